@@ -1,0 +1,79 @@
+"""The client: what runs on the device of one user. It turns a value into bytes that are safe to send."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sunzi import wire
+from sunzi.errors import ParameterError, PrivacyError
+from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource
+from sunzi.numerics.thresholds import parse_epsilon
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from sunzi.plan import Plan
+
+
+class Client:
+    """Randomises values under one plan.
+
+    The plan's protocol object has already derived ε-LDP from its own checks, whoever wrote the plan. A client may also state the largest ε that it accepts
+    and pin the plan's fingerprint. Words come from the operating system unless a seed or a source is given, and then ``is_private`` is False.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        seed: int | None = None,
+        source: WordSource | None = None,
+        max_epsilon: float | str | Fraction | None = None,
+        fingerprint: str | bytes | None = None,
+    ) -> None:
+        if seed is not None and source is not None:
+            raise ParameterError("give a seed or a source, not both")
+        if max_epsilon is not None and plan.epsilon > parse_epsilon(max_epsilon):
+            raise PrivacyError(f"this plan spends epsilon {plan.epsilon}, this client accepts at most {max_epsilon}")
+        if fingerprint is not None and _hexadecimal(fingerprint) != plan.fingerprint:
+            raise PrivacyError(f"this plan's fingerprint is {plan.fingerprint}, this client is pinned to {_hexadecimal(fingerprint)}")
+        self.plan = plan
+        if source is None:
+            source = OperatingSystemSource() if seed is None else ReproducibleSource(seed)
+        self._source = source
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the reports protect anyone: False for a reproducible client, whose noise can be replayed and removed."""
+        return not self._source.reproducible
+
+    def report(self, value: object) -> bytes:
+        """The bytes of one report of ``value``: a label, or an index where the domain is a bare size."""
+        index = np.array([self.plan.domain.index(value)], dtype=np.int64)
+        messages = self.plan.protocol.randomize(index, self._source)
+        return wire.encode_report(self.plan.protocol.report_layout, self.plan.protocol.encode(messages))
+
+    def report_each(self, values: object) -> list[bytes]:
+        """The bytes of one report for each value."""
+        encoded = self._randomize(values)
+        return wire.encode_each(self.plan.protocol.report_layout, encoded)
+
+    def report_many(self, values: object) -> bytes:
+        """One batch of reports, one for each of many values: a list, an array, or a column of a data frame."""
+        encoded = self._randomize(values)
+        return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
+
+    def _randomize(self, values: object) -> wire.EncodedReports:
+        protocol = self.plan.protocol
+        return protocol.encode(protocol.randomize(self.plan.domain.indices(values), self._source))
+
+    def __repr__(self) -> str:
+        """Says plainly when it protects nobody."""
+        kind = "private" if self.is_private else "REPRODUCIBLE, for simulation only: protects nobody"
+        return f"Client({self.plan.protocol.name}, epsilon {self.plan.epsilon}, {kind})"
+
+
+def _hexadecimal(fingerprint: str | bytes) -> str:
+    return fingerprint.hex() if isinstance(fingerprint, bytes) else fingerprint.lower()

@@ -1,0 +1,140 @@
+"""The contract: the public, frozen terms of one collection, as JSON with a fingerprint. It knows no protocol code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, PlanError
+from sunzi.files import write_atomically
+from sunzi.numerics.thresholds import parse_epsilon
+
+FORMAT = "sunzi-plan"
+VERSION = 1
+_KEYS = ("format", "version", "protocol", "epsilon", "domain", "parameters")
+_LARGEST_NUMBER = (1 << 53) - 1
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a client must know: protocol, ε as a rational, domain, and every integer of the randomiser.
+
+    Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings.
+    """
+
+    protocol: str
+    epsilon: Fraction
+    domain: Domain
+    parameters: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON value."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "protocol": self.protocol,
+            "epsilon": str(self.epsilon),
+            "domain": self.domain.to_json(),
+            "parameters": dict(self.parameters),
+        }
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The canonical form of RFC 8785, which the fingerprint is taken of."""
+        return canonical_json(self.to_json())
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the canonical form: every report batch and tally carries it."""
+        return hashlib.sha256(self.canonical).digest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan, readable by people, in one atomic step."""
+        text = json.dumps(self.to_json(), ensure_ascii=False, indent=1) + "\n"
+        write_atomically(path, text.encode())
+
+    @classmethod
+    def from_json(cls, value: object) -> Contract:
+        """Check the outer shape; the protocol checks ``parameters``."""
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise PlanError(f'this is not a plan: it lacks "format": "{FORMAT}"')
+        if value.get("version") != VERSION:
+            raise PlanError(f"plan version {value.get('version')!r} is not known here; this release reads version {VERSION}")
+        if set(value) != set(_KEYS):
+            raise PlanError(f"a plan has exactly the keys {list(_KEYS)}; got {sorted(value)}")
+        protocol, parameters = value["protocol"], value["parameters"]
+        if not isinstance(protocol, str) or not isinstance(parameters, dict):
+            raise PlanError("protocol must be a name and parameters an object")
+        canonical_json(value)
+        return cls(protocol, _epsilon(value["epsilon"]), Domain.from_json(value["domain"]), parameters)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Contract:
+        """Read a plan file."""
+        try:
+            return cls.from_json(parse_json(Path(path).read_bytes()))
+        except PlanError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+
+def _epsilon(text: object) -> Fraction:
+    """Plans write ε as a reduced fraction, "2" or "1/2", so that it has one form only."""
+    try:
+        epsilon = parse_epsilon(text) if isinstance(text, str) else None
+    except ParameterError as error:
+        raise PlanError(str(error)) from None
+    if epsilon is None or str(epsilon) != text:
+        raise PlanError(f'epsilon must be a reduced fraction as text, such as "2" or "1/2", got {text!r}')
+    return epsilon
+
+
+def parse_json(data: bytes) -> object:
+    """Strict JSON: UTF-8, no duplicate keys, no NaN."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) != len(keys):
+            raise PlanError(f"a key occurs twice among {keys}")
+        return dict(pairs)
+
+    def refuse(constant: str) -> object:
+        raise PlanError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise PlanError(f"not JSON: {error}") from None
+
+
+def canonical_json(value: object) -> bytes:
+    """RFC 8785 for values without fractions: sorted ASCII keys, no spaces, shortest escapes, integers below 2^53."""
+    _check_canonical(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _check_canonical(value: object) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not (isinstance(key, str) and key.isascii()):
+                raise PlanError(f"a key must be ASCII text, got {key!r}")
+            _check_canonical(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_canonical(item)
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise PlanError(f"text must be valid Unicode, got {value!r}") from None
+    elif type(value) is int:
+        if abs(value) > _LARGEST_NUMBER:
+            raise PlanError(f"integers of 2^53 and more are written as decimal strings, got {value}")
+    elif not isinstance(value, bool):
+        raise PlanError(f"a plan holds text, whole numbers, true, false, lists and objects; got {value!r}")

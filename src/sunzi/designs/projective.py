@@ -1,0 +1,103 @@
+"""Projective designs: the hyperplanes of PG(t−1, q), as ProjectiveGeometryResponse uses them (MATH §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from math import exp
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.finite_fields import FiniteField, find_irreducible, is_irreducible, nearest_prime_power, prime_power
+from sunzi.numerics.projective import ProjectiveSpace
+
+MOST_POINTS = (1 << 31) - 1
+LARGEST_ORDER = 1 << 20
+
+
+class Projective(Design):
+    """K = (q^t−1)/(q−1) points and as many hyperplanes; the message is the index of a hyperplane, its block the points on it."""
+
+    kind = "projective"
+
+    def __init__(self, order: int, dimension: int, polynomial: tuple[int, ...] | None = None) -> None:
+        parts = prime_power(order) if 2 <= order <= LARGEST_ORDER else None  # noqa: PLR2004 - the smallest field
+        if parts is None:
+            raise ParameterError(f"order must be a prime power up to 2^20, got {order}")
+        characteristic, degree = parts
+        polynomial = find_irreducible(characteristic, degree) if polynomial is None else polynomial
+        if len(polynomial) != degree + 1 or not is_irreducible(characteristic, polynomial):
+            raise ParameterError(f"polynomial must be monic and irreducible of degree {degree}, got {list(polynomial)}")
+        if dimension < 2 or (order**dimension - 1) // (order - 1) > MOST_POINTS:  # noqa: PLR2004 - a line
+            raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {dimension}")
+        self.order, self.dimension, self.polynomial = order, dimension, tuple(polynomial)
+        self._characteristic, self._degree = characteristic, degree
+        self.points = self.message_count = self.counter_count = (order**dimension - 1) // (order - 1)
+        self.block_size = (order ** (dimension - 1) - 1) // (order - 1)
+        self.draw_bounds = np.array([self.block_size, order ** (dimension - 1)], dtype=np.uint64)
+
+    @cached_property
+    def space(self) -> ProjectiveSpace:
+        """The geometry itself, with its field tables."""
+        return ProjectiveSpace(FiniteField(self._characteristic, self._degree, self.polynomial), self.dimension)
+
+    def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
+        """A uniform hyperplane through the point, or one that misses it; both are computed."""
+        through = self.space.hyperplane_through(values, variates[:, 0].astype(np.int64))
+        avoiding = self.space.hyperplane_avoiding(values, variates[:, 1].astype(np.int64))
+        return np.where(truth, through, avoiding)
+
+    def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
+        """⟨x, y⟩ = 0."""
+        return self.space.contains(messages, points)
+
+    def point_counts(self, counters: Counters, limit: int) -> Integers:
+        """By the cheapest of Fourier transform, dynamic programme and adding the reported hyperplanes."""
+        return self.space.incidence_counts(*counters.nonzero(), limit).astype(np.int64)
+
+    def block_sums(self, values: Floats) -> Floats:
+        """The values on every hyperplane, added up."""
+        return self.space.hyperplane_sums(values)
+
+    def spread(self, weights: Floats, limit: int) -> Floats:
+        """By duality, again sums over hyperplanes."""
+        return self.space.hyperplane_sums(weights)[:limit]
+
+    def missing_messages(self, limit: int) -> int:
+        """None once [limit] holds the first q+1 points: they are a line, and every hyperplane meets a line."""
+        return 0 if limit > self.order else super().missing_messages(limit)
+
+    def parameters(self) -> dict[str, Any]:
+        """The field and the dimension."""
+        return {"order": self.order, "dimension": self.dimension, "polynomial": list(self.polynomial)}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """From a plan: q must be a prime power and the polynomial irreducible."""
+        only_parameters(parameters, ["order", "dimension", "polynomial"])
+        order = integer_parameter(parameters, "order", 2, LARGEST_ORDER)
+        dimension = integer_parameter(parameters, "dimension", 2, 64)
+        polynomial = parameters["polynomial"]
+        if not isinstance(polynomial, list) or not all(type(term) is int for term in polynomial):
+            raise PlanError(f"polynomial must be a list of whole numbers, got {polynomial!r}")
+        try:
+            return cls(order, dimension, tuple(polynomial))
+        except ParameterError as error:
+            raise PlanError(str(error)) from None
+
+
+def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = None) -> Projective:
+    """The prime power nearest to e^ε+1 (or a given one), and the smallest geometry that holds the domain."""
+    field_order = nearest_prime_power(exp(epsilon) + 1) if order is None else order
+    if field_order < 2:  # noqa: PLR2004 - the smallest field
+        raise ParameterError(f"order must be a prime power, got {order}")
+    dimension = 2
+    while (field_order**dimension - 1) // (field_order - 1) < domain_size:
+        dimension += 1
+    return Projective(field_order, dimension)

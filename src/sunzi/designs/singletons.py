@@ -1,0 +1,62 @@
+"""Singletons: every block is one point. The design of randomised response (GRR)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.errors import ParameterError
+from sunzi.numerics.counters import Counters
+
+MOST_POINTS = 1 << 31
+
+
+class Singletons(Design):
+    """v blocks of one point each; the message is the point."""
+
+    kind = "singletons"
+
+    def __init__(self, points: int) -> None:
+        if not 2 <= points <= MOST_POINTS:  # noqa: PLR2004 - one point has nothing to hide
+            raise ParameterError(f"a design needs between 2 and 2^31 points, got {points}")
+        self.points = points
+        self.block_size = 1
+        self.message_count = points
+        self.counter_count = points
+        self.draw_bounds = np.array([points - 1], dtype=np.uint64)
+
+    def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
+        """The value, or the variate-th of the other points in ascending order."""
+        other = variates[:, 0].astype(np.int64)
+        other += other >= values
+        return np.where(truth, values, other)
+
+    def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
+        """Equality."""
+        return messages == points
+
+    def point_counts(self, counters: Counters, limit: int) -> Integers:
+        """The counters themselves."""
+        return counters.part(0, limit).dense()
+
+    def block_sums(self, values: Floats) -> Floats:
+        """The values themselves, padded with zeros."""
+        return np.concatenate([values, np.zeros(self.points - values.size)])
+
+    def spread(self, weights: Floats, limit: int) -> Floats:
+        """The weights themselves."""
+        return weights[:limit]
+
+    def parameters(self) -> dict[str, Any]:
+        """The number of points."""
+        return {"points": self.points}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """From a plan."""
+        only_parameters(parameters, ["points"])
+        return cls(integer_parameter(parameters, "points", 2, MOST_POINTS))

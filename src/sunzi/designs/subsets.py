@@ -1,0 +1,136 @@
+"""All subsets of w points: the design of SubsetSelection, optimal in error and long in bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.designs.base import Design, Integers, Payloads, integer_parameter, only_parameters
+from sunzi.errors import ParameterError, PlanError, ReportError
+from sunzi.numerics.bits import WIDEST_NARROW, byte_length
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.sampling import select_subsets
+from sunzi.numerics.subsets import SubsetCode
+
+ENUMERATIVE, BITMAP = "enumerative", "bitmap"
+MOST_POINTS = 1 << 24
+# Past this size ranking a subset takes tens of milliseconds, and a bitmap costs at most a few times the bits.
+MOST_ENUMERATED = 1 << 15
+
+
+class Subsets(Design):
+    """The C(v,w) subsets of size w; a message is the array of its points.
+
+    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits: the rank of a subset of more than 32,768 points takes too long.
+    """
+
+    kind = "subsets"
+    counts_blocks = False
+
+    def __init__(self, points: int, block_size: int, code: str | None = None) -> None:
+        if not 2 <= points <= MOST_POINTS:  # noqa: PLR2004 - one point has nothing to hide
+            raise ParameterError(f"a design of subsets needs between 2 and 2^24 points, got {points}; use a compact design")
+        if not 1 <= block_size < points:
+            raise ParameterError(f"block_size must lie between 1 and {points - 1}, got {block_size}")
+        self.points = points
+        self.block_size = block_size
+        self.code = code or (ENUMERATIVE if points <= MOST_ENUMERATED else BITMAP)
+        if self.code not in (ENUMERATIVE, BITMAP):
+            raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {code!r}")
+        if self.code == ENUMERATIVE and points > MOST_ENUMERATED:
+            raise ParameterError(
+                f"the enumerative code stops at {MOST_ENUMERATED} points, got {points}; use code={BITMAP!r} or a compact design"
+            )
+        self.counter_count = points
+        self.counter_weight = block_size
+        picks = np.arange(points - 1, points - 1 - block_size, -1, dtype=np.uint64)
+        self.draw_bounds = np.concatenate([np.array([block_size], dtype=np.uint64), picks])
+
+    @cached_property
+    def message_count(self) -> int:  # type: ignore[override]  # computed on demand: it can have thousands of bits
+        """C(v,w)."""
+        return comb(self.points, self.block_size)
+
+    @cached_property
+    def _ranking(self) -> SubsetCode:
+        return SubsetCode(self.points, self.block_size)
+
+    def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
+        """w other points by a partial shuffle; where ``truth``, the value replaces one of them."""
+        return select_subsets(values, truth, variates[:, 0], variates[:, 1:], self.points).astype(np.int64, copy=False)
+
+    def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
+        """Membership."""
+        return np.any(messages == points[:, None], axis=1)
+
+    def count(self, messages: Integers) -> Counters:
+        """One counter a point; every report adds 1 to w of them."""
+        return Counters.of_cells(self.points, messages.reshape(-1))
+
+    def point_counts(self, counters: Counters, limit: int) -> Integers:
+        """The counters themselves."""
+        return counters.part(0, limit).dense()
+
+    def missing_messages(self, limit: int) -> int:
+        """The subsets of the points at or above ``limit``."""
+        return comb(self.points - limit, self.block_size)
+
+    @property
+    def payload_bits(self) -> int:
+        """⌈log2 C(v,w)⌉, or v for the bitmap."""
+        return self._ranking.bits if self.code == ENUMERATIVE else self.points
+
+    @property
+    def payload_limit(self) -> int:
+        """C(v,w), or 2^v for the bitmap."""
+        return self._ranking.size if self.code == ENUMERATIVE else 1 << self.points
+
+    def encode(self, messages: Integers) -> Payloads:
+        """Ranks, or bitmaps read as integers."""
+        if self.code == BITMAP:
+            return [_bitmap(message, self.points) for message in messages]
+        ranks = self._ranking.rank_many(messages)
+        return np.array(ranks, dtype=np.uint64) if self.payload_bits <= WIDEST_NARROW else ranks
+
+    def decode(self, payloads: Payloads) -> Integers:
+        """Subsets in ascending order; a bitmap with another number of ones is refused."""
+        if self.code == BITMAP:
+            return _read_bitmaps(payloads, self.points, self.block_size)
+        return self._ranking.unrank_many([int(payload) for payload in payloads])
+
+    def parameters(self) -> dict[str, Any]:
+        """Sizes and the name of the code."""
+        return {"points": self.points, "block_size": self.block_size, "code": self.code}
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """From a plan."""
+        only_parameters(parameters, ["points", "block_size", "code"])
+        points = integer_parameter(parameters, "points", 2, MOST_POINTS)
+        block_size = integer_parameter(parameters, "block_size", 1, points - 1)
+        try:
+            return cls(points, block_size, str(parameters["code"]))
+        except ParameterError as error:
+            raise PlanError(str(error)) from None
+
+
+def _bitmap(message: Integers, points: int) -> int:
+    bits = np.zeros(points, dtype=np.uint8)
+    bits[message] = 1
+    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
+
+
+def _read_bitmaps(payloads: Payloads, points: int, block_size: int) -> Integers:
+    subsets = np.empty((len(payloads), block_size), dtype=np.int64)
+    for row, payload in enumerate(payloads):
+        raw = np.frombuffer(int(payload).to_bytes(byte_length(points), "little"), dtype=np.uint8)
+        chosen = np.flatnonzero(np.unpackbits(raw, count=points, bitorder="little"))
+        if chosen.size != block_size:
+            raise ReportError(f"a report must name {block_size} points, this one names {chosen.size}")
+        subsets[row] = chosen
+    return subsets

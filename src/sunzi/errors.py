@@ -1,0 +1,48 @@
+"""The exception tree. Everything that Sunzi raises on purpose is a :class:`SunziError`.
+
+Every message names the offending value and, where there is one, the fix.
+"""
+
+
+class SunziError(Exception):
+    """Base of every error that Sunzi raises on purpose."""
+
+
+class ParameterError(SunziError, ValueError):
+    """An argument is outside what the function accepts."""
+
+
+class DomainError(ParameterError):
+    """A label or index is not in the domain, or the domain itself is malformed."""
+
+
+class PlanError(SunziError, ValueError):
+    """A plan is malformed, or fails one of the checks a client makes for itself."""
+
+
+class PrivacyError(PlanError):
+    """A plan's integers do not certify the privacy it claims, or no integers could."""
+
+
+class ReportError(SunziError, ValueError):
+    """Bytes are not a report, or a batch of reports, of this plan."""
+
+
+class TallyError(SunziError, ValueError):
+    """A tally is malformed, belongs to another plan, or breaks its own invariants."""
+
+
+class EstimateError(SunziError, ValueError):
+    """The tally does not determine an estimate of the kind asked for."""
+
+
+class RandomnessError(SunziError, RuntimeError):
+    """A source of randomness cannot deliver the words asked for."""
+
+
+class MissingExtraError(SunziError, ImportError):
+    """A feature needs an optional dependency that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an extra that is not installed: pip install 'sunzi[{extra}]'")
+        self.extra = extra

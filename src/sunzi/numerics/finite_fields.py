@@ -1,0 +1,312 @@
+"""Exact arithmetic in finite fields of up to 2**20 elements, vectorised.
+
+An element of the field of q = p**d elements is an integer 0..q-1; its base-p digits, least significant first, are its
+coefficients of 1, beta, beta**2, ..., where beta is a root of the field's polynomial. So 0 and 1 are the field's own
+zero and one, and in a prime field elements are residues. Polynomials over the integers modulo p are tuples of
+coefficients, lowest first.
+
+Everything here is exact, and a client can use it to check for itself that a plan names a field: constructing a
+:class:`FiniteField` proves that the characteristic is prime and the polynomial irreducible.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import count, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.errors import ParameterError
+
+LARGEST_ORDER = 2**20
+"""Log and antilog tables of a larger field would no longer be small change."""
+
+_LARGEST_SUM_TABLE = 2**20
+
+Elements = NDArray[np.int64]
+Polynomial = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FiniteField:
+    """The field of ``characteristic ** degree`` elements; ``polynomial`` is the monic irreducible that defines it.
+
+    A prime field has the polynomial (0, 1), and no other, so that equal fields have equal parameters.
+
+    Guarantee: an instance exists only if it is a field; :class:`ParameterError` otherwise. The arithmetic trusts its
+    arguments to be elements, and returns elements.
+    """
+
+    characteristic: int
+    degree: int
+    polynomial: Polynomial
+
+    def __post_init__(self) -> None:
+        _check_order(self.characteristic, self.degree)
+        if len(self.polynomial) != self.degree + 1:
+            raise ParameterError(f"polynomial must have degree {self.degree}, got coefficients {self.polynomial}")
+        if self.degree == 1 and self.polynomial != (0, 1):
+            raise ParameterError(f"the polynomial of a prime field must be (0, 1), got {self.polynomial}")
+        if not is_irreducible(self.characteristic, self.polynomial):
+            raise ParameterError(f"polynomial {self.polynomial} is reducible modulo {self.characteristic}")
+
+    @property
+    def order(self) -> int:
+        """The number of elements, q."""
+        return int(self.characteristic**self.degree)
+
+    def add(self, left: Elements | int, right: Elements | int) -> Elements:
+        """The sum, element by element, with numpy's broadcasting."""
+        first, second = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+        if self.characteristic == 2:
+            return np.asarray(first ^ second)
+        if self.degree == 1:
+            excess = first + second - self.characteristic
+            return np.asarray(excess + (excess >> 63 & self.characteristic))  # the sign bit as a mask beats a branch
+        if self.order**2 <= _LARGEST_SUM_TABLE:
+            return np.asarray(self._sums[first * self.order + second])
+        return self._add_digits(first, second)
+
+    def negate(self, element: Elements | int) -> Elements:
+        """The additive inverse, element by element."""
+        array = np.asarray(element, dtype=np.int64)
+        if self.characteristic == 2:
+            return array.copy()
+        if self.degree == 1:
+            return np.asarray(np.where(array == 0, 0, self.characteristic - array))
+        return self._from_digits(-self.digits(array))
+
+    def subtract(self, left: Elements | int, right: Elements | int) -> Elements:
+        """The difference, element by element, with numpy's broadcasting."""
+        return self.add(left, self.negate(right))
+
+    def multiply(self, left: Elements | int, right: Elements | int) -> Elements:
+        """The product, element by element, with numpy's broadcasting."""
+        first, second = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+        if self.degree == 1:
+            return np.asarray(first * second % self.characteristic)
+        powers, logarithms = self._tables
+        return np.asarray(powers[logarithms[first] + logarithms[second]], dtype=np.int64)
+
+    def inverse(self, element: Elements | int) -> Elements:
+        """The multiplicative inverse, element by element; :class:`ParameterError` if any element is zero."""
+        array = np.asarray(element, dtype=np.int64)
+        if not np.all(array):
+            raise ParameterError("zero has no inverse in a field")
+        powers, logarithms = self._tables
+        return np.asarray(powers[self.order - 1 - logarithms[array]], dtype=np.int64)
+
+    def digits(self, elements: Elements | int) -> Elements:
+        """The coefficients of 1, beta, beta**2, ..., along a new last axis of length ``degree``."""
+        weights = self.characteristic ** np.arange(self.degree, dtype=np.int64)
+        return np.asarray(np.asarray(elements, dtype=np.int64)[..., np.newaxis] // weights % self.characteristic)
+
+    def trace_matrix(self) -> Elements:
+        """M[i, j] = Tr(beta**(i+j)) mod p, so that Tr(a*b) = digits(a) . M . digits(b) mod p.
+
+        The trace of an element is the trace of the linear map "multiply by it": a power of the companion matrix.
+        """
+        prime, degree = self.characteristic, self.degree
+        companion = np.eye(degree, k=-1, dtype=np.int64)
+        companion[:, -1] = -np.array(self.polynomial[:-1], dtype=np.int64) % prime
+        traces, power = [], np.eye(degree, dtype=np.int64)
+        for _ in range(2 * degree - 1):
+            traces.append(int(np.trace(power)) % prime)
+            power = power @ companion % prime
+        exponents = np.add.outer(np.arange(degree), np.arange(degree))
+        return np.array(traces, dtype=np.int64)[exponents]
+
+    def _from_digits(self, digits: Elements) -> Elements:
+        weights = self.characteristic ** np.arange(self.degree, dtype=np.int64)
+        return np.asarray(digits % self.characteristic @ weights)
+
+    def _add_digits(self, first: Elements, second: Elements) -> Elements:
+        return self._from_digits(self.digits(first) + self.digits(second))
+
+    @cached_property
+    def _sums(self) -> Elements:
+        everything = np.arange(self.order, dtype=np.int64)
+        return self._add_digits(everything[:, np.newaxis], everything).ravel()
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Powers of a primitive element, and logarithms to its base.
+
+        The powers run on for a second period, so that a sum of two logarithms needs no reduction, and then over zeros:
+        the logarithm of zero is set to 2q, out of reach of any other sum, so that products with zero need no branch.
+        """
+        units = self.order - 1
+        cycle = self._powers(self._primitive_element())
+        powers = np.zeros(4 * self.order + 1, dtype=np.int32)
+        powers[: 2 * units] = np.tile(cycle, 2)
+        logarithms = np.full(self.order, 2 * self.order, dtype=np.int32)
+        logarithms[cycle] = np.arange(units, dtype=np.int32)
+        return powers, logarithms
+
+    def _powers(self, base: Polynomial) -> Elements:
+        """base**0, ..., base**(q-2), by doubling: multiplying by a constant is a linear map of the digits."""
+        powers, step = np.ones(1, dtype=np.int64), base
+        while powers.size < self.order - 1:
+            rows, row = [], step
+            for _ in range(self.degree):
+                rows.append(_padded(row, self.degree))
+                row = _multiply_modulo(row, (0, 1), self.polynomial, self.characteristic)
+            powers = np.concatenate([powers, self._from_digits(self.digits(powers) @ np.array(rows, dtype=np.int64))])
+            step = _multiply_modulo(step, step, self.polynomial, self.characteristic)
+        return powers[: self.order - 1]
+
+    def _primitive_element(self) -> Polynomial:
+        """The smallest element whose powers are all the units."""
+        cofactors = [(self.order - 1) // prime for prime in _prime_factors(self.order - 1)]
+        for candidate in range(1, self.order):
+            element = _trimmed(tuple(int(digit) for digit in self.digits(candidate)))
+            powers = (_power_modulo(element, c, self.polynomial, self.characteristic) for c in cofactors)
+            if (1,) not in powers:
+                return element
+        raise AssertionError("the units of a finite field are a cyclic group")
+
+
+def make_field(order: int) -> FiniteField:
+    """The field of ``order`` elements, with the polynomial of :func:`find_irreducible`."""
+    factors = prime_power(order)
+    if factors is None:
+        raise ParameterError(f"the order of a field must be a prime power, got {order}")
+    _check_order(*factors)
+    return FiniteField(*factors, find_irreducible(*factors))
+
+
+def find_irreducible(characteristic: int, degree: int) -> Polynomial:
+    """The first monic irreducible polynomial of this degree, ordered by the integer sum of c_i * p**i."""
+    _check_order(characteristic, degree)
+    for highest_first in product(range(characteristic), repeat=degree):
+        polynomial = (*reversed(highest_first), 1)
+        if is_irreducible(characteristic, polynomial):
+            return polynomial
+    raise AssertionError("there are irreducible polynomials of every degree")
+
+
+def is_irreducible(characteristic: int, polynomial: Polynomial) -> bool:
+    """Whether a monic polynomial of degree d >= 1 has no proper factor modulo p. Rabin's test, exact.
+
+    f is irreducible iff f divides x**(p**d) - x and has no factor in common with x**(p**(d/r)) - x for any prime r
+    that divides d. :class:`ParameterError` if the coefficients are not those of a monic polynomial modulo a prime.
+    """
+    degree = len(polynomial) - 1
+    _check_order(characteristic, degree)
+    if polynomial[-1] != 1 or not all(0 <= coefficient < characteristic for coefficient in polynomial):
+        raise ParameterError(f"coefficients must be 0..{characteristic - 1} and end in 1, got {polynomial}")
+    if degree == 1:
+        return True
+    for divisor in _prime_factors(degree):
+        remainder = _frobenius_defect(polynomial, degree // divisor, characteristic)
+        if len(_greatest_common_divisor(polynomial, remainder, characteristic)) != 1:
+            return False
+    return _frobenius_defect(polynomial, degree, characteristic) == ()
+
+
+def prime_power(number: int) -> tuple[int, int] | None:
+    """(p, d) if number = p**d with p prime and d >= 1, else None. Trial division."""
+    if number < 2:
+        return None
+    prime = _smallest_factor(number)
+    exponent, rest = 0, number
+    while rest % prime == 0:
+        rest //= prime
+        exponent += 1
+    return (prime, exponent) if rest == 1 else None
+
+
+def nearest_prime_power(target: float | Fraction) -> int:
+    """The prime power nearest to ``target``, the smaller of two at equal distance; exact for floats too."""
+    if not target <= LARGEST_ORDER:  # so written, it refuses NaN too
+        raise ParameterError(f"there is no field of order near {target}; the largest has {LARGEST_ORDER} elements")
+    if target <= 2:
+        return 2
+    below = next(number for number in count(math.floor(target), -1) if prime_power(number))
+    above = next(number for number in count(math.ceil(target)) if prime_power(number))
+    exact = Fraction(target)
+    return below if exact - below <= above - exact else above
+
+
+def _check_order(characteristic: int, degree: int) -> None:
+    """Refuse what is not a prime and a positive exponent, or is too large, before any costly work."""
+    if degree < 1 or not 2 <= characteristic <= LARGEST_ORDER or degree * math.log2(characteristic) > 20.5:
+        raise ParameterError(
+            f"a field must have 2 to {LARGEST_ORDER} elements, got characteristic {characteristic}, degree {degree}"
+        )
+    if characteristic**degree > LARGEST_ORDER:
+        raise ParameterError(f"a field must have at most {LARGEST_ORDER} elements, got {characteristic}**{degree}")
+    if _smallest_factor(characteristic) != characteristic:
+        raise ParameterError(f"characteristic must be prime, got {characteristic}")
+
+
+def _smallest_factor(number: int) -> int:
+    """The smallest prime factor of a number of at least 2."""
+    return next((d for d in range(2, math.isqrt(number) + 1) if number % d == 0), number)
+
+
+def _prime_factors(number: int) -> list[int]:
+    """The distinct prime factors, ascending; none of 1."""
+    factors: list[int] = []
+    while number > 1:
+        factors.append(_smallest_factor(number))
+        while number % factors[-1] == 0:
+            number //= factors[-1]
+    return factors
+
+
+def _trimmed(polynomial: Polynomial) -> Polynomial:
+    """Without leading zeros; the zero polynomial is ()."""
+    length = len(polynomial)
+    while length and polynomial[length - 1] == 0:
+        length -= 1
+    return polynomial[:length]
+
+
+def _padded(polynomial: Polynomial, length: int) -> Polynomial:
+    return polynomial + (0,) * (length - len(polynomial))
+
+
+def _remainder(dividend: Polynomial, divisor: Polynomial, prime: int) -> Polynomial:
+    """Of a division by a polynomial with a leading coefficient other than zero."""
+    rest, degree = list(dividend), len(divisor) - 1
+    scale = pow(divisor[-1], -1, prime)
+    for top in range(len(rest) - 1, degree - 1, -1):
+        quotient = rest[top] * scale % prime
+        for offset, coefficient in enumerate(divisor):
+            rest[top - degree + offset] = (rest[top - degree + offset] - quotient * coefficient) % prime
+    return _trimmed(tuple(rest[:degree]))
+
+
+def _multiply_modulo(left: Polynomial, right: Polynomial, modulus: Polynomial, prime: int) -> Polynomial:
+    terms = [0] * max(len(left) + len(right) - 1, 0)
+    for i, first in enumerate(left):
+        for j, second in enumerate(right):
+            terms[i + j] = (terms[i + j] + first * second) % prime
+    return _remainder(tuple(terms), modulus, prime)
+
+
+def _power_modulo(base: Polynomial, exponent: int, modulus: Polynomial, prime: int) -> Polynomial:
+    result: Polynomial = (1,)
+    while exponent:
+        if exponent & 1:
+            result = _multiply_modulo(result, base, modulus, prime)
+        base = _multiply_modulo(base, base, modulus, prime)
+        exponent >>= 1
+    return result
+
+
+def _frobenius_defect(polynomial: Polynomial, times: int, prime: int) -> Polynomial:
+    """x**(p**times) - x modulo the polynomial, whose degree is at least 2."""
+    power = _padded(_power_modulo((0, 1), prime**times, polynomial, prime), 2)
+    return _trimmed((power[0], (power[1] - 1) % prime, *power[2:]))
+
+
+def _greatest_common_divisor(left: Polynomial, right: Polynomial, prime: int) -> Polynomial:
+    while right:
+        left, right = right, _remainder(left, right, prime)
+    return left

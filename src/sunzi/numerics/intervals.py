@@ -1,0 +1,75 @@
+"""Confidence intervals for a frequency from the number of reports that support it."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from sunzi.errors import ParameterError
+from sunzi.numerics.thresholds import SupportProbabilities
+
+Floats = NDArray[np.float64]
+
+
+def check_level(level: float) -> None:
+    """A confidence level lies strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise ParameterError(f"level must lie between 0 and 1, got {level}")
+
+
+def normal_quantile(level: float) -> float:
+    """z such that a standard normal lies within ±z with probability ``level``."""
+    check_level(level)
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def score(
+    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, quantile: float, at_hand: bool
+) -> tuple[Floats, Floats]:
+    """All f with (c − n(q+Δf))² ≤ z²·variance(f): the variance is the one that f itself predicts, so zero counts get a width.
+
+    ``at_hand``: c is a sum of Binomial(nf, p) and Binomial(n(1−f), q), variance n[f·p(1−p) + (1−f)·q(1−q)]; otherwise c is
+    Binomial(n, q + Δf). Either way the condition is a quadratic inequality in f.
+    """
+    true, false, gap = probabilities.true, probabilities.false, probabilities.gap
+    rate = support / reports
+    shrink = quantile**2 / reports
+    # n·(rate − q − Δf)² ≤ z²·(u + v·f − s·f²), as a·f² − 2·b·f + c ≤ 0.
+    constant = false * (1 - false)
+    linear = true * (1 - true) - constant if at_hand else gap * (1 - 2 * false)
+    square = 0.0 if at_hand else gap**2
+    a = gap**2 + shrink * square
+    b = gap * (rate - false) + shrink * linear / 2
+    c = (rate - false) ** 2 - shrink * constant
+    root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+    return (b - root) / a, (b + root) / a
+
+
+def exact(
+    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, level: float
+) -> tuple[Floats, Floats]:
+    """Clopper–Pearson for the rate of support, carried over to f: covers at least ``level`` for any counts.
+
+    Exact for a sample of a population; for the users at hand the count is a sum of two binomials, which is more concentrated than the
+    binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
+    """
+    tail = (1 - level) / 2
+    below = np.where(support > 0, stats.beta.ppf(tail, support, reports - support + 1), 0.0)
+    above = np.where(support < reports, stats.beta.isf(tail, support + 1, reports - support), 1.0)
+    return (below - probabilities.false) / probabilities.gap, (above - probabilities.false) / probabilities.gap
+
+
+def simultaneous_level(level: float, items: int) -> float:
+    """Šidák's level for each of ``items`` intervals; negative dependence between counts keeps it on the safe side up to second order."""
+    check_level(level)
+    return float(level ** (1 / items)) if items > 1 else level
+
+
+def standard_error(variances: Floats) -> Floats:
+    """Square roots; a variance that rounding pushed below zero counts as zero."""
+    return np.sqrt(np.maximum(variances, 0.0))
+
+

@@ -1,0 +1,211 @@
+"""Compiled loops for sampling, when numba (the extra `fast`) is installed. They change speed, never a result.
+
+The loops below are plain functions, so this module imports without numba; `load` compiles them once a process. Setting
+the environment variable SUNZI_NO_NUMBA=1 keeps every caller on its numpy path.
+
+All of them draw subsets as `sunzi.numerics.sampling` defines it. `order` is the identity before and after each row, so
+that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on `truth`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_SHIFT_32 = np.uint64(32)
+_ONE = np.uint64(1)
+
+_PICKS_WORTH_LOADING = 1 << 22
+"""Importing numba takes as long as drawing this many points in numpy, within a small factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The compiled loops. Their arguments are not checked beyond shapes: see each loop for what the caller owes."""
+
+    select_subsets: Callable[..., None]
+    count_subsets: Callable[..., None]
+    uniform_below_matrix: Callable[..., bool]
+    sample_and_count: Callable[..., bool]
+
+
+@cache
+def load() -> Kernels | None:
+    """Return the compiled kernels, or None without numba or with SUNZI_NO_NUMBA=1 in the environment."""
+    if os.environ.get("SUNZI_NO_NUMBA", "0") not in ("", "0"):
+        return None
+    try:
+        import numba
+    except ImportError:
+        return None
+    rows = "int64[:], boolean[:], int64[:], int64[:, :], int64"
+    return Kernels(
+        select_subsets=_compiled(numba, f"void({rows}, int64[:, ::1])", select_subsets),
+        count_subsets=_compiled(numba, f"void({rows}, int64[::1])", count_subsets),
+        uniform_below_matrix=_compiled(
+            numba, "boolean(uint64[:, ::1], uint64[::1], uint64[:, ::1])", uniform_below_matrix
+        ),
+        sample_and_count=_compiled(
+            numba, "boolean(uint64[:, ::1], int64[:], uint64, int64, int64, int64[::1])", sample_and_count
+        ),
+    )
+
+
+def load_if_worthwhile(picks: int) -> Kernels | None:
+    """Return the kernels if they are loaded already, or if drawing `picks` points repays loading them."""
+    return load() if picks >= _PICKS_WORTH_LOADING or load.cache_info().currsize else None
+
+
+def _compiled(numba: Any, signature: str, loop: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True)(loop)
+    except RuntimeError:  # no directory to keep the compiled code in: a read-only installation without a home
+        compiled = numba.njit(signature, nogil=True)(loop)
+    return compiled
+
+
+def select_subsets(
+    values: NDArray[np.int64],
+    truth: NDArray[np.bool_],
+    replaced: NDArray[np.int64],
+    picks: NDArray[np.int64],
+    points: int,
+    chosen: NDArray[np.int64],
+) -> None:
+    """Write the chosen points into `chosen`. Every variate must be in its range: nothing is checked here."""
+    rows, block_size = picks.shape
+    order = np.arange(points - 1)
+    for row in range(rows):
+        value = values[row]
+        for i in range(block_size):
+            target = i + picks[row, i]
+            position = order[target]
+            order[target] = order[i]
+            chosen[row, i] = position + (position >= value)
+        for i in range(block_size):
+            target = i + picks[row, i]
+            order[target] = target
+        kept = chosen[row, replaced[row]]
+        chosen[row, replaced[row]] = kept + (value - kept) * np.int64(truth[row])
+
+
+def count_subsets(
+    values: NDArray[np.int64],
+    truth: NDArray[np.bool_],
+    replaced: NDArray[np.int64],
+    picks: NDArray[np.int64],
+    points: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Add to `counts` how often each point is chosen. Every variate must be in its range: nothing is checked here."""
+    rows, block_size = picks.shape
+    order = np.arange(points - 1)
+    chosen = np.empty(block_size, np.int64)
+    for row in range(rows):
+        value = values[row]
+        for i in range(block_size):
+            target = i + picks[row, i]
+            position = order[target]
+            order[target] = order[i]
+            point = position + (position >= value)
+            chosen[i] = point
+            counts[point] += 1
+        for i in range(block_size):
+            target = i + picks[row, i]
+            order[target] = target
+        true = np.int64(truth[row])
+        counts[chosen[replaced[row]]] -= true
+        counts[value] += true
+
+
+def uniform_below_matrix(words: NDArray[np.uint64], bounds: NDArray[np.uint64], variates: NDArray[np.uint64]) -> bool:
+    """Write floor(word * bound / 2^64) for each word and its column's bound; bound 0 copies the word.
+
+    Return True if Lemire's test rejects any of the words (word * bound mod 2^64 < 2^64 mod bound); the variates must
+    then not be used. Bounds must be below 2^32.
+    """
+    rows, columns = words.shape
+    if bounds.size != columns or variates.shape != words.shape:
+        raise ValueError("words and variates must have one shape, and bounds one entry a column")
+    limits = np.zeros(columns, np.uint64)
+    for column in range(columns):
+        bound = bounds[column]
+        if bound > _LOW_32:
+            raise ValueError("bounds must be below 2^32")
+        if bound != 0:
+            limits[column] = (~bound + _ONE) % bound
+    rejected = False
+    for row in range(rows):
+        for column in range(columns):
+            word = words[row, column]
+            bound = bounds[column]
+            low_product = (word & _LOW_32) * bound
+            middle = (word >> _SHIFT_32) * bound + (low_product >> _SHIFT_32)
+            low = (middle << _SHIFT_32) | (low_product & _LOW_32)
+            rejected |= low < limits[column]
+            variates[row, column] = word if bound == 0 else middle >> _SHIFT_32
+    return rejected
+
+
+def sample_and_count(
+    words: NDArray[np.uint64],
+    values: NDArray[np.int64],
+    threshold: np.uint64,
+    block_size: int,
+    points: int,
+    counts: NDArray[np.int64],
+) -> bool:
+    """Add to `counts` how often each point is chosen, straight from random words.
+
+    A row of words is: the word compared with `threshold` (truth if below), the word of `replaced`, below `block_size`,
+    and one word a pick, the i-th below points - 1 - i. Return True, with `counts` untouched, if Lemire's test rejects
+    any word or a value is not in [0, points): the caller then takes the checked way.
+    """
+    if words.shape[1] != block_size + 2 or words.shape[0] != values.size or counts.size != points:
+        raise ValueError("words must be (values, block_size + 2), and counts have one entry a point")
+    if not 1 <= block_size < points < 2**31:
+        raise ValueError("block_size and points must satisfy 1 <= block_size < points < 2^31")
+    bounds = np.empty(block_size + 1, np.uint64)
+    limits = np.empty(block_size + 1, np.uint64)
+    for i in range(block_size + 1):
+        bound = np.uint64(block_size if i == 0 else points - i)
+        bounds[i] = bound
+        limits[i] = (~bound + _ONE) % bound
+    order = np.arange(points - 1)
+    targets = np.empty(block_size + 1, np.int64)
+    chosen = np.empty(block_size, np.int64)
+    added = np.zeros(points, np.int64)
+    for row in range(values.size):
+        value = values[row]
+        rejected = value < 0 or value >= points
+        for i in range(block_size + 1):
+            word = words[row, i + 1]
+            low_product = (word & _LOW_32) * bounds[i]
+            middle = (word >> _SHIFT_32) * bounds[i] + (low_product >> _SHIFT_32)
+            rejected |= ((middle << _SHIFT_32) | (low_product & _LOW_32)) < limits[i]
+            targets[i] = np.int64(middle >> _SHIFT_32)
+        if rejected:
+            return True
+        for i in range(block_size):
+            target = i + targets[i + 1]
+            position = order[target]
+            order[target] = order[i]
+            point = position + (position >= value)
+            chosen[i] = point
+            added[point] += 1
+        for i in range(block_size):
+            target = i + targets[i + 1]
+            order[target] = target
+        true = np.int64(words[row, 0] < threshold)
+        added[chosen[targets[0]]] -= true
+        added[value] += true
+    for point in range(points):
+        counts[point] += added[point]
+    return False

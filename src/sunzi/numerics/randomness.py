@@ -1,0 +1,187 @@
+"""Sources of random words, and uniform integers made from them without bias.
+
+A *word* is an unsigned integer of ``word_bits`` bits, 64 unless a proof narrows it. Everything random in Sunzi is a pure function of
+words, taken in the order that ``docs/format.md`` fixes, so that a randomiser can be enumerated and another client can be compared
+byte for byte.
+
+Guarantees: no word of the operating system's source is handed out twice, not even across ``fork``; a reproducible source is a
+class of its own and says so; :func:`uniform_below` is exactly uniform if its words are.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.errors import ParameterError, RandomnessError
+
+Words = NDArray[np.uint64]
+
+_POOL_WORDS = 512
+_NARROW_BITS = 32
+_ALL_ONES = (1 << 64) - 1
+FULL_BITS = 64
+# Up to this many columns it is faster to treat each column as one contiguous vector.
+_FEW_COLUMNS = 16
+
+
+class WordSource(ABC):
+    """Delivers uniform, independent words of ``word_bits`` bits."""
+
+    word_bits: int = FULL_BITS
+    reproducible: ClassVar[bool]
+
+    @abstractmethod
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+
+
+class _Pool(threading.local):
+    """Unused words of one thread; thread-local, so that it needs no lock that a fork could leave held."""
+
+    process = -1
+    words: Words
+    position = 0
+
+
+class OperatingSystemSource(WordSource):
+    """The operating system's generator. The only source that protects anyone.
+
+    Small requests come from a pool of 4 KiB a thread, each word wiped when it is handed out; large ones go straight to the system. A
+    forked child drops the pool that it inherited.
+    """
+
+    reproducible = False
+
+    def __init__(self) -> None:
+        self._pool = _Pool()
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words of the system."""
+        if count > _POOL_WORDS:
+            return _system_words(count)
+        pool = self._pool
+        if pool.process != os.getpid() or pool.position + count > _POOL_WORDS:
+            pool.words = _system_words(_POOL_WORDS).copy()
+            pool.process = os.getpid()
+            pool.position = 0
+        taken = pool.words[pool.position : pool.position + count].copy()
+        pool.words[pool.position : pool.position + count] = 0
+        pool.position += count
+        return taken
+
+    def __getstate__(self) -> dict[str, object]:
+        """A copy sent to another process starts with an empty pool."""
+        return {}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore with an empty pool."""
+        self._pool = _Pool()
+
+
+def _system_words(count: int) -> Words:
+    return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64, copy=False)
+
+
+class ReproducibleSource(WordSource):
+    """A seeded stream for simulation: fast, repeatable, and no protection for anybody."""
+
+    reproducible = True
+
+    def __init__(self, seed: int | Sequence[int]) -> None:
+        self._stream = np.random.SFC64(np.random.SeedSequence(seed))
+        self.generator = np.random.Generator(self._stream)
+        """Variates of other distributions, from the same stream."""
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words of the stream."""
+        return self._stream.random_raw(count)
+
+
+class ScriptedSource(WordSource):
+    """Replays given words, for proofs and conformance vectors; refuses to go past the last one."""
+
+    reproducible = True
+
+    def __init__(self, words: Sequence[int] | Words, word_bits: int = FULL_BITS) -> None:
+        if not (1 <= word_bits <= _NARROW_BITS or word_bits == FULL_BITS):
+            raise ParameterError(f"word_bits must be 1..32 or 64, got {word_bits}")
+        self.word_bits = word_bits
+        self._words = np.asarray(words, dtype=np.uint64)
+        if self._words.size and int(self._words.max()) >> word_bits:
+            raise ParameterError(f"word {int(self._words.max())} does not fit in {word_bits} bits")
+        self._position = 0
+
+    @property
+    def remaining(self) -> int:
+        """How many words are left."""
+        return int(self._words.size) - self._position
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words of the script."""
+        if count > self.remaining:
+            raise RandomnessError(f"the script holds {self.remaining} more words, {count} were asked for")
+        taken = self._words[self._position : self._position + count].copy()
+        self._position += count
+        return taken
+
+
+def uniform_below(words: Words, bounds: NDArray[np.uint64], source: WordSource) -> Words:
+    """Uniform integers below ``bounds[c]`` from the words of column ``c`` (MATH: Lemire's multiply, never modulo).
+
+    ``words`` has shape (rows, columns). A word is rejected if the low half of its product with the bound s is below 2^b mod s; rejected
+    words are replaced, in row-major order, by the next words of ``source`` until none is left. Bounds are 1 … 2^32 − 1.
+    """
+    variates, rejected = _multiply(words, bounds, source.word_bits)
+    while rejected is not None:
+        rows, columns = np.nonzero(rejected)
+        fresh = source.words(rows.size)
+        variates[rows, columns], still = _multiply_flat(fresh, bounds[columns], source.word_bits)
+        if still is None:
+            break
+        rejected[...] = False
+        rejected[rows[still], columns[still]] = True
+    return variates
+
+
+def _multiply(words: Words, bounds: NDArray[np.uint64], bits: int) -> tuple[Words, NDArray[np.bool_] | None]:
+    """Variates in column-major memory, and where they were rejected (None if nowhere)."""
+    if words.shape[1] > _FEW_COLUMNS:
+        return _multiply_flat(words, bounds, bits)
+    variates = np.empty(words.shape, dtype=np.uint64, order="F")
+    rejected: NDArray[np.bool_] | None = None
+    for column, bound in enumerate(bounds):
+        variates[:, column], refused = _multiply_flat(words[:, column], bound, bits)
+        if refused is not None:
+            if rejected is None:
+                rejected = np.zeros(words.shape, dtype=np.bool_)
+            rejected[:, column] = refused
+    return variates, rejected
+
+
+def _multiply_flat(
+    words: Words, bounds: NDArray[np.uint64] | np.uint64, bits: int
+) -> tuple[Words, NDArray[np.bool_] | None]:
+    """High and low half of word × bound; the bound fits in 32 bits, so two 32-bit steps give the exact 96-bit product."""
+    half = np.uint64(_NARROW_BITS)
+    if bits == FULL_BITS:
+        low = words * bounds
+        high = words & np.uint64(0xFFFFFFFF)
+        high *= bounds
+        high >>= half
+        high += (words >> half) * bounds
+        high >>= half
+        surplus = (np.uint64(_ALL_ONES) % bounds + np.uint64(1)) % bounds  # 2^64 mod s
+    else:
+        product = words * bounds
+        high = product >> np.uint64(bits)
+        low = product & np.uint64((1 << bits) - 1)
+        surplus = np.uint64(1 << bits) % bounds
+    rejected = low < surplus
+    return high, rejected if rejected.any() else None

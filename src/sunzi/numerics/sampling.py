@@ -1,0 +1,144 @@
+"""Subsets of w points out of m, with or without a given point x, as a pure function of uniform variates.
+
+The definition is normative, for every client in every language. Position t of a list holds point t if t < x, otherwise
+t + 1: the m - 1 points other than x, ascending. Step i = 0, ..., w - 1 swaps positions i and i + picks[i], for picks[i]
+uniform below m - 1 - i. Positions 0..w-1, in order, are the chosen points. For the truth, the one at `replaced`,
+uniform below w, gives way to x. So a lie is a uniform w-subset without x and the truth a uniform w-subset with x, from
+equally many variates and by the same work: neither the draws nor the steps tell which one it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sunzi.errors import ParameterError
+from sunzi.numerics import kernels
+
+_ENTRIES_PER_CHUNK = 1 << 21
+"""Rows that share one matrix of positions are limited to this many entries, which is 8 MB."""
+
+_FEW_ROWS = 12
+"""Below this many rows a list per row beats one matrix, whose every step costs a numpy call."""
+
+
+def select_subsets(
+    values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
+) -> NDArray[np.int64]:
+    """Return the chosen points, (n, w), each row in the order of the steps. See the module for the definition.
+
+    values: (n,) the points x; truth: (n,) bool; replaced: (n,) in [0, w); picks: (n, w), the i-th column in
+    [0, points - 1 - i). Raises ParameterError for anything else, or unless 1 <= w < points.
+    """
+    arguments = _checked(values, truth, replaced, picks, points)
+    value, true, replaced_at, pick = arguments
+    chosen = np.empty(pick.shape, dtype=np.int64)
+    compiled = kernels.load_if_worthwhile(pick.size)
+    if compiled is not None:
+        compiled.select_subsets(*arguments, points, chosen)
+        return chosen
+    for rows in _chunks(len(pick), points):
+        chosen[rows] = _select(value[rows], true[rows], replaced_at[rows], pick[rows], points)
+    return chosen
+
+
+def count_subsets(
+    values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
+) -> NDArray[np.int64]:
+    """Return how often each of the points is chosen by `select_subsets` over all rows."""
+    arguments = _checked(values, truth, replaced, picks, points)
+    value, true, replaced_at, pick = arguments
+    counts = np.zeros(points, dtype=np.int64)
+    compiled = kernels.load_if_worthwhile(pick.size)
+    if compiled is not None:
+        compiled.count_subsets(*arguments, points, counts)
+        return counts
+    for rows in _chunks(len(pick), points):
+        chosen = _select(value[rows], true[rows], replaced_at[rows], pick[rows], points)
+        counts += np.bincount(chosen.ravel(), minlength=points)
+    return counts
+
+
+def _checked(
+    values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the arguments as arrays, or raise: a variate out of range would address memory outside the arrays."""
+    pick = _integers("picks", picks)
+    if pick.ndim != 2 or not 1 <= pick.shape[1] < points < 2**31:
+        raise ParameterError(f"picks must be (n, w), 1 <= w < points < 2^31, got {pick.shape} and points = {points}")
+    rows, block_size = pick.shape
+    value = _integers("values", values)
+    replaced_at = _integers("replaced", replaced)
+    true = np.asarray(truth, dtype=np.bool_)
+    if not value.shape == true.shape == replaced_at.shape == (rows,):
+        raise ParameterError(f"values, truth and replaced must each have shape ({rows},), like the rows of picks")
+    _check_below("values", value, points)
+    _check_below("replaced", replaced_at, block_size)
+    _check_below("picks", pick, points - 1 - np.arange(block_size))
+    return value, true, replaced_at, pick
+
+
+def _integers(name: str, variates: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(variates)
+    if array.size and array.dtype.kind not in "iu":
+        raise ParameterError(f"{name} must be integers, got {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def _check_below(name: str, variates: NDArray[np.int64], bounds: int | NDArray[np.int64]) -> None:
+    # Read as unsigned, a negative number is above every bound, so that one comparison checks both ends.
+    if (variates.view(np.uint64) >= np.asarray(bounds).astype(np.uint64)).any():
+        raise ParameterError(f"{name} must be at least 0 and below their bounds")
+
+
+def _chunks(rows: int, points: int) -> Iterator[slice]:
+    step = max(1, _ENTRIES_PER_CHUNK // points)
+    return (slice(first, first + step) for first in range(0, rows, step))
+
+
+def _select(
+    value: NDArray[np.int64],
+    true: NDArray[np.bool_],
+    replaced_at: NDArray[np.int64],
+    pick: NDArray[np.int64],
+    points: int,
+) -> NDArray[np.int64]:
+    targets = pick + np.arange(pick.shape[1])
+    shuffle = _shuffle_lists if len(pick) < _FEW_ROWS else _shuffle_matrix
+    chosen = shuffle(targets, points - 1)
+    chosen += chosen >= value[:, np.newaxis]
+    rows = np.arange(len(pick))
+    chosen[rows, replaced_at] = np.where(true, value, chosen[rows, replaced_at])
+    return chosen
+
+
+def _shuffle_lists(targets: NDArray[np.int64], positions: int) -> NDArray[np.int64]:
+    """Return what the swaps of i and targets[i] bring to the front of 0, 1, ..., positions - 1, row by row.
+
+    Position i is not read after step i, so that half of each swap is left out, here and in `_shuffle_matrix`.
+    """
+    chosen = np.empty(targets.shape, dtype=np.int64)
+    order = list(range(positions))
+    for row, row_targets in enumerate(targets.tolist()):
+        front = []
+        for i, target in enumerate(row_targets):
+            front.append(order[target])
+            order[target] = order[i]
+        for target in row_targets:
+            order[target] = target
+        chosen[row] = front
+    return chosen
+
+
+def _shuffle_matrix(targets: NDArray[np.int64], positions: int) -> NDArray[np.int64]:
+    """Return the same as `_shuffle_lists`, all rows together, one step at a time."""
+    rows, block_size = targets.shape
+    order = np.repeat(np.arange(positions, dtype=np.int32), rows)  # position-major: step i reads one stretch
+    cells = np.ascontiguousarray(targets.T) * rows + np.arange(rows)
+    chosen = np.empty((block_size, rows), dtype=np.int64)
+    for i in range(block_size):
+        chosen[i] = order.take(cells[i])
+        order[cells[i]] = order[i * rows : (i + 1) * rows]
+    return np.ascontiguousarray(chosen.T)

@@ -1,0 +1,141 @@
+"""Integer thresholds that certify ε-local differential privacy: no float takes part in a privacy decision.
+
+ε is a rational a/b. E is an integer with E ≤ 2^96·e^ε, so every inequality proved with E holds with e^ε. A client says the truth if a
+uniform word of ``word_bits`` bits is below a threshold; rounding goes to the side that gives away less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from sunzi.errors import ParameterError, PrivacyError
+from sunzi.numerics.randomness import FULL_BITS
+
+SCALE_BITS = 96
+SCALE = 1 << SCALE_BITS
+LARGEST_EPSILON = 32
+_LARGEST_TERM = 10**18
+
+
+def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
+    """ε as an exact fraction; a float means the fraction of its shortest decimal form (0.1 is 1/10)."""
+    try:
+        if isinstance(epsilon, bool):
+            raise ValueError
+        fraction = Fraction(repr(float(epsilon))) if isinstance(epsilon, float) else Fraction(epsilon)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise ParameterError(f"epsilon must be a positive number such as 2, 0.5 or '1/3', got {epsilon!r}") from None
+    if fraction <= 0:
+        raise ParameterError(f"epsilon must be positive, got {epsilon}")
+    if fraction > LARGEST_EPSILON:
+        raise ParameterError(f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {epsilon}")
+    if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
+        raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}")
+    return fraction
+
+
+def exponential_below(epsilon: Fraction) -> int:
+    """E = Σ t_i with t_0 = 2^96, t_{i+1} = ⌊t_i·a/(b(i+1))⌋: an integer with E ≤ 2^96·e^ε, short of it by less than one part in 2^60."""
+    term, total, index = SCALE, 0, 0
+    while term:
+        total += term
+        index += 1
+        term = term * epsilon.numerator // (epsilon.denominator * index)
+    return total
+
+
+def truth_threshold(block_size: int, points: int, epsilon: Fraction, word_bits: int = FULL_BITS) -> int:
+    """The largest certified threshold T for a block response: truth ⇔ word < T. Raises PrivacyError if none is of use."""
+    scaled = block_size * exponential_below(epsilon)
+    threshold = (scaled << word_bits) // (scaled + (points - block_size) * SCALE)
+    check_truth_threshold(threshold, block_size, points, epsilon, word_bits)
+    return threshold
+
+
+def check_truth_threshold(
+    threshold: int, block_size: int, points: int, epsilon: Fraction, word_bits: int = FULL_BITS
+) -> None:
+    """1 ≤ w < v; p/w ≤ e^ε·(1−p)/(v−w), proved in integers; and p > w/v strictly, else reports say nothing."""
+    if not 1 <= block_size < points:
+        raise PrivacyError(f"block size must be at least 1 and below the number of points {points}, got {block_size}")
+    words = 1 << word_bits
+    if not 0 < threshold < words:
+        raise PrivacyError(f"threshold must lie between 0 and 2^{word_bits}, got {threshold}")
+    if threshold * (points - block_size) * SCALE > block_size * exponential_below(epsilon) * (words - threshold):
+        raise PrivacyError(
+            f"threshold {threshold} is too large: blocks of {block_size} among {points} points would leak more than epsilon {epsilon}"
+        )
+    if threshold * points <= block_size * words:
+        raise PrivacyError(
+            f"threshold {threshold} says nothing about the value (blocks of {block_size} among {points} points at epsilon {epsilon})"
+        )
+
+
+def optimal_unary_thresholds(epsilon: Fraction, word_bits: int = FULL_BITS) -> tuple[int, int]:
+    """OUE: a true bit is sent as 1 with probability 1/2, a false one with q ≥ 1/(e^ε+1), rounded up."""
+    denominator = exponential_below(epsilon) + SCALE
+    false_threshold = -((-SCALE << word_bits) // denominator)
+    return 1 << (word_bits - 1), false_threshold
+
+
+def symmetric_unary_thresholds(epsilon: Fraction, word_bits: int = FULL_BITS) -> tuple[int, int]:
+    """SUE (basic RAPPOR): p = T/2^b at half the budget, rounded down, and q exactly 1 − p."""
+    scaled = exponential_below(epsilon / 2)
+    true_threshold = (scaled << word_bits) // (scaled + SCALE)
+    return true_threshold, (1 << word_bits) - true_threshold
+
+
+def check_unary_thresholds(true_threshold: int, false_threshold: int, epsilon: Fraction, word_bits: int = FULL_BITS) -> None:
+    """p(1−q) ≤ e^ε·q(1−p), proved in integers, and p > q strictly."""
+    words = 1 << word_bits
+    if not 0 < false_threshold < true_threshold < words:
+        raise PrivacyError(
+            f"thresholds must satisfy 0 < false < true < 2^{word_bits}, got true {true_threshold}, false {false_threshold}"
+        )
+    if false_threshold == words - true_threshold:
+        # The ratio is a square; comparing its root with e^{ε/2} avoids a second rounding of e^ε.
+        certified = true_threshold * SCALE <= exponential_below(epsilon / 2) * false_threshold
+    else:
+        gain = true_threshold * (words - false_threshold)
+        loss = false_threshold * (words - true_threshold)
+        certified = gain * SCALE <= exponential_below(epsilon) * loss
+    if not certified:
+        raise PrivacyError(
+            f"thresholds {true_threshold} and {false_threshold} would leak more than epsilon {epsilon}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SupportProbabilities:
+    """How often a report supports the true point (p), another given point (q), and Δ = p − q, as the shipped integers give them."""
+
+    true: float
+    false: float
+    gap: float
+
+    @classmethod
+    def of_block_response(cls, threshold: int, block_size: int, points: int, word_bits: int = FULL_BITS) -> SupportProbabilities:
+        """p = T/2^b, q = (w − p)/(v − 1), Δ = (T·v − w·2^b)/(2^b(v − 1)), each one rounding away from the exact fraction."""
+        words = 1 << word_bits
+        return cls(
+            true=float(Fraction(threshold, words)),
+            false=float(Fraction(block_size * words - threshold, words * (points - 1))),
+            gap=float(Fraction(threshold * points - block_size * words, words * (points - 1))),
+        )
+
+    @classmethod
+    def of_unary(cls, true_threshold: int, false_threshold: int, word_bits: int = FULL_BITS) -> SupportProbabilities:
+        """p and q of one bit, as the shipped integers give them."""
+        words = 1 << word_bits
+        return cls(
+            true=float(Fraction(true_threshold, words)),
+            false=float(Fraction(false_threshold, words)),
+            gap=float(Fraction(true_threshold - false_threshold, words)),
+        )
+
+    def variance(self, frequency: float = 0.0) -> float:
+        """Variance of one debiased report, users at hand: [f·p(1−p) + (1−f)·q(1−q)]/Δ²."""
+        true, false = self.true * (1 - self.true), self.false * (1 - self.false)
+        return (frequency * true + (1 - frequency) * false) / self.gap**2

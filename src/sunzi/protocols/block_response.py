@@ -1,0 +1,155 @@
+"""Protocols that report one block of one design on the whole domain: GRR, SubsetSelection, its compact form, and PGR."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from sunzi.designs.base import Design, only_parameters
+from sunzi.designs.choice import choose_compact, cyclotomic_with, optimal_block_size
+from sunzi.designs.projective import choose_projective
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import WordSource
+from sunzi.protocols.base import Integers
+from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
+from sunzi.protocols.support import SupportProtocol
+from sunzi.tally import Tally, TallyLayout
+from sunzi.wire import EncodedReports, ReportLayout
+
+
+class BlockProtocol(SupportProtocol):
+    """One block response on v ≥ k points; a value is its own point."""
+
+    designs: ClassVar[frozenset[str]]
+    """The designs that a plan of this protocol may name."""
+
+    def __init__(self, domain_size: int, response: BlockResponse) -> None:
+        design = response.design
+        if design.kind not in self.designs:
+            raise PlanError(f"{self.name} uses one of the designs {sorted(self.designs)}, got {design.kind!r}")
+        if design.points < domain_size:
+            raise PlanError(f"a design of {design.points} points cannot hold a domain of {domain_size} values")
+        self.domain_size, self.epsilon, self.response, self.design = domain_size, response.epsilon, response, design
+        self.probabilities = response.probabilities
+        self.report_layout = ReportLayout((design.payload_bits,), (design.payload_limit,))
+        self.tally_layout = TallyLayout(((design.counter_count, design.counter_weight),))
+
+    @classmethod
+    def choose(cls, domain_size: int, epsilon: Fraction, **options: Any) -> Self:
+        """The design of :meth:`choose_design` with its certified threshold."""
+        return cls(domain_size, BlockResponse(cls.choose_design(domain_size, epsilon, **options), epsilon))
+
+    @classmethod
+    @abstractmethod
+    def choose_design(cls, domain_size: int, epsilon: Fraction, **options: Any) -> Design:
+        """Which design suits this setting."""
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """From a plan."""
+        only_parameters(parameters, ["response"])
+        return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
+
+    def parameters(self) -> dict[str, Any]:
+        """The response."""
+        return {"response": self.response.parameters()}
+
+    @property
+    def words_per_report(self) -> float:
+        """The truth word and one a bound."""
+        return self.response.words_per_report
+
+    def randomize(self, values: Integers, source: WordSource) -> Integers:
+        """The block response."""
+        return self.response.randomize(values, source)
+
+    def encode(self, messages: Integers) -> EncodedReports:
+        """The design's own numbers."""
+        return EncodedReports.single(self.design.encode(messages))
+
+    def decode(self, encoded: EncodedReports) -> Integers:
+        """The design's own messages."""
+        return self.design.decode(encoded.payloads[0])
+
+    def count(self, messages: Integers) -> Counters:
+        """The design's own counters."""
+        return self.design.count(messages)
+
+    def support_counts(self, tally: Tally) -> Integers:
+        """How many reported blocks contain each item."""
+        return self.design.point_counts(tally.block(0), self.domain_size)
+
+    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:
+        """The counted messages, where the design counts them and their likelihoods fit in memory."""
+        if not self.design.counts_blocks or self.design.counter_count > LARGEST_DENSE:
+            return []
+        return [CountedBlocks(self.design, tally.block(0), self.response.odds)]
+
+    @property
+    def attackability(self) -> float:
+        """(1/k)·Σ_y max_x P(y|x), blocks that miss the domain included."""
+        return self.response.best_guess_sum(self.domain_size) / self.domain_size
+
+
+class GeneralizedRandomizedResponse(BlockProtocol):
+    """GRR: the value, or another one. The shortest message and, on large domains, by far the largest error."""
+
+    name = "grr"
+    designs = frozenset({"singletons"})
+
+    @classmethod
+    def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:
+        """Singletons."""
+        return Singletons(domain_size)
+
+
+class SubsetSelection(BlockProtocol):
+    """SS: a subset of about k/(e^ε+1) values. Optimal error, long messages."""
+
+    name = "ss"
+    designs = frozenset({"subsets", "singletons"})
+
+    @classmethod
+    def choose_design(
+        cls, domain_size: int, epsilon: Fraction, block_size: int | None = None, code: str | None = None
+    ) -> Design:
+        """Subsets of the optimal size; of one point, singletons."""
+        size = optimal_block_size(domain_size, epsilon) if block_size is None else block_size
+        return Singletons(domain_size) if size == 1 and code is None else Subsets(domain_size, size, code)
+
+
+class CompactSubsetSelection(BlockProtocol):
+    """Compact SS: the error of SS in about log2(k) + 1.44·ε bits, by a cyclotomic design."""
+
+    name = "ss-compact"
+    designs = frozenset({"cyclotomic", "singletons"})
+
+    @classmethod
+    def choose_design(
+        cls, domain_size: int, epsilon: Fraction, classes: int | None = None, points: int | None = None
+    ) -> Design:
+        """The shortest message within 1 % of the best error, or the given number of classes."""
+        if classes is None:
+            if points is not None:
+                raise ParameterError(f"points={points} needs classes too: give the number of cyclotomic classes")
+            return choose_compact(domain_size, epsilon)
+        return cyclotomic_with(domain_size, epsilon, classes, points)
+
+
+class ProjectiveGeometryResponse(BlockProtocol):
+    """PGR: a hyperplane of a projective geometry over the field nearest to e^ε+1."""
+
+    name = "pgr"
+    designs = frozenset({"projective", "singletons"})
+
+    @classmethod
+    def choose_design(cls, domain_size: int, epsilon: Fraction, order: int | None = None) -> Design:
+        """The smallest geometry that holds the domain; hyperplanes of one point are singletons."""
+        design = choose_projective(domain_size, epsilon, order)
+        return Singletons(domain_size) if design.block_size == 1 else design

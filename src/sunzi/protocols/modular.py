@@ -1,0 +1,315 @@
+"""ModularSubsetSelection: one random residue of the value, through a block response (MATH §3).
+
+``mss`` is the paper's protocol, with all subsets as blocks; ``mss-compact`` uses cyclotomic blocks and sends one short integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from sunzi.designs.base import Design, only_parameters
+from sunzi.designs.choice import best_cyclotomic, optimal_block_size
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, PlanError
+from sunzi.estimate import Estimate
+from sunzi.numerics.bits import index_bits
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.primes import is_prime
+from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.numerics.residues import ToeplitzGram
+from sunzi.protocols.base import Floats, Integers, Protocol, check_histogram, check_users
+from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
+from sunzi.protocols.modular_estimation import ModularDecoder
+from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
+from sunzi.tally import Tally, TallyLayout
+from sunzi.wire import EncodedReports, ReportLayout
+
+
+@dataclass(frozen=True)
+class ModularMessages:
+    """For every report its selector j, and for every j the messages of its reports in order of appearance."""
+
+    selectors: Integers
+    parts: tuple[Integers, ...]
+
+    def __len__(self) -> int:
+        """The number of reports."""
+        return int(self.selectors.size)
+
+
+class ModularProtocol(Protocol):
+    """ℓ block responses, one a modulus; a report uses one of them, drawn uniformly, on the value's residue, with the whole ε.
+
+    Draw order of a batch: one word a report for its selector j; then, for j = 0, 1, …, the words of the block responses of the reports
+    that drew j, in their order. The selector says nothing of the value, so ε-LDP of every response is ε-LDP of the whole.
+    """
+
+    designs: ClassVar[frozenset[str]]
+
+    def __init__(self, domain_size: int, responses: Sequence[BlockResponse]) -> None:
+        self.moduli = tuple(response.design.points for response in responses)
+        self._check(domain_size, responses)
+        self.domain_size, self.epsilon, self.responses = domain_size, responses[0].epsilon, tuple(responses)
+        self.tally_layout = TallyLayout(
+            tuple((response.design.counter_count, response.design.counter_weight) for response in responses)
+        )
+        self.report_layout = self._layout()
+
+    def _check(self, domain_size: int, responses: Sequence[BlockResponse]) -> None:
+        if not 1 <= len(responses) <= MOST_MODULI:
+            raise PlanError(f"{self.name} needs between 1 and {MOST_MODULI} moduli, got {len(responses)}")
+        composite = next((modulus for modulus in self.moduli if not is_prime(modulus)), None)
+        if composite is not None:
+            raise PlanError(f"moduli must be prime, got {composite}")
+        if len(set(self.moduli)) != len(self.moduli):
+            raise PlanError(f"moduli must be distinct, got {list(self.moduli)}")
+        if sum(self.moduli) - len(self.moduli) < domain_size - 1:
+            raise PlanError(
+                f"the moduli minus one must add up to at least {domain_size - 1} to tell {domain_size} values apart, "
+                f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
+            )
+        for response in responses:
+            if response.design.kind not in self.designs:
+                raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {response.design.kind!r}")
+
+    def _layout(self) -> ReportLayout:
+        raise NotImplementedError
+
+    @classmethod
+    def choose(cls, domain_size: int, epsilon: Fraction, moduli: Sequence[int] | None = None, **options: Any) -> Self:
+        """The given moduli, or a spread of primes of small exact error."""
+        if moduli is None:
+            moduli = choose_moduli(domain_size, epsilon, cls.block_variance, **options)
+        elif options:
+            raise ParameterError(f"with moduli given, {sorted(options)} has no use")
+        for modulus in moduli:
+            if not is_prime(int(modulus)):
+                raise ParameterError(f"moduli must be prime, got {modulus}")
+        responses = [BlockResponse(cls.block_design(int(modulus), epsilon), epsilon) for modulus in moduli]
+        return cls(domain_size, responses)
+
+    @staticmethod
+    def block_design(modulus: int, epsilon: Fraction) -> Design:
+        """The design used on Z_modulus."""
+        raise NotImplementedError
+
+    @staticmethod
+    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
+        """Light variance of one report in that block, or None if the modulus is no good."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """From a plan."""
+        only_parameters(parameters, ["responses"])
+        responses = parameters["responses"]
+        if not isinstance(responses, list) or len(responses) > MOST_MODULI:
+            raise PlanError(f"responses must be a list of at most {MOST_MODULI} block responses")
+        return cls(domain_size, [BlockResponse.from_parameters(response, epsilon) for response in responses])
+
+    def parameters(self) -> dict[str, Any]:
+        """The responses in order."""
+        return {"responses": [response.parameters() for response in self.responses]}
+
+    @property
+    def words_per_report(self) -> float:
+        """The selector and a block response."""
+        return 1 + sum(response.words_per_report for response in self.responses) / len(self.responses)
+
+    def _draw(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], tuple[Integers, ...]]:
+        """Selectors, the order that sorts reports by selector, and the messages of every selector."""
+        words = source.words(values.size).reshape(-1, 1)
+        bound = np.array([len(self.responses)], dtype=np.uint64)
+        selectors = uniform_below(words, bound, source)[:, 0].astype(np.uint16)
+        order = np.argsort(selectors, kind="stable")
+        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
+        parts, start = [], 0
+        for response, stop in zip(self.responses, stops.tolist(), strict=True):
+            residues = values[order[start:stop]] % response.design.points
+            parts.append(response.randomize(residues, source))
+            start = stop
+        return selectors.astype(np.int64), order, tuple(parts)
+
+    def point_counts(self, tally: Tally) -> list[Integers]:
+        """For every block, how many of its reports support each residue."""
+        return [
+            response.design.point_counts(tally.block(index), response.design.points)
+            for index, response in enumerate(self.responses)
+        ]
+
+    @cached_property
+    def moments(self) -> tuple[BlockMoments, ...]:
+        """Second moments of one debiased report of every block (MATH §3.3)."""
+        return tuple(BlockMoments.of(response) for response in self.responses)
+
+    @cached_property
+    def planned_weights(self) -> Floats:
+        """w_j = 1/(ℓ·d0_j): the inverse variance of a block that gets its expected share of one report."""
+        return np.array([1 / (len(self.responses) * moments.light) for moments in self.moments])
+
+    @cached_property
+    def gram(self) -> ToeplitzGram:
+        """The Gram matrix of the planned weights; its inverse is the covariance of one report at light items."""
+        return ToeplitzGram(self.domain_size, self.moduli, self.planned_weights)
+
+    def estimate(
+        self,
+        domain: Domain,
+        tally: Tally,
+        weights: Literal["planned", "paper"] = "planned",
+        ridge: float | Literal["paper"] = 0.0,
+        errors: Literal["full", "quick"] = "full",
+    ) -> Estimate:
+        """Weighted least squares for all residues at once.
+
+        ``weights`` "planned" (expected block sizes; one fixed linear map) or "paper" (actual block sizes). ``ridge`` λ > 0, or "paper" for 1/ε²,
+        biases the estimate, which then has no intervals. ``errors`` "quick" replaces standard errors by an upper bound.
+        """
+        return ModularDecoder(self, tally, weights, ridge, errors).estimate(domain)
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """trace(T⁻¹)/(kn) for light items; the mean of the full variances for a histogram."""
+        check_users(users)
+        if histogram is None:
+            return self.gram.inverse_trace() / (self.domain_size * users)
+        frequencies = check_histogram(histogram, self.domain_size)
+        share = users / len(self.responses)
+        variance = ModularVariance(self.gram, self.moments, self.planned_weights, [share] * len(self.responses))
+        return float(np.mean(variance.full(frequencies) - frequencies * (1 - frequencies) / users))
+
+    def worst_mse(self, users: int) -> float:
+        """An upper bound: the light error plus what one value held by everybody can add, by the smallest eigenvalue of T."""
+        check_users(users)
+        size = self.domain_size
+        operator = LinearOperator((size, size), matvec=self.gram.solve, dtype=np.float64)
+        tiny = 3
+        largest = float(eigsh(operator, k=1, return_eigenvectors=False, tol=1e-2, v0=np.ones(size))[0]) if size > tiny else self.gram.inverse_trace()
+        heavy = sum(
+            len(self.responses) * (moments.heavy + moments.mixed**2) * weight * largest * 1.01
+            for moments, weight in zip(self.moments, self.planned_weights, strict=True)
+        )
+        return self.expected_mse(users) + heavy / (size * users)
+
+    @property
+    def attackability(self) -> float:
+        """(1/(ℓk))·Σ_j of each block's best guesses; a modulus above k is truncated."""
+        sums = [response.best_guess_sum(min(self.domain_size, response.design.points)) for response in self.responses]
+        return sum(sums) / (len(self.responses) * self.domain_size)
+
+    def support_probabilities(self) -> list[tuple[float, float]]:
+        """p and q of every block."""
+        return [(response.probabilities.true, response.probabilities.false) for response in self.responses]
+
+
+class ModularSubsetSelection(ModularProtocol):
+    """MSS as in the paper: subsets of residues. The selector and ⌈log2 C(m_j,w_j)⌉ bits."""
+
+    name = "mss"
+    designs = frozenset({"subsets", "singletons"})
+
+    @staticmethod
+    def block_design(modulus: int, epsilon: Fraction) -> Design:
+        """Subsets of the optimal size; of one point, singletons."""
+        size = optimal_block_size(modulus, epsilon)
+        return Singletons(modulus) if size == 1 else Subsets(modulus, size)
+
+    @staticmethod
+    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
+        """Every prime will do."""
+        return light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
+
+    def _layout(self) -> ReportLayout:
+        return ReportLayout(
+            tuple(response.design.payload_bits for response in self.responses),
+            tuple(response.design.payload_limit for response in self.responses),
+        )
+
+    def randomize(self, values: Integers, source: WordSource) -> ModularMessages:
+        """A selector and a subset a value."""
+        selectors, _, parts = self._draw(values, source)
+        return ModularMessages(selectors, parts)
+
+    def encode(self, messages: ModularMessages) -> EncodedReports:
+        """Subsets as ranks."""
+        parts = zip(self.responses, messages.parts, strict=True)
+        return EncodedReports(messages.selectors, tuple(response.design.encode(part) for response, part in parts))
+
+    def decode(self, encoded: EncodedReports) -> ModularMessages:
+        """Ranks as subsets."""
+        parts = zip(self.responses, encoded.payloads, strict=True)
+        return ModularMessages(encoded.selectors, tuple(response.design.decode(part) for response, part in parts))
+
+    def count(self, messages: ModularMessages) -> Counters:
+        """The counters of all blocks, one after the other."""
+        counted = [
+            response.design.count(part).dense() for response, part in zip(self.responses, messages.parts, strict=True)
+        ]
+        return Counters(self.tally_layout.length, None, np.concatenate(counted))
+
+
+class CompactModularSubsetSelection(ModularProtocol):
+    """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j: the offset of block j plus the block's own message."""
+
+    name = "mss-compact"
+    designs = frozenset({"cyclotomic", "singletons"})
+
+    @staticmethod
+    def block_design(modulus: int, epsilon: Fraction) -> Design:
+        """The best union of cyclotomic classes."""
+        return best_cyclotomic(modulus, epsilon)[0]
+
+    @staticmethod
+    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
+        """Only primes whose classes come within a few per cent of the optimal block size."""
+        design = best_cyclotomic(modulus, epsilon)[0]
+        reached = light_moment(modulus, design.block_size, epsilon)
+        best = light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
+        return reached if reached <= _COMPACT_TOLERANCE * best else None
+
+    @cached_property
+    def _offsets(self) -> Integers:
+        sizes = [response.design.message_count for response in self.responses]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def _layout(self) -> ReportLayout:
+        total = int(self._offsets[-1])
+        return ReportLayout((index_bits(total),), (total,))
+
+    def randomize(self, values: Integers, source: WordSource) -> Integers:
+        """The joint message of every value."""
+        _, order, parts = self._draw(values, source)
+        joint = np.empty(values.size, dtype=np.int64)
+        sorted_messages = np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
+        joint[order] = sorted_messages
+        return joint
+
+    def encode(self, messages: Integers) -> EncodedReports:
+        """Already integers."""
+        return EncodedReports.single(messages.astype(np.uint64))
+
+    def decode(self, encoded: EncodedReports) -> Integers:
+        """Already messages."""
+        return np.asarray(encoded.payloads[0], dtype=np.uint64).astype(np.int64)
+
+    def count(self, messages: Integers) -> Counters:
+        """The message is the counter's index."""
+        return Counters.of_cells(self.tally_layout.length, messages)
+
+
+_COMPACT_TOLERANCE = 1.02
+
+
+def light_moment(points: int, block_size: int, epsilon: Fraction) -> float:
+    """d0 of a block response on ``points`` points (MATH §3.3)."""
+    return BlockMoments.at(points, block_size, epsilon).light

@@ -1,0 +1,164 @@
+"""From a modular tally to frequencies: debias every block, then solve one structured least-squares problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.estimate import Estimate, Method, Target
+from sunzi.numerics import intervals, simplex
+from sunzi.numerics.primes import next_prime
+from sunzi.numerics.residues import ToeplitzGram, adjoint
+from sunzi.protocols.base import check_reports
+from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood
+from sunzi.protocols.modular_variance import ModularVariance
+from sunzi.protocols.support import LEAST_SQUARES_EFFECT, LIKELIHOOD_EFFECT
+from sunzi.tally import Tally
+
+if TYPE_CHECKING:
+    from sunzi.protocols.modular import ModularProtocol
+
+Floats = NDArray[np.float64]
+
+_FITTING_STEPS = 500
+_FITTING_TOLERANCE = 1e-9
+
+
+class ModularDecoder:
+    """One decoding: the tally of a plan, the weights, and the Gram matrix they make."""
+
+    def __init__(
+        self,
+        protocol: ModularProtocol,
+        tally: Tally,
+        weights: Literal["planned", "paper"],
+        ridge: float | Literal["paper"],
+        errors: Literal["full", "quick"],
+    ) -> None:
+        check_reports(tally)
+        if errors not in ("full", "quick"):
+            raise ParameterError(f"errors must be full or quick, got {errors!r}")
+        self.protocol, self.tally, self.errors = protocol, tally, errors
+        self.used = np.array([reports > 0 for reports in tally.block_reports])
+        self.moduli = tuple(modulus for modulus, used in zip(protocol.moduli, self.used, strict=True) if used)
+        self.moments = [moments for moments, used in zip(protocol.moments, self.used, strict=True) if used]
+        self.reports = [reports for reports in tally.block_reports if reports]
+        self.ridge = float(1 / protocol.epsilon**2) if ridge == "paper" else float(ridge)
+        if not self.ridge >= 0:
+            raise ParameterError(f"ridge must be at least 0, or 'paper', got {ridge!r}")
+        self.weights = self._weights(weights)
+        self.gram = self._gram(planned=weights == "planned")
+
+    def _weights(self, rule: str) -> Floats:
+        if rule == "planned":
+            planned = self.protocol.planned_weights[self.used]
+            # A ridge is meant for weights at the scale of the reports.
+            return planned * self.tally.reports if self.ridge else planned
+        if rule != "paper":
+            raise ParameterError(f"weights must be planned or paper, got {rule!r}")
+        return np.array([reports / _paper_variance(response.probabilities, response.design.points)
+                         for response, reports in zip(self._responses(), self.reports, strict=True)])
+
+    def _responses(self) -> list[object]:
+        return [response for response, used in zip(self.protocol.responses, self.used, strict=True) if used]
+
+    def _gram(self, planned: bool) -> ToeplitzGram:
+        if self.ridge:
+            # A modulus of k or more makes AᵀA the identity, so that a ridge is one more block.
+            identity = next_prime(max(self.protocol.domain_size, *self.moduli) + 1)
+            return ToeplitzGram(
+                self.protocol.domain_size, (*self.moduli, identity), np.append(self.weights, self.ridge)
+            )
+        if planned and self.used.all():
+            return self.protocol.gram
+        return ToeplitzGram(self.protocol.domain_size, self.moduli, self.weights)
+
+    def residue_estimates(self) -> list[Floats]:
+        """s_j = (c_j/n_j − q_j)/Δ_j of every block that has reports; each sums to 1."""
+        estimates = []
+        for index, response in enumerate(self.protocol.responses):
+            reports = self.tally.block_reports[index]
+            if reports:
+                support = response.design.point_counts(self.tally.block(index), response.design.points)
+                rates = response.probabilities
+                estimates.append((support / reports - rates.false) / rates.gap)
+        return estimates
+
+    def estimate(self, domain: Domain) -> Estimate:
+        """f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along T⁻¹1 so that it sums to 1; a ridge estimate stays as it is."""
+        residues = self.residue_estimates()
+        frequencies = self.gram.solve(adjoint(residues, self.moduli, self.weights, self.protocol.domain_size))
+        if not self.ridge:
+            ones = self.gram.ones_solution
+            frequencies += ones * ((1 - frequencies.sum()) / ones.sum())
+        uncertainty = None if self.ridge else ModularUncertainty(self, frequencies)
+        likelihood = all(response.design.counts_blocks for response in self.protocol.responses)
+        likelihood = likelihood and self.protocol.tally_layout.length <= LARGEST_DENSE
+
+        def refit() -> Floats:
+            start = simplex.project(frequencies)
+            return self._likeliest(start) if likelihood else self._closest(residues, start)
+
+        effect = LIKELIHOOD_EFFECT if likelihood else LEAST_SQUARES_EFFECT
+        return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect)
+
+    def _likeliest(self, start: Floats) -> Floats:
+        blocks = [
+            CountedBlocks(response.design, self.tally.block(index), response.odds)
+            for index, response in enumerate(self.protocol.responses)
+            if self.tally.block_reports[index]
+        ]
+        return maximum_likelihood(blocks, start)
+
+    def _closest(self, residues: list[Floats], start: Floats) -> Floats:
+        """min Σ_j w_j|A_j f − s_j|² over the simplex, by accelerated projected gradients (FISTA)."""
+        size = self.protocol.domain_size
+        goal = adjoint(residues, self.moduli, self.weights, size)
+        # A_jᵀA_j has norm ⌈k/m_j⌉, so this bounds the largest eigenvalue of T.
+        bound = sum(w * -(-size // m) for w, m in zip(self.weights, self.moduli, strict=True))
+        current, ahead, momentum = start, start, 1.0
+        for _ in range(_FITTING_STEPS):
+            following = simplex.project(ahead - (self.gram.multiply(ahead) - goal) / bound)
+            grown = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+            ahead = following + (momentum - 1) / grown * (following - current)
+            moved = float(np.abs(following - current).sum())
+            current, momentum = following, grown
+            if moved < _FITTING_TOLERANCE:
+                break
+        return current
+
+
+class ModularUncertainty:
+    """Errors of one modular estimate."""
+
+    def __init__(self, decoder: ModularDecoder, frequencies: Floats) -> None:
+        self._decoder = decoder
+        self._frequencies = frequencies
+        self._population: Floats | None = None
+
+    def variances(self, target: Target) -> Floats:
+        """Computed once, at the projection of the estimate onto the simplex; the users at hand need f(1−f)/n less."""
+        projected = simplex.project(self._frequencies)
+        if self._population is None:
+            decoder = self._decoder
+            variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
+            self._population = variance.full(projected) if decoder.errors == "full" else variance.quick(projected)
+        sampling = projected * (1 - projected) / self._decoder.tally.reports
+        return self._population if target == "population" else self._population - sampling
+
+    def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Normal intervals: an estimate adds up many counters, and its variance does not collapse where counts are zero."""
+        if method in ("score", "exact"):
+            raise EstimateError(f"method {method!r} needs a support count for every item; modular protocols have normal intervals")
+        half = intervals.normal_quantile(level) * intervals.standard_error(self.variances(target))
+        return self._frequencies - half, self._frequencies + half
+
+
+def _paper_variance(probabilities: object, points: int) -> float:
+    """π(1−π)/Δ² with π = q + Δ/m, as the paper weights its rows."""
+    rate = probabilities.false + probabilities.gap / points
+    return rate * (1 - rate) / probabilities.gap**2

@@ -1,0 +1,162 @@
+"""Variances of the modular estimator (MATH §3.3): of every item, whatever the histogram, and a quick upper bound.
+
+S_j = diag(d0 + d1·g) + α11ᵀ + β(1gᵀ + g1ᵀ) − ggᵀ is the covariance of one debiased report of block j when residues follow g. With H_j = w_j T⁻¹A_jᵀ the
+decoder's part for block j, Var(f̂_i) = Σ_j (1/n_j)(H_j S_j H_jᵀ)_ii.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.designs.response import BlockResponse
+from sunzi.numerics.residues import ToeplitzGram, fold, tile
+from sunzi.numerics.thresholds import SupportProbabilities
+
+Floats = NDArray[np.float64]
+
+# Residues so heavy that their columns of H_j are computed, at most so many a block.
+_HEAVY_COLUMNS = 8
+_HEAVY_FACTOR = 4.0
+
+
+@dataclass(frozen=True)
+class BlockMoments:
+    """d0 (light), d1 (heavy), β (mixed) and α (constant) of one block."""
+
+    points: int
+    light: float
+    heavy: float
+    mixed: float
+    constant: float
+
+    @classmethod
+    def of(cls, response: BlockResponse) -> BlockMoments:
+        """Of a certified response."""
+        return cls._from(response.probabilities, response.design.points, response.design.block_size)
+
+    @classmethod
+    def at(cls, points: int, block_size: int, epsilon: Fraction) -> BlockMoments:
+        """Of the response that these sizes would have, for planning."""
+        odds = exp(epsilon)
+        true = block_size * odds / (block_size * odds + points - block_size)
+        false = (block_size - true) / (points - 1)
+        gap = (true * points - block_size) / (points - 1)
+        return cls._from(SupportProbabilities(true, false, gap), points, block_size)
+
+    @classmethod
+    def _from(cls, probabilities: SupportProbabilities, points: int, size: int) -> BlockMoments:
+        """P1, P0: two points both in the block, the value one of them or neither (exact for subsets, near for other 2-designs)."""
+        true, gap = probabilities.true, probabilities.gap
+        with_value = true * (size - 1) / (points - 1)
+        pairs = (points - 1) * (points - 2)
+        # With two points there are no two other ones; any P0 gives the same covariance, and 0 is the simplest.
+        without = (true * (size - 1) * (size - 2) + (1 - true) * size * (size - 1)) / pairs if pairs else 0.0
+        light = (probabilities.false - without) / gap**2
+        heavy = (gap - 2 * with_value + 2 * without) / gap**2
+        mixed = (1 - heavy) / points
+        return cls(points, light, heavy, mixed, -(light + mixed) / points)
+
+
+@dataclass(frozen=True)
+class ModularVariance:
+    """Variances of f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, corrected to sum to 1, given the number of reports n_j of every block."""
+
+    gram: ToeplitzGram
+    moments: Sequence[BlockMoments]
+    weights: Floats
+    reports: Sequence[float]
+
+    def full(self, frequencies: Floats) -> Floats:
+        """The variance of every item about the population, within about 1 %."""
+        residues = [fold(frequencies, moments.points) for moments in self.moments]
+        heavy = [_heaviest(block) for block in residues]
+        typical = [_typical(block, chosen) for block, chosen in zip(residues, heavy, strict=True)]
+        coefficients = [
+            weight**2 * (moments.light + moments.heavy * mean) / reports
+            for weight, moments, mean, reports in zip(self.weights, self.moments, typical, self.reports, strict=True)
+        ]
+        total = self.gram.sandwich_diagonal(np.array(coefficients))
+        for index, block in enumerate(residues):
+            total += self._heavy_part(index, block, heavy[index], typical[index])
+            total += self._common_part(index, block)
+        return total + self._sum_correction(residues)
+
+    def _heavy_part(self, index: int, block: Floats, chosen: NDArray[np.intp], mean: float) -> Floats:
+        """Σ_a (g_a − ḡ)·H[i,a]² over the item's own residue and the heavy ones; every other g_a counts as ḡ."""
+        size, modulus, weight = self.gram.size, self.moments[index].points, float(self.weights[index])
+        own = weight * self.gram.product_diagonal(modulus)
+        total = tile(block - mean, size) * own**2
+        if chosen.size:
+            combs = np.zeros((chosen.size, size), dtype=np.float32)
+            for row, residue in zip(combs, chosen, strict=True):
+                row[residue::modulus] = 1.0
+            columns = weight * self.gram.solve(combs, single=True)
+            for column, residue in zip(columns, chosen, strict=True):
+                squares = (block[residue] - mean) * column.astype(np.float64) ** 2
+                squares[residue::modulus] = 0.0  # the item's own residue is in already
+                total += squares
+        return self.moments[index].heavy / self.reports[index] * total
+
+    def _common_part(self, index: int, block: Floats) -> Floats:
+        """α(H1)² + 2β(H1)(Hg) − (Hg)², with H_j·1 = w_j·T⁻¹1."""
+        moments, weight = self.moments[index], float(self.weights[index])
+        ones = weight * self.gram.ones_solution
+        mean = weight * self.gram.solve(tile(block, self.gram.size), single=True)
+        return (moments.constant * ones**2 + 2 * moments.mixed * ones * mean - mean**2) / self.reports[index]
+
+    def _sum_correction(self, residues: Sequence[Floats]) -> Floats:
+        """What making the frequencies sum to 1 changes: −2·c·Cov(f̂, 1ᵀf̂) + c²·Var(1ᵀf̂) with c = T⁻¹1/(1ᵀT⁻¹1)."""
+        ones = self.gram.ones_solution
+        share = ones / ones.sum()
+        right_side, variance = np.zeros(self.gram.size), 0.0
+        for block, moments, weight, reports in zip(residues, self.moments, self.weights, self.reports, strict=True):
+            direction = weight * fold(ones, moments.points)
+            spread = _covariance_times(moments, block, direction) / reports
+            variance += float(direction @ spread)
+            right_side += weight * tile(spread, self.gram.size)
+        return share * (share * variance - 2 * self.gram.solve(right_side))
+
+    def quick(self, frequencies: Floats) -> Floats:
+        """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the item's own."""
+        residues = [fold(frequencies, moments.points) for moments in self.moments]
+        peaks = [float(block.max()) for block in residues]
+        coefficients = [
+            weight**2 * (moments.light + max(moments.heavy, 0.0) * peak) / reports
+            for weight, moments, peak, reports in zip(self.weights, self.moments, peaks, self.reports, strict=True)
+        ]
+        total = self.gram.sandwich_diagonal(np.array(coefficients))
+        ones = self.gram.ones_solution
+        for block, moments, weight, reports, peak in zip(
+            residues, self.moments, self.weights, self.reports, peaks, strict=True
+        ):
+            own = float(weight) * self.gram.product_diagonal(moments.points)
+            total += max(moments.heavy, 0.0) / reports * tile(block - peak, self.gram.size) * own**2
+            total += max(moments.constant + moments.mixed**2, 0.0) / reports * (float(weight) * ones) ** 2
+        return total
+
+
+def _heaviest(block: Floats) -> NDArray[np.intp]:
+    """The residues that stand out, heaviest first."""
+    number = min(_HEAVY_COLUMNS, block.size)
+    largest = np.argpartition(block, block.size - number)[block.size - number :]
+    return largest[block[largest] > _HEAVY_FACTOR / block.size]
+
+
+def _typical(block: Floats, chosen: NDArray[np.intp]) -> float:
+    """The mean of all residues that are not heavy."""
+    rest = block.size - chosen.size
+    return float((block.sum() - block[chosen].sum()) / rest) if rest else 0.0
+
+
+def _covariance_times(moments: BlockMoments, block: Floats, direction: Floats) -> Floats:
+    """S·v."""
+    total, inner = float(direction.sum()), float(block @ direction)
+    result = (moments.light + moments.heavy * block) * direction
+    result += moments.constant * total + moments.mixed * (inner + block * total) - block * inner
+    return result

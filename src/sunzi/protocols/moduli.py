@@ -1,0 +1,74 @@
+"""A default set of moduli: primes spread widely below the domain's size, picked by their exact error (MATH §3.1, §3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from sunzi.errors import ParameterError
+from sunzi.numerics.primes import is_prime, next_prime
+from sunzi.numerics.residues import expected_error
+
+BlockVariance = Callable[[int, Fraction], float | None]
+
+DEFAULT_COUNT = 16
+MOST_MODULI = 256
+_LOWEST_SHARE, _HIGHEST_SHARE = 0.1, 0.95
+_FARTHEST = 400
+# Spreads that are compared by their exact error; beyond the size at which that takes seconds, the first is taken as it is.
+_SPREADS_COMPARED = 8
+_LARGEST_COMPARED = 200_000
+
+
+def spread_moduli(
+    domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int, seed: int = 0
+) -> tuple[int, ...]:
+    """``count`` distinct primes, one near a random place in each of ``count`` equal parts of [0.1·k, 0.95·k].
+
+    Random, because evenly spaced moduli share their differences and tell values apart badly; and few small ones, because a small modulus adds little
+    and costs much. If the moduli cannot tell all values apart (small domains), primes above the domain are added until they can.
+    """
+    places = (np.arange(count) + np.random.default_rng(seed).random(count)) / count
+    targets = domain_size * (_LOWEST_SHARE + (_HIGHEST_SHARE - _LOWEST_SHARE) * places)
+    chosen: set[int] = set()
+    for target in targets[::-1].tolist():
+        found = _nearest(round(target), epsilon, block_variance, chosen)
+        if found is not None:
+            chosen.add(found)
+    extra = domain_size
+    while sum(chosen) - len(chosen) < domain_size - 1:
+        extra = next_prime(extra)
+        if extra not in chosen and block_variance(extra, epsilon) is not None:
+            chosen.add(extra)
+        extra += 1
+    return tuple(sorted(chosen))
+
+
+def _nearest(target: int, epsilon: Fraction, block_variance: BlockVariance, taken: set[int]) -> int | None:
+    """The admissible prime nearest to the target that is not taken, if one is near."""
+    for distance in range(_FARTHEST):
+        for candidate in (target + distance, target - distance):
+            if candidate not in taken and is_prime(candidate) and block_variance(candidate, epsilon) is not None:
+                return candidate
+    return None
+
+
+def choose_moduli(
+    domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int = DEFAULT_COUNT
+) -> tuple[int, ...]:
+    """The spread of smallest exact error for light items among a few random ones; always the same for the same setting."""
+    if not 1 <= count <= MOST_MODULI:
+        raise ParameterError(f"count must lie between 1 and {MOST_MODULI}, got {count}")
+    count = min(count, domain_size)
+    if domain_size > _LARGEST_COMPARED:
+        return spread_moduli(domain_size, epsilon, block_variance, count)
+    spreads = {spread_moduli(domain_size, epsilon, block_variance, count, seed) for seed in range(_SPREADS_COMPARED)}
+    return min(sorted(spreads), key=lambda moduli: light_error(domain_size, epsilon, block_variance, moduli))
+
+
+def light_error(domain_size: int, epsilon: Fraction, block_variance: BlockVariance, moduli: tuple[int, ...]) -> float:
+    """trace(T⁻¹)/k: the mean variance of one report over items that nobody holds."""
+    variances = [block_variance(modulus, epsilon) or 0.0 for modulus in moduli]
+    return expected_error(domain_size, moduli, np.array(variances))

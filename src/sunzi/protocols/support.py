@@ -1,0 +1,62 @@
+"""Protocols in which every item has a support count of its own: (c[x]/n − q)/Δ is unbiased, and its error is known exactly."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from sunzi.domain import Domain
+from sunzi.estimate import Estimate, SupportUncertainty
+from sunzi.numerics import simplex
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.protocols.base import Floats, Integers, Protocol, check_histogram, check_reports, check_users
+from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
+from sunzi.tally import Tally
+
+LIKELIHOOD_EFFECT = "maximum likelihood over all histograms; rare items pulled to 0, bias vanishes as reports grow"
+LEAST_SQUARES_EFFECT = "weighted least squares over all histograms; rare items pulled to 0, frequent ones slightly downwards"
+
+
+class SupportProtocol(Protocol):
+    """A report supports the true item with probability p and any other given item with probability q."""
+
+    probabilities: SupportProbabilities
+
+    @abstractmethod
+    def support_counts(self, tally: Tally) -> Integers:
+        """How many reports support each item."""
+
+    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:
+        """The tally as a sufficient statistic, where it is one."""
+        return []
+
+    def estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """(c[x]/n − q)/Δ for every item; unbiased."""
+        check_reports(tally)
+        support = self.support_counts(tally)
+        frequencies = (support / tally.reports - self.probabilities.false) / self.probabilities.gap
+        uncertainty = SupportUncertainty(support, tally.reports, self.probabilities, frequencies)
+        blocks = self.counted_blocks(tally)
+
+        def refit() -> Floats:
+            start = simplex.project_weighted(frequencies, uncertainty.variances("reporters"))
+            return maximum_likelihood(blocks, start) if blocks else start
+
+        effect = LIKELIHOOD_EFFECT if blocks else LEAST_SQUARES_EFFECT
+        return Estimate(domain, tally.reports, frequencies, uncertainty, refit, effect)
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """q(1−q)/(nΔ²) for light items; over a histogram [Σf·p(1−p) + Σ(1−f)·q(1−q)]/(knΔ²)."""
+        check_users(users)
+        mean = 0.0 if histogram is None else float(np.mean(check_histogram(histogram, self.domain_size)))
+        return self.probabilities.variance(mean) / users
+
+    def worst_mse(self, users: int) -> float:
+        """The same for every histogram: the frequencies add up to 1."""
+        check_users(users)
+        return self.probabilities.variance(1 / self.domain_size) / users
+
+    def support_probabilities(self) -> list[tuple[float, float]]:
+        """p and q, the same for all items."""
+        return [(self.probabilities.true, self.probabilities.false)]

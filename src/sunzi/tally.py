@@ -1,0 +1,179 @@
+"""The tally: exact counts, the number of reports, and the plan they belong to. The same class for every protocol; ``+`` is merge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.errors import SunziError, TallyError
+from sunzi.files import write_atomically
+from sunzi.numerics.counters import Counters
+
+MAGIC = b"SUNZITL\x01"
+_LENGTH = struct.Struct("<I")
+_DIGEST_BYTES = 32
+_LARGEST_HEADER = 1 << 24
+
+
+@dataclass(frozen=True)
+class TallyLayout:
+    """Blocks of counters, as (number of counters, weight): each report adds 1 to ``weight`` counters of exactly one block.
+
+    Weight 0 marks counters without such a rule (unary protocols): each is at most the number of reports.
+    """
+
+    blocks: tuple[tuple[int, int], ...]
+
+    @property
+    def length(self) -> int:
+        """All counters together."""
+        return sum(size for size, _ in self.blocks)
+
+    def slices(self) -> Iterator[tuple[int, int, int]]:
+        """(start, stop, weight) of every block."""
+        start = 0
+        for size, weight in self.blocks:
+            yield start, start + size, weight
+            start += size
+
+
+class Tally:
+    """Counts of reports of one plan. Immutable; adding two tallies of the same plan counts both."""
+
+    __slots__ = ("block_reports", "counters", "fingerprint", "layout", "reports")
+
+    def __init__(self, fingerprint: bytes, layout: TallyLayout, reports: int, counters: Counters) -> None:
+        self.fingerprint = fingerprint
+        self.layout = layout
+        self.reports = reports
+        self.counters = counters
+        self.block_reports = self._check()
+
+    def _check(self) -> tuple[int, ...]:
+        """The invariants; returns the number of reports of every block."""
+        if self.reports < 0 or self.counters.length != self.layout.length:
+            raise TallyError(f"{self.counters.length} counters and {self.reports} reports do not fit this plan")
+        indices, values = self.counters.nonzero()
+        if values.size and int(values.min()) < 0:
+            raise TallyError(f"a count must not be negative, got {int(values.min())}")
+        reports = []
+        for start, stop, weight in self.layout.slices():
+            low, high = np.searchsorted(indices, [start, stop])
+            block = values[low:high]
+            total = int(block.sum())
+            if weight == 0:
+                reports.append(self.reports)
+            elif total % weight:
+                raise TallyError(f"the counts of a block must add up to a multiple of {weight}, got {total}")
+            else:
+                reports.append(total // weight)
+            if block.size and int(block.max()) > reports[-1]:
+                raise TallyError(f"a count of {int(block.max())} exceeds the {reports[-1]} reports of its block")
+        if any(weight for _, weight in self.layout.blocks) and sum(reports) != self.reports:
+            raise TallyError(f"the counts stand for {sum(reports)} reports, the tally says {self.reports}")
+        return tuple(reports)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """All counts as one vector."""
+        return self.counters.dense()
+
+    def block(self, index: int) -> Counters:
+        """The counters of one block."""
+        start = sum(size for size, _ in self.layout.blocks[:index])
+        return self.counters.part(start, start + self.layout.blocks[index][0])
+
+    def __add__(self, other: Tally) -> Tally:
+        """Merge; exact, associative and commutative."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if self.fingerprint != other.fingerprint:
+            raise TallyError(
+                f"tallies of different plans do not add: {self.fingerprint.hex()[:16]}… and {other.fingerprint.hex()[:16]}…"
+            )
+        return Tally(self.fingerprint, self.layout, self.reports + other.reports, self.counters + other.counters)
+
+    def __radd__(self, other: object) -> Tally:
+        """So that sum() works."""
+        return self if other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        """Equal counts of the same plan."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        mine = (self.fingerprint, self.layout, self.reports)
+        return mine == (other.fingerprint, other.layout, other.reports) and self.counters == other.counters
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, never used as a key
+
+    def __repr__(self) -> str:
+        """Size and plan."""
+        return f"Tally({self.reports} reports, {self.counters.length} counters, plan {self.fingerprint.hex()[:16]}…)"
+
+    def to_bytes(self) -> bytes:
+        """Magic, header, counts as little-endian int64, SHA-256 of all that precedes it."""
+        sparse = self.counters.is_sparse
+        header = {
+            "fingerprint": self.fingerprint.hex(),
+            "reports": str(self.reports),
+            "blocks": [list(block) for block in self.layout.blocks],
+            "stored": self.counters.stored if sparse else None,
+        }
+        encoded = json.dumps(header, separators=(",", ":")).encode()
+        arrays = self.counters.nonzero() if sparse else (self.counters.dense(),)
+        parts = [MAGIC, _LENGTH.pack(len(encoded)), encoded, *(array.astype("<i8").tobytes() for array in arrays)]
+        body = b"".join(parts)
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Tally:
+        """The inverse of :meth:`to_bytes`; checks the digest and every invariant."""
+        body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+        start = len(MAGIC) + _LENGTH.size
+        if data[: len(MAGIC)] != MAGIC or len(body) < start:
+            raise TallyError("this is not a tally")
+        if hashlib.sha256(body).digest() != digest:
+            raise TallyError("the tally's digest does not match: the file is cut or damaged")
+        length = min(_LENGTH.unpack_from(body, len(MAGIC))[0], _LARGEST_HEADER)
+        try:
+            header = json.loads(body[start : start + length])
+            layout = TallyLayout(tuple((int(size), int(weight)) for size, weight in header["blocks"]))
+            fingerprint, reports = bytes.fromhex(header["fingerprint"]), int(header["reports"])
+            counters = _read_counters(body[start + length :], layout.length, header["stored"])
+            return cls(fingerprint, layout, reports, counters)
+        except SunziError:
+            raise
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise TallyError(f"the tally's header is malformed: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the tally in one atomic step: the file is whole or untouched."""
+        write_atomically(path, self.to_bytes())
+
+
+def _read_counters(data: bytes, length: int, stored: int | None) -> Counters:
+    values = np.frombuffer(data, dtype="<i8").astype(np.int64)
+    expected = length if stored is None else 2 * stored
+    if values.size != expected:
+        raise TallyError(f"the tally should hold {expected} numbers, it holds {values.size}")
+    if stored is None:
+        return Counters(length, None, values)
+    indices = values[:stored]
+    if stored and (indices[0] < 0 or indices[-1] >= length or np.any(np.diff(indices) <= 0)):
+        raise TallyError("the tally's indices must ascend within its counters")
+    return Counters(length, indices, values[stored:])
+
+
+def load_tally(path: str | Path) -> Tally:
+    """Read a tally file, checking its digest and its invariants."""
+    try:
+        return Tally.from_bytes(Path(path).read_bytes())
+    except TallyError as error:
+        raise TallyError(f"{path}: {error}") from None

@@ -1,0 +1,35 @@
+"""Settings for all tests. With SUNZI_REQUIRE_ALL=1 a skipped test fails the run: the skips are listed at its end."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# No window is ever opened, and pictures come out the same everywhere.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+_REQUIRE_ALL = os.environ.get("SUNZI_REQUIRE_ALL", "") not in {"", "0"}
+
+# Machines that run tests are busy, so no example has a deadline; where a run decides something, it is repeatable.
+settings.register_profile("sunzi", deadline=None, derandomize=_REQUIRE_ALL)
+settings.load_profile("sunzi")
+
+
+def _skips(config):
+    """The reports of skipped tests and modules. Only the process that talks to the terminal knows of them all."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return [] if reporter is None or hasattr(config, "workerinput") else reporter.stats.get("skipped", [])
+
+
+def pytest_sessionfinish(session):
+    if _REQUIRE_ALL and _skips(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    skips = _skips(config)
+    if _REQUIRE_ALL and skips:
+        terminalreporter.section("skipped, though SUNZI_REQUIRE_ALL is set", red=True, bold=True)
+        for report in skips:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            terminalreporter.line(f"{report.nodeid}: {reason}")

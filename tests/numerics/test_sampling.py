@@ -1,0 +1,328 @@
+"""Drawing subsets: numpy against plain lists, compiled loops against numpy, and the distribution by enumeration."""
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sunzi.errors import ParameterError
+from sunzi.numerics import kernels, sampling
+from sunzi.numerics.sampling import count_subsets, select_subsets
+
+SHAPES = [(1, 1, 2), (1, 40, 2203), (11, 6, 7), (12, 6, 7), (13, 1, 50), (200, 27, 101), (40, 300, 1000), (0, 3, 9)]
+
+
+def variates(rows, block_size, points, seed=0):
+    generator = np.random.default_rng(seed)
+    values = generator.integers(0, points, rows)
+    truth = generator.random(rows) < 0.5
+    replaced = generator.integers(0, block_size, rows)
+    picks = generator.integers(0, points - 1 - np.arange(block_size), (rows, block_size))
+    return values, truth, replaced, picks, points
+
+
+def slow_select(values, truth, replaced, picks, points):
+    """The definition of the module, word for word."""
+    subsets = []
+    for value, true, replaced_at, row in zip(values, truth, replaced, picks, strict=True):
+        order = [t if t < value else t + 1 for t in range(points - 1)]
+        for i, pick in enumerate(row):
+            order[i], order[i + pick] = order[i + pick], order[i]
+        chosen = order[: len(row)]
+        if true:
+            chosen[replaced_at] = value
+        subsets.append(chosen)
+    return np.array(subsets, dtype=np.int64).reshape(np.shape(picks))
+
+
+def slow_count(values, truth, replaced, picks, points):
+    return np.bincount(slow_select(values, truth, replaced, picks, points).ravel(), minlength=points)
+
+
+def slow_below(words, bounds):
+    """Lemire's variates and whether any word is rejected, in Python's integers."""
+    products = [[int(word) * int(bound) for word, bound in zip(row, bounds, strict=True)] for row in words]
+    variates = [
+        [product >> 64 if bound else int(word) for product, bound, word in zip(row, bounds, given, strict=True)]
+        for row, given in zip(products, words, strict=True)
+    ]
+    rejected = any(
+        bound and product % 2**64 < 2**64 % int(bound)
+        for row in products
+        for product, bound in zip(row, bounds, strict=True)
+    )
+    return np.array(variates, dtype=np.uint64).reshape(words.shape), rejected
+
+
+@pytest.fixture
+def only_numpy(monkeypatch):
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def loops(request):
+    """The kernels, and the same loops run by Python itself, which also watches every index."""
+    if request.param == "interpreted":
+        return kernels
+    compiled = kernels.load()
+    if compiled is None:
+        pytest.skip("numba is not installed, or SUNZI_NO_NUMBA is set")
+    return compiled
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("only_numpy")
+def test_numpy_follows_the_definition(shape):
+    arguments = variates(*shape)
+    chosen = select_subsets(*arguments)
+    assert chosen.dtype == np.int64
+    assert np.array_equal(chosen, slow_select(*arguments))
+    counts = count_subsets(*arguments)
+    assert counts.dtype == np.int64
+    assert np.array_equal(counts, slow_count(*arguments))
+
+
+@given(st.integers(2, 60), st.floats(0, 1), st.integers(0, 30), st.integers(0, 2**32))
+def test_any_shape_follows_the_definition(points, share, rows, seed):
+    arguments = variates(rows, max(1, round(share * (points - 1))), points, seed)
+    assert np.array_equal(select_subsets(*arguments), slow_select(*arguments))
+    assert np.array_equal(count_subsets(*arguments), slow_count(*arguments))
+
+
+@pytest.mark.parametrize("entries", [1, 7 * 50, 20 * 50])
+@pytest.mark.usefixtures("only_numpy")
+def test_chunks_join_seamlessly(entries, monkeypatch):
+    monkeypatch.setattr(sampling, "_ENTRIES_PER_CHUNK", entries)
+    arguments = variates(47, 9, 50)
+    assert np.array_equal(select_subsets(*arguments), slow_select(*arguments))
+    assert np.array_equal(count_subsets(*arguments), slow_count(*arguments))
+
+
+@pytest.mark.parametrize("truth", [False, True])
+@pytest.mark.parametrize(("points", "block_size"), [(2, 1), (4, 3), (5, 2), (6, 3)])
+def test_every_subset_is_equally_likely(points, block_size, truth):
+    ranges = [range(block_size), *(range(points - 1 - i) for i in range(block_size))]
+    draws = np.array(list(itertools.product(*ranges)))
+    for value in range(points):
+        rows = len(draws)
+        chosen = select_subsets(np.full(rows, value), np.full(rows, truth), draws[:, 0], draws[:, 1:], points)
+        frequency = Counter(frozenset(row) for row in chosen.tolist())
+        expected = [set(c) for c in itertools.combinations(range(points), block_size) if (value in c) == truth]
+        number = math.comb(points - 1, block_size - 1 if truth else block_size)
+        assert frequency == dict.fromkeys(map(frozenset, expected), rows // number)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.uint64])
+def test_any_integer_type_will_do(dtype):
+    values, truth, replaced, picks, points = variates(30, 5, 40)
+    chosen = select_subsets(values.astype(dtype), truth, replaced.astype(dtype), picks.astype(dtype), points)
+    assert np.array_equal(chosen, slow_select(values, truth, replaced, picks, points))
+
+
+def test_inputs_are_left_alone():
+    arguments = variates(30, 5, 40)
+    copies = [np.copy(argument) for argument in arguments]
+    select_subsets(*arguments)
+    count_subsets(*arguments)
+    assert all(np.array_equal(argument, copy) for argument, copy in zip(arguments, copies, strict=True))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"values": [-1, 0]},
+        {"values": [0, 5]},
+        {"values": [0]},
+        {"values": [0.5, 1.0]},
+        {"truth": [True]},
+        {"replaced": [0, 3]},
+        {"replaced": [-1, 0]},
+        {"picks": [[0, 0, 2], [0, 0, 0]]},
+        {"picks": [[0, 0, 0], [-1, 0, 0]]},
+        {"picks": [[4, 0, 0], [0, 0, 0]]},
+        {"picks": [0, 0, 0]},
+        {"picks": [[0] * 5] * 2},
+        {"picks": np.empty((2, 0), dtype=np.int64)},
+        {"points": 3},
+        {"points": 2**31},
+    ],
+)
+@pytest.mark.parametrize("function", [select_subsets, count_subsets])
+def test_variates_out_of_range_are_refused(function, wrong):
+    right = {"values": [0, 4], "truth": [True, False], "replaced": [0, 2], "picks": [[3, 2, 1], [0, 0, 0]], "points": 5}
+    function(**right)
+    with pytest.raises(ParameterError):
+        function(**(right | wrong))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_loops_are_numpy_bit_for_bit(shape, loops, monkeypatch):
+    arguments = variates(*shape)
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
+        chosen, counts = select_subsets(*arguments), count_subsets(*arguments)
+    chosen_by_loop, counts_by_loop = np.full_like(chosen, -1), np.zeros_like(counts)
+    loops.select_subsets(*arguments, chosen_by_loop)
+    loops.count_subsets(*arguments, counts_by_loop)
+    assert np.array_equal(chosen_by_loop, chosen)
+    assert np.array_equal(counts_by_loop, counts)
+
+
+def test_loops_take_views(loops):
+    values, truth, replaced, picks, points = variates(20, 5, 40)
+    matrix = np.column_stack([values, replaced, picks])
+    chosen = np.empty((20, 5), dtype=np.int64)
+    loops.select_subsets(matrix[:, 0], truth, matrix[:, 1], matrix[:, 2:], points, chosen)
+    assert np.array_equal(chosen, slow_select(values, truth, replaced, picks, points))
+
+
+def test_public_functions_use_loaded_kernels(monkeypatch):
+    calls = []
+
+    def loop(*arguments):
+        calls.append(arguments[-1])
+        arguments[-1][...] = 7
+
+    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop, loop, loop))
+    monkeypatch.setattr(kernels, "_PICKS_WORTH_LOADING", 30 * 5)
+    assert (select_subsets(*variates(30, 5, 40)) == 7).all()
+    assert (count_subsets(*variates(30, 5, 40)) == 7).all()
+    assert len(calls) == 2
+
+
+EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
+
+
+def test_uniform_below_matrix_is_lemire(loops):
+    generator = np.random.default_rng(5)
+    bounds = np.array([0, 1, 2, 3, 40, 2203, 2**31, 2**32 - 1], dtype=np.uint64)
+    random_words = generator.integers(0, 2**64, (40, bounds.size), dtype=np.uint64)
+    edge_words = np.repeat(np.array(EDGES, dtype=np.uint64)[:, np.newaxis], bounds.size, axis=1)
+    for words in (random_words, edge_words):
+        variates = np.empty_like(words)
+        expected, rejected = slow_below(words, bounds)
+        assert loops.uniform_below_matrix(words, bounds, variates) == rejected
+        assert np.array_equal(variates, expected)
+
+
+@given(st.integers(1, 2**32 - 1), st.integers(-2, 2), st.integers(0, 2**32 - 1))
+def test_rejection_is_exact(bound, offset, multiple):
+    # The words whose product with the bound just passes a multiple of 2^64 are the ones at stake.
+    word = min(max(-(-(multiple % bound) * 2**64 // bound) + offset, 0), 2**64 - 1)
+    words, bounds = np.array([[word]], dtype=np.uint64), np.array([bound], dtype=np.uint64)
+    expected, rejected = slow_below(words, bounds)
+    for loops in filter(None, (kernels, kernels.load())):
+        variates = np.empty_like(words)
+        assert loops.uniform_below_matrix(words, bounds, variates) == rejected
+        assert variates[0, 0] == expected[0, 0]
+
+
+def test_uniform_below_matrix_refuses_what_it_cannot_do(loops):
+    words = np.zeros((2, 3), dtype=np.uint64)
+    with pytest.raises(ValueError, match="2\\^32"):
+        loops.uniform_below_matrix(words, np.array([1, 2, 2**32], dtype=np.uint64), words.copy())
+    with pytest.raises(ValueError, match="shape"):
+        loops.uniform_below_matrix(words, np.array([1, 2], dtype=np.uint64), words.copy())
+    with pytest.raises(ValueError, match="shape"):
+        loops.uniform_below_matrix(words, np.array([1, 2, 3], dtype=np.uint64), np.zeros((3, 3), dtype=np.uint64))
+
+
+@pytest.mark.parametrize("threshold", [0, 12345, 2**62, 2**63 + 2**62, 2**64 - 1])
+@pytest.mark.parametrize(("rows", "block_size", "points"), [(0, 2, 5), (300, 1, 2), (200, 27, 101), (60, 40, 2203)])
+def test_sample_and_count_is_its_parts(loops, rows, block_size, points, threshold):
+    generator = np.random.default_rng(rows)
+    words = generator.integers(1, 2**64, (rows, block_size + 2), dtype=np.uint64)
+    values = generator.integers(0, points, rows)
+    bounds = np.array([0, block_size, *(points - 1 - i for i in range(block_size))], dtype=np.uint64)
+    variates, rejected = slow_below(words, bounds)
+    assert not rejected
+    truth = variates[:, 0] < np.uint64(threshold)
+    expected = count_subsets(values, truth, variates[:, 1], variates[:, 2:], points)
+    counts = np.full(points, 3, dtype=np.int64)
+    assert not loops.sample_and_count(words, values, np.uint64(threshold), block_size, points, counts)
+    assert np.array_equal(counts, expected + 3)
+
+
+def test_sample_and_count_takes_a_python_integer(loops):
+    words = np.array([[2**63, 1, 1, 1], [2**63 + 1, 1, 1, 1]], dtype=np.uint64)
+    counts = np.zeros(9, dtype=np.int64)
+    assert not loops.sample_and_count(words, np.array([5, 5]), 2**63 + 1, 2, 9, counts)
+    assert counts[5] == 1
+    assert not loops.sample_and_count(words, np.array([5, 5]), 7, 2, 9, counts)
+    assert counts[5] == 1
+
+
+@pytest.mark.parametrize("column", [1, 2, 3, 4])
+def test_sample_and_count_falls_back_whole(loops, column):
+    words = np.random.default_rng(1).integers(1, 2**64, (20, 5), dtype=np.uint64)
+    words[13, column] = 0  # 0 is rejected below any bound that is no power of two: here 3, 11, 10 and 9
+    counts = np.arange(12)
+    assert loops.sample_and_count(words, np.zeros(20, dtype=np.int64), np.uint64(2**63), 3, 12, counts)
+    assert np.array_equal(counts, np.arange(12))
+
+
+@pytest.mark.parametrize("value", [-1, 12])
+def test_sample_and_count_leaves_wrong_values_to_the_caller(loops, value):
+    words = np.random.default_rng(1).integers(1, 2**64, (2, 5), dtype=np.uint64)
+    counts = np.zeros(12, dtype=np.int64)
+    assert loops.sample_and_count(words, np.array([0, value]), np.uint64(2**63), 3, 12, counts)
+    assert not counts.any()
+
+
+@pytest.mark.parametrize(("block_size", "points", "cells"), [(4, 12, 12), (3, 12, 11), (3, 3, 3)])
+def test_sample_and_count_refuses_wrong_shapes(loops, block_size, points, cells):
+    words = np.ones((2, 5), dtype=np.uint64)
+    with pytest.raises(ValueError, match="block_size"):
+        loops.sample_and_count(
+            words, np.zeros(2, dtype=np.int64), np.uint64(1), block_size, points, np.zeros(cells, dtype=np.int64)
+        )
+
+
+def run_python(code, **environment):
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | environment)
+
+
+def test_small_work_does_not_import_numba():
+    run_python(
+        "import sys; from sunzi.numerics.sampling import select_subsets\n"
+        "assert select_subsets([3], [True], [0], [[2, 1]], 9).tolist() == [[3, 0]]\n"
+        "assert 'numba' not in sys.modules"
+    )
+
+
+def test_environment_forces_numpy():
+    run_python(
+        "import sys; from sunzi.numerics import kernels\n"
+        "assert kernels.load() is None and kernels.load_if_worthwhile(10**12) is None\n"
+        "assert 'numba' not in sys.modules",
+        SUNZI_NO_NUMBA="1",
+    )
+
+
+def test_missing_numba_is_no_error():
+    run_python(
+        "import sys; sys.modules['numba'] = None\n"
+        "from sunzi.numerics import kernels, sampling\n"
+        "assert kernels.load() is None\n"
+        "assert sampling.count_subsets([3], [True], [0], [[2, 1]], 9).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]"
+    )
+
+
+def test_kernels_compile_where_nothing_can_be_stored(monkeypatch):
+    numba = pytest.importorskip("numba")
+    caching = pytest.importorskip("numba.core.caching")
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        numba.njit("int64(int64)", cache=True)(abs_difference_to_ten)
+    assert kernels._compiled(numba, "int64(int64)", abs_difference_to_ten)(3) == 7
+
+
+def abs_difference_to_ten(number):
+    return abs(number - 10)

@@ -1,0 +1,118 @@
+"""The package as a whole: what `import sunzi` costs and offers, and that the files which describe it agree."""
+
+import importlib
+import importlib.metadata
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sunzi
+from sunzi import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+HEAVY = ("numpy", "scipy")
+EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow")
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def loaded_after(code: str, names: tuple[str, ...]) -> str:
+    return run_python(f"import sys\n{code}\nprint(*(name for name in {names!r} if name in sys.modules))")
+
+
+def pins(name: str) -> dict[str, str]:
+    found = {}
+    for line in (ROOT / "requirements" / f"{name}.txt").read_text().splitlines():
+        if line.startswith("-r "):
+            found |= pins(line.removeprefix("-r ").removesuffix(".txt"))
+        elif line and not line.startswith("#"):
+            package, version = line.split("==")
+            found[package.lower().replace("_", "-")] = version
+    return found
+
+
+def test_importing_sunzi_imports_nothing_heavy():
+    assert loaded_after("import sunzi; dir(sunzi); sunzi.__version__; sunzi.SunziError", HEAVY + EXTRAS) == ""
+
+
+def test_using_a_name_loads_its_home_but_no_extra():
+    assert loaded_after("import sunzi; sunzi.make_plan", HEAVY + EXTRAS) in {"numpy", "numpy scipy"}
+
+
+@pytest.mark.parametrize("name", sorted(set(sunzi.__all__) - {"__version__"}))
+def test_every_public_name_is_the_one_at_its_home(name):
+    value = getattr(sunzi, name)
+    assert inspect.getdoc(value)
+    assert getattr(importlib.import_module(value.__module__), value.__name__) is value
+    assert value.__name__ == name
+
+
+def test_all_lists_the_lazy_names_and_dir_lists_all():
+    assert set(sunzi.__all__) == set(sunzi._HOME_BY_NAME) | {"__version__"}
+    assert dir(sunzi) == sorted(sunzi.__all__)
+
+
+def test_every_error_class_is_public():
+    tree = {
+        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    assert tree
+    assert tree <= set(sunzi.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'sunzi' has no attribute 'make_plans'"):
+        _ = sunzi.make_plans
+
+
+def test_the_core_depends_on_numpy_and_scipy_only():
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["project"]["dependencies"]}
+    assert names == set(HEAVY)
+    assert set(pins("core")) == set(HEAVY)
+
+
+def test_every_dependency_of_every_extra_is_pinned():
+    pinned = pins("dev")
+    for extra, requirements in PROJECT["project"]["optional-dependencies"].items():
+        for requirement in requirements:
+            name = re.match(r"[\w-]+", requirement)[0].lower()
+            assert name in pinned or name == "sunzi", f"{name} of the extra {extra} has no pin in requirements/dev.txt"
+
+
+def test_the_environment_holds_the_pinned_versions():
+    installed = {name: importlib.metadata.version(name) for name in pins("dev")}
+    assert installed == pins("dev")
+
+
+def skipping_suite(directory: Path, require_all: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a test that passes and one that is skipped under this suite's conftest."""
+    (directory / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (directory / "test_some.py").write_text(
+        "import pytest\n\ndef test_passes():\n    assert True\n\ndef test_skips():\n    pytest.skip('no such part')\n"
+    )
+    environment = os.environ | {"SUNZI_REQUIRE_ALL": require_all}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", *arguments]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n", "1")])
+def test_require_all_turns_a_skip_into_a_failure(tmp_path, arguments):
+    run = skipping_suite(tmp_path, "1", *arguments)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout + run.stderr
+    assert "1 passed, 1 skipped" in run.stdout
+    assert "test_some.py::test_skips: Skipped: no such part" in run.stdout
+
+
+def test_a_skip_is_allowed_by_default(tmp_path):
+    run = skipping_suite(tmp_path, "")
+    assert run.returncode == pytest.ExitCode.OK, run.stdout + run.stderr
+    assert "1 passed, 1 skipped" in run.stdout
