@@ -12,6 +12,7 @@ from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource,
 from sunzi.numerics.thresholds import parse_epsilon
 
 if TYPE_CHECKING:
+    from decimal import Decimal
     from fractions import Fraction
 
     from sunzi.plan import Plan
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class Client:
     """Randomises values under one plan.
 
-    The plan's protocol object has already derived ε-LDP from its own checks, whoever wrote the plan. A client may also state the largest ε that it accepts
-    and pin the plan's fingerprint. Words come from the operating system unless a seed or a source is given, and then ``is_private`` is False.
+    The plan's protocol object has already derived ε-LDP from its own checks, whoever wrote the plan. A client may also
+    state the largest ε that it accepts and pin the plan's fingerprint. Words come from the operating system unless a
+    seed or a source is given, and then ``is_private`` is False.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class Client:
         *,
         seed: int | None = None,
         source: WordSource | None = None,
-        max_epsilon: float | str | Fraction | None = None,
+        max_epsilon: int | float | str | Decimal | Fraction | None = None,
         fingerprint: str | bytes | None = None,
     ) -> None:
         if seed is not None and source is not None:
@@ -38,7 +40,9 @@ class Client:
         if max_epsilon is not None and plan.epsilon > parse_epsilon(max_epsilon):
             raise PrivacyError(f"this plan spends epsilon {plan.epsilon}, this client accepts at most {max_epsilon}")
         if fingerprint is not None and _hexadecimal(fingerprint) != plan.fingerprint:
-            raise PrivacyError(f"this plan's fingerprint is {plan.fingerprint}, this client is pinned to {_hexadecimal(fingerprint)}")
+            raise PrivacyError(
+                f"this plan's fingerprint is {plan.fingerprint}, this client is pinned to {_hexadecimal(fingerprint)}"
+            )
         self.plan = plan
         if source is None:
             source = OperatingSystemSource() if seed is None else ReproducibleSource(seed)
@@ -46,7 +50,9 @@ class Client:
 
     @property
     def is_private(self) -> bool:
-        """Whether the reports protect anyone: False for a reproducible client, whose noise can be replayed and removed."""
+        """Whether the reports protect anyone: False for a reproducible client, whose noise can be replayed and
+        removed.
+        """
         return not self._source.reproducible
 
     def report(self, value: object) -> bytes:

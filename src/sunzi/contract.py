@@ -66,7 +66,9 @@ class Contract:
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise PlanError(f'this is not a plan: it lacks "format": "{FORMAT}"')
         if value.get("version") != VERSION:
-            raise PlanError(f"plan version {value.get('version')!r} is not known here; this release reads version {VERSION}")
+            raise PlanError(
+                f"plan version {value.get('version')!r} is not known here; this release reads version {VERSION}"
+            )
         if set(value) != set(_KEYS):
             raise PlanError(f"a plan has exactly the keys {list(_KEYS)}; got {sorted(value)}")
         protocol, parameters = value["protocol"], value["parameters"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sunzi.errors import DomainError, PlanError
 
@@ -19,13 +19,11 @@ MOST_VALUES = 1 << 30
 class Domain:
     """Either a bare size, whose values are the integers 0 … k−1, or a list of distinct text labels.
 
-    ``other`` names the label that unknown values are reported as; without it an unknown value is an error. A domain with very many labels can leave
-    them out of the plan and name their file by its SHA-256.
+    ``other`` names the label that unknown values are reported as; without it an unknown value is an error. A domain
+    with very many labels can leave them out of the plan and name their file by its SHA-256.
     """
 
-    def __init__(
-        self, values: int | Iterable[str], *, other: str | None = None, separate_labels: bool = False
-    ) -> None:
+    def __init__(self, values: int | Iterable[str], *, other: str | None = None, separate_labels: bool = False) -> None:
         self.labels: tuple[str, ...] | None = None
         self.labels_sha256: str | None = None
         if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
@@ -35,7 +33,7 @@ class Domain:
         else:
             self.labels = _check_labels(values)
             self.size = len(self.labels)
-        if not 2 <= self.size <= MOST_VALUES:  # noqa: PLR2004 - one value has nothing to tell
+        if not 2 <= self.size <= MOST_VALUES:
             raise DomainError(f"a domain needs between 2 and 2^30 values, got {self.size}")
         if other is not None and other not in (self.labels or ()):
             raise DomainError(f"other must be one of the labels, got {other!r}; add it to the list")
@@ -84,10 +82,8 @@ class Domain:
         """The indices of many values: a list, an array, or a column of a data frame."""
         if self.has_labels:
             return self._label_indices(values)
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-            array = values
-        else:
-            array = self._integers(values)
+        is_integer = isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+        array = np.asarray(values) if is_integer else self._integers(values)
         if array.ndim != 1:
             raise DomainError(f"values must be one-dimensional, got {array.ndim} dimensions")
         # A uint64 above 2^63 would wrap to a negative number, which is refused all the same.
@@ -168,7 +164,7 @@ class Domain:
             return cls(size, other=other)
         domain = cls(size)
         digest = record["labels_sha256"]
-        if not (isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")):  # noqa: PLR2004 - SHA-256 in hex
+        if not (isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")):
             raise DomainError(f"labels_sha256 must be 64 lower-case hexadecimal digits, got {digest!r}")
         domain.labels_sha256, domain.other = digest, other
         return domain

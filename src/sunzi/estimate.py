@@ -38,7 +38,9 @@ class Uncertainty(Protocol):
 
 @dataclass(frozen=True)
 class SupportUncertainty:
-    """Errors of protocols whose every item has its own support count: designs on the whole domain, and unary encodings."""
+    """Errors of protocols whose every item has its own support count: designs on the whole domain, and unary
+    encodings.
+    """
 
     support: NDArray[np.int64]
     reports: int
@@ -46,7 +48,9 @@ class SupportUncertainty:
     frequencies: Floats
 
     def variances(self, target: Target) -> Floats:
-        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; a population adds the sampling of the users, f(1−f)/n."""
+        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; a population adds the sampling of the users,
+        f(1−f)/n.
+        """
         projected = simplex.project(self.frequencies)
         true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
         at_hand = (projected * true + (1 - projected) * false) / self.probabilities.gap**2
@@ -96,7 +100,9 @@ class Histogram:
 
     def top(self, number: int = 10) -> list[tuple[str, float]]:
         """The labels of the largest frequencies, with these."""
-        return [(self.domain.label(index), float(self.frequencies[index])) for index in _largest(self.frequencies, number)]
+        return [
+            (self.domain.label(index), float(self.frequencies[index])) for index in _largest(self.frequencies, number)
+        ]
 
     def to_frame(self, library: str | None = None) -> Any:
         """A pandas or polars data frame with label, frequency and count."""
@@ -109,10 +115,11 @@ class Histogram:
 
 
 class Estimate:
-    """An unbiased histogram: ``frequencies`` may be negative, because noise goes both ways and hiding half of it would bias the rest.
+    """An unbiased histogram: ``frequencies`` may be negative, because noise goes both ways and hiding half of it would
+    bias the rest.
 
-    Errors are, unless said otherwise, about the users who reported ("reporters"); ``target="population"`` treats these users as a random sample and
-    adds what the sampling costs.
+    Errors are, unless said otherwise, about the users who reported ("reporters"); ``target="population"`` treats these
+    users as a random sample and adds what the sampling costs.
     """
 
     def __init__(
@@ -153,7 +160,9 @@ class Estimate:
 
     def _errors_of_this(self) -> Uncertainty:
         if self._uncertainty is None:
-            raise EstimateError("a ridge estimate is biased, so it has no standard errors and no intervals; estimate with ridge=0")
+            raise EstimateError(
+                "a ridge estimate is biased, so it has no standard errors and no intervals; estimate with ridge=0"
+            )
         return self._uncertainty
 
     def interval(
@@ -161,8 +170,9 @@ class Estimate:
     ) -> tuple[Floats, Floats]:
         """Lower and upper ends of an interval for every frequency.
 
-        Each covers its own true frequency with probability ``level``; with ``simultaneous`` all of them do at once. Ends are not clipped to [0, 1]: an
-        interval that lies below 0 says that the truth is near 0. ``method`` "auto" takes score intervals, and exact ones where counts are small.
+        Each covers its own true frequency with probability ``level``; with ``simultaneous`` all of them do at once.
+        Ends are not clipped to [0, 1]: an interval that lies below 0 says that the truth is near 0. ``method`` "auto"
+        takes score intervals, and exact ones where counts are small.
         """
         intervals.check_level(level)
         _check_target(target)
@@ -189,24 +199,32 @@ class Estimate:
         ]
 
     def clip(self) -> Histogram:
-        """Negative frequencies set to 0: rare items are biased upwards, and the sum exceeds 1, by far when most items are rare."""
+        """Negative frequencies set to 0: rare items are biased upwards, and the sum exceeds 1, by far when most items
+        are rare.
+        """
         effect = "rare items biased upwards; the sum exceeds 1"
         return self._processed(np.maximum(self.frequencies, 0.0), "clip", effect)
 
     def simplex(self) -> Histogram:
-        """The nearest histogram that is non-negative and sums to 1: rare items go to 0 or upwards, frequent ones lose a little."""
+        """The nearest histogram that is non-negative and sums to 1: rare items go to 0 or upwards, frequent ones lose a
+        little.
+        """
         effect = "non-negative and sums to 1; rare items pulled to 0, frequent ones biased slightly downwards"
         return self._processed(simplex.project(self.frequencies), "simplex", effect)
 
     def significant(self, level: float = 0.95) -> Histogram:
-        """Only items whose simultaneous interval lies above 0; kept ones are biased upwards, since they were chosen for being large."""
+        """Only items whose simultaneous interval lies above 0; kept ones are biased upwards, since they were chosen for
+        being large.
+        """
         low, _ = self.interval(level, simultaneous=True)
         kept = np.where(low > 0, self.frequencies, 0.0)
         effect = f"items not distinguishable from 0 at {level:.0%}, all at once, set to 0; kept ones biased upwards"
         return self._processed(kept, "significant", effect)
 
     def constrained(self) -> Histogram:
-        """The best fit to the tally among all histograms: maximum likelihood where the tally counts blocks, weighted least squares elsewhere."""
+        """The best fit to the tally among all histograms: maximum likelihood where the tally counts blocks, weighted
+        least squares elsewhere.
+        """
         if self._refit is None:
             raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
         return self._processed(self._refit(), "constrained", self._refit_effect)
@@ -237,7 +255,7 @@ class Estimate:
     ) -> Figure:
         """The largest frequencies with their intervals; needs the ``plot`` extra."""
         try:
-            from sunzi.plotting import plot_estimate  # noqa: PLC0415 - matplotlib is an extra
+            from sunzi.plotting import plot_estimate
         except ModuleNotFoundError as error:
             if error.name != "matplotlib":
                 raise

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,9 @@ _REPORTS_AT_ONCE = 1 << 14
 
 
 class Plan:
-    """The terms of one collection, and everything one can do under them. Frozen; equal plans have equal fingerprints."""
+    """The terms of one collection, and everything one can do under them. Frozen; equal plans have equal
+    fingerprints.
+    """
 
     def __init__(self, contract: Contract, protocol: Protocol) -> None:
         self.contract = contract
@@ -84,11 +86,15 @@ class Plan:
 
     @property
     def attackability(self) -> float:
-        """How often a Bayes-optimal attacker who sees one report guesses the value, if all values are equally likely."""
+        """How often a Bayes-optimal attacker who sees one report guesses the value, if all values are equally
+        likely.
+        """
         return self.protocol.attackability
 
     def expected_mse(self, users: int, histogram: NDArray[np.float64] | None = None) -> float:
-        """Expected squared error of a frequency: of items that nearly nobody holds, or averaged over a given histogram."""
+        """Expected squared error of a frequency: of items that nearly nobody holds, or averaged over a given
+        histogram.
+        """
         return self.protocol.expected_mse(users, histogram)
 
     def worst_mse(self, users: int) -> float:
@@ -121,10 +127,8 @@ class Plan:
         All or nothing: if anything is refused, a ReportError says what, and no tally is returned.
         """
         if isinstance(reports, (bytes, bytearray, memoryview)):
-            reports = [bytes(reports)]
-        if isinstance(reports, str):
-            raise ReportError("reports are bytes, got text; open the file in binary mode")
-        if hasattr(reports, "read"):
+            return self._tally_iterable([bytes(reports)])
+        if _is_stream(reports):
             return self._tally_stream(reports)
         return self._tally_iterable(reports)
 
@@ -166,7 +170,9 @@ class Plan:
     def estimate(self, tally: Tally, **options: Any) -> Estimate:
         """The unbiased histogram of the users whose reports the tally holds. Options are the protocol's own."""
         if tally.fingerprint != self.contract.fingerprint:
-            raise TallyError(f"this tally belongs to the plan {tally.fingerprint.hex()[:16]}…, not to {self.fingerprint[:16]}…")
+            raise TallyError(
+                f"this tally belongs to the plan {tally.fingerprint.hex()[:16]}…, not to {self.fingerprint[:16]}…"
+            )
         if tally.layout != self.protocol.tally_layout:
             raise TallyError("this tally's counters are not laid out as this plan says")
         return self.protocol.estimate(self.domain, tally, **options)
@@ -185,8 +191,16 @@ class Plan:
         return f"Plan({self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}, {self.fingerprint[:16]}…)"
 
 
-def make_plan(protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, *, other: str | None = None, **options: Any) -> Plan:
-    """Plan a collection by hand: a name of the catalogue, a domain (a size, a list of labels, or a Domain), ε, and the protocol's options."""
+def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
+    return hasattr(reports, "read")
+
+
+def make_plan(
+    protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, *, other: str | None = None, **options: Any
+) -> Plan:
+    """Plan a collection by hand: a name of the catalogue, a domain (a size, a list of labels, or a Domain), ε, and the
+    protocol's options.
+    """
     if isinstance(domain, Domain) and other is not None:
         raise ParameterError("give other to the Domain itself")
     terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
@@ -201,7 +215,9 @@ def make_plan(protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsi
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
-    """Read a plan file, checking everything that a client's privacy rests on; ``labels`` is the label file of a plan that names it by its hash."""
+    """Read a plan file, checking everything that a client's privacy rests on; ``labels`` is the label file of a plan
+    that names it by its hash.
+    """
     contract = Contract.load(path)
     if labels is not None:
         contract = Contract(contract.protocol, contract.epsilon, contract.domain.attach(labels), contract.parameters)

@@ -1,4 +1,6 @@
-"""The tally: exact counts, the number of reports, and the plan they belong to. The same class for every protocol; ``+`` is merge."""
+"""The tally: exact counts, the number of reports, and the plan they belong to. The same class for every protocol; ``+``
+is merge.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ _LARGEST_HEADER = 1 << 24
 
 @dataclass(frozen=True)
 class TallyLayout:
-    """Blocks of counters, as (number of counters, weight): each report adds 1 to ``weight`` counters of exactly one block.
+    """Blocks of counters, as (number of counters, weight): each report adds 1 to ``weight`` counters of exactly one
+    block.
 
     Weight 0 marks counters without such a rule (unary protocols): each is at most the number of reports.
     """
@@ -96,7 +99,8 @@ class Tally:
             return NotImplemented
         if self.fingerprint != other.fingerprint:
             raise TallyError(
-                f"tallies of different plans do not add: {self.fingerprint.hex()[:16]}… and {other.fingerprint.hex()[:16]}…"
+                f"tallies of different plans do not add: {self.fingerprint.hex()[:16]}… and "
+                f"{other.fingerprint.hex()[:16]}…"
             )
         return Tally(self.fingerprint, self.layout, self.reports + other.reports, self.counters + other.counters)
 

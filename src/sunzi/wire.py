@@ -1,8 +1,8 @@
 """Bytes of one report and of a batch of reports (normative text: docs/format.md).
 
-A report is a *selector* (which block of a modular protocol; absent elsewhere) and a *payload* below a public limit, in exactly the bits that its layout
-states, padded with zero bits to whole bytes. Guarantees: what is accepted re-encodes to the same bytes; the length of a report depends on
-its selector alone, never on the value.
+A report is a *selector* (which block of a modular protocol; absent elsewhere) and a *payload* below a public limit, in
+exactly the bits that its layout states, padded with zero bits to whole bytes. Guarantees: what is accepted re-encodes
+to the same bytes; the length of a report depends on its selector alone, never on the value.
 """
 
 from __future__ import annotations

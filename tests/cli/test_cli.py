@@ -15,6 +15,19 @@ from sunzi.errors import SunziError
 
 SMALL = ("demo", "--users", "2000", "--size", "50", "--protocol", "grr", "--epsilon", "3")
 
+WITHOUT_MATPLOTLIB = """
+import sys
+from sunzi.cli.main import main
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.exit(main())
+"""
+
 
 def run_sunzi(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -130,11 +143,10 @@ def test_the_table_agrees_with_the_truth(tmp_path, capsys):
 
 def test_demo_without_matplotlib_names_the_extra_and_goes_on(tmp_path):
     picture = tmp_path / "picture.png"
-    code = (
-        "import sys\nsys.modules['matplotlib'] = None  # as if it were not installed\n"
-        f"from sunzi.cli.main import main\nsys.exit(main({[*SMALL, '--output', str(picture)]!r}))"
+    arguments = [*SMALL, "--output", str(picture)]
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB, *arguments], capture_output=True, text=True, check=False
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert "No picture: " in run.stdout
     assert "pip install 'sunzi[plot]'" in run.stdout

@@ -128,7 +128,7 @@ def _describe(arguments: argparse.Namespace, report_bits: float, reports: int, s
     """Say what was collected, and what ε promises, in words."""
     epsilon = Fraction(arguments.epsilon)
     print(
-        f"{reports:,} simulated users, each with one of {arguments.size:,} words, sent a {arguments.protocol} report."
+        f"{reports:,} simulated users, each with one of {arguments.size:,} words, sent one {arguments.protocol} report."
     )
     print(
         f"epsilon = {epsilon}: whatever a user sent, no word makes that report more than {math.exp(epsilon):.3g} times"

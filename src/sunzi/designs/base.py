@@ -1,4 +1,6 @@
-"""What a design owes: a family of blocks over v points in which every point, and every pair of points, lies in equally many (MATH §1)."""
+"""What a design owes: a family of blocks over v points in which every point, and every pair of points, lies in equally
+many (MATH §1).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ Payloads = NDArray[np.uint64] | list[int]
 class Design(ABC):
     """A family of blocks of ``block_size`` points out of ``points``, and how a client and a server speak of one block.
 
-    A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen values, checked when they are
-    made: a design that exists is a 2-design.
+    A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen
+    values, checked when they are made: a design that exists is a 2-design.
     """
 
     kind: ClassVar[str]
@@ -44,7 +46,8 @@ class Design(ABC):
 
     @abstractmethod
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
-        """A uniform message whose block contains the value (where ``truth``) or misses it: a pure function of the variates.
+        """A uniform message whose block contains the value (where ``truth``) or misses it: a pure function of the
+        variates.
 
         Both branches are computed and one is selected, so that the time taken does not depend on the branch.
         """
@@ -58,12 +61,18 @@ class Design(ABC):
         """For every point below ``limit``, how many of the counted reports name a block that contains it. Exact."""
 
     def block_sums(self, values: Floats) -> Floats:
-        """For every message, the sum of ``values[x]`` over the points x < len(values) of its block; only where ``counts_blocks``."""
-        raise TypeError(f"the {self.kind} design does not count blocks")
+        """For every message, the sum of ``values[x]`` over the points x < len(values) of its block; only where
+        ``counts_blocks``.
+        """
+        raise TypeError(f"the {self.kind} design does not count blocks, so it has no sums over {values.size} values")
 
     def spread(self, weights: Floats, limit: int) -> Floats:
-        """The transpose of :meth:`block_sums`: for every point below ``limit`` the weight of the messages whose block contains it."""
-        raise TypeError(f"the {self.kind} design does not count blocks")
+        """The transpose of :meth:`block_sums`: for every point below ``limit`` the weight of the messages whose block
+        contains it.
+        """
+        raise TypeError(
+            f"the {self.kind} design does not count blocks, so {weights.size} weights reach no {limit} points"
+        )
 
     def count(self, messages: Integers) -> Counters:
         """Tally messages into ``counter_count`` counters."""
@@ -73,7 +82,7 @@ class Design(ABC):
         """N⁰: the messages whose block contains no point below ``limit`` (MATH §4)."""
         if self.points - limit < self.block_size:
             return 0
-        return int(np.count_nonzero(self.block_sums(np.ones(limit)) < 0.5))  # noqa: PLR2004 - sums are whole numbers
+        return int(np.count_nonzero(self.block_sums(np.ones(limit)) < 0.5))
 
     @property
     def payload_bits(self) -> int:
@@ -81,7 +90,9 @@ class Design(ABC):
         return index_bits(self.message_count)
 
     def encode(self, messages: Integers) -> Payloads:
-        """Messages as integers of ``payload_bits`` bits; the default is for designs whose messages are numbers already."""
+        """Messages as integers of ``payload_bits`` bits; the default is for designs whose messages are numbers
+        already.
+        """
         if self.payload_bits <= WIDEST_NARROW:
             return messages.astype(np.uint64)
         return [int(message) for message in messages]
@@ -97,7 +108,9 @@ class Design(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Everything but ``kind`` that a plan records of this design; integers below 2^53, strings, booleans and lists."""
+        """Everything but ``kind`` that a plan records of this design; integers below 2^53, strings, booleans and
+        lists.
+        """
 
     @classmethod
     @abstractmethod

@@ -64,7 +64,9 @@ def _candidates(points: int, epsilon: Fraction) -> Iterator[_Candidate]:
 
 
 def best_cyclotomic(points: int, epsilon: Fraction) -> tuple[Design, float]:
-    """The compact design on exactly ``points`` (a prime) points, and its light variance; singletons where blocks of one point are best."""
+    """The compact design on exactly ``points`` (a prime) points, and its light variance; singletons where blocks of one
+    point are best.
+    """
     candidates = list(_candidates(points, epsilon))
     alone = light_variance(points, 1, epsilon)
     best = min((candidate.variance for candidate in candidates), default=alone)
@@ -75,7 +77,9 @@ def best_cyclotomic(points: int, epsilon: Fraction) -> tuple[Design, float]:
 
 
 def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
-    """The compact design for a domain: among the primes just above it, the shortest message within 1 % of the best error."""
+    """The compact design for a domain: among the primes just above it, the shortest message within 1 % of the best
+    error.
+    """
     alone = light_variance(domain_size, 1, epsilon)
     candidates: list[_Candidate] = []
     prime = next_prime(domain_size)
@@ -89,7 +93,9 @@ def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
 
 
 def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: int | None = None) -> Cyclotomic:
-    """The best union of a given number of classes, on the given prime or on the first prime above the domain that has so many."""
+    """The best union of a given number of classes, on the given prime or on the first prime above the domain that has
+    so many.
+    """
     prime = points or next_prime(domain_size)
     while (prime - 1) % classes:
         if points or prime > 1000 * classes * domain_size:

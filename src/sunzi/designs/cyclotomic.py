@@ -1,7 +1,8 @@
 """Cyclotomic designs: the accuracy of all subsets in about log2(k) + 1.44·ε bits (MATH §2).
 
-m prime, e | m−1, g a primitive root, C_c = {g^(c+e·i)}. The base block D is a union of classes, with or without 0; the blocks are
-B(a,b) = g^a·D + b for a in [e], b in Z_m. The affine group is 2-transitive on Z_m, so this is an exact 2-design.
+m prime, e | m−1, g a primitive root, C_c = {g^(c+e·i)}. The base block D is a union of classes, with or without 0; the
+blocks are B(a,b) = g^a·D + b for a in [e], b in Z_m. The affine group is 2-transitive on Z_m, so this is an exact
+2-design.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Cyclotomic(Design):
         with_zero: bool = False,
         generator: int | None = None,
     ) -> None:
-        if not (2 <= points <= MOST_POINTS and is_prime(points)):  # noqa: PLR2004 - the smallest prime
+        if not (2 <= points <= MOST_POINTS and is_prime(points)):
             raise ParameterError(f"points must be a prime below 2^26, got {points}")
         if classes < 1 or (points - 1) % classes:
             raise ParameterError(f"classes must divide {points - 1}, got {classes}")
@@ -209,5 +210,7 @@ class Cyclotomic(Design):
         except ParameterError as error:
             raise PlanError(str(error)) from None
         if design.block_size != parameters["block_size"]:
-            raise PlanError(f"block_size must be {design.block_size} for these classes, got {parameters['block_size']!r}")
+            raise PlanError(
+                f"block_size must be {design.block_size} for these classes, got {parameters['block_size']!r}"
+            )
         return design

@@ -22,19 +22,21 @@ LARGEST_ORDER = 1 << 20
 
 
 class Projective(Design):
-    """K = (q^t−1)/(q−1) points and as many hyperplanes; the message is the index of a hyperplane, its block the points on it."""
+    """K = (q^t−1)/(q−1) points and as many hyperplanes; the message is the index of a hyperplane, its block the points
+    on it.
+    """
 
     kind = "projective"
 
     def __init__(self, order: int, dimension: int, polynomial: tuple[int, ...] | None = None) -> None:
-        parts = prime_power(order) if 2 <= order <= LARGEST_ORDER else None  # noqa: PLR2004 - the smallest field
+        parts = prime_power(order) if 2 <= order <= LARGEST_ORDER else None
         if parts is None:
             raise ParameterError(f"order must be a prime power up to 2^20, got {order}")
         characteristic, degree = parts
         polynomial = find_irreducible(characteristic, degree) if polynomial is None else polynomial
         if len(polynomial) != degree + 1 or not is_irreducible(characteristic, polynomial):
             raise ParameterError(f"polynomial must be monic and irreducible of degree {degree}, got {list(polynomial)}")
-        if dimension < 2 or (order**dimension - 1) // (order - 1) > MOST_POINTS:  # noqa: PLR2004 - a line
+        if dimension < 2 or (order**dimension - 1) // (order - 1) > MOST_POINTS:
             raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {dimension}")
         self.order, self.dimension, self.polynomial = order, dimension, tuple(polynomial)
         self._characteristic, self._degree = characteristic, degree
@@ -63,11 +65,11 @@ class Projective(Design):
 
     def block_sums(self, values: Floats) -> Floats:
         """The values on every hyperplane, added up."""
-        return self.space.hyperplane_sums(values)
+        return np.asarray(self.space.hyperplane_sums(values), dtype=np.float64)
 
     def spread(self, weights: Floats, limit: int) -> Floats:
         """By duality, again sums over hyperplanes."""
-        return self.space.hyperplane_sums(weights)[:limit]
+        return np.asarray(self.space.hyperplane_sums(weights)[:limit], dtype=np.float64)
 
     def missing_messages(self, limit: int) -> int:
         """None once [limit] holds the first q+1 points: they are a line, and every hyperplane meets a line."""
@@ -95,7 +97,7 @@ class Projective(Design):
 def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = None) -> Projective:
     """The prime power nearest to e^ε+1 (or a given one), and the smallest geometry that holds the domain."""
     field_order = nearest_prime_power(exp(epsilon) + 1) if order is None else order
-    if field_order < 2:  # noqa: PLR2004 - the smallest field
+    if field_order < 2:
         raise ParameterError(f"order must be a prime power, got {order}")
     dimension = 2
     while (field_order**dimension - 1) // (field_order - 1) < domain_size:

@@ -31,11 +31,14 @@ def register_design(design: type[Design]) -> None:
 class BlockResponse:
     """Report a uniform block that contains the value with probability p = T/2^b, else a uniform block that does not.
 
-    ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers when the response is made. Draw
-    order of one report: the truth word, then one word for each of the design's ``draw_bounds``.
+    ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers when
+    the response is made. Draw order of one report: the truth word, then one word for each of the design's
+    ``draw_bounds``.
     """
 
-    def __init__(self, design: Design, epsilon: Fraction, threshold: int | None = None, word_bits: int = FULL_BITS) -> None:
+    def __init__(
+        self, design: Design, epsilon: Fraction, threshold: int | None = None, word_bits: int = FULL_BITS
+    ) -> None:
         self.design = design
         self.epsilon = epsilon
         self.word_bits = word_bits
@@ -56,7 +59,9 @@ class BlockResponse:
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """One message a value, from words taken row by row."""
         if source.word_bits != self.word_bits:
-            raise ParameterError(f"this response needs words of {self.word_bits} bits, the source gives {source.word_bits}")
+            raise ParameterError(
+                f"this response needs words of {self.word_bits} bits, the source gives {source.word_bits}"
+            )
         words = source.words(values.size * self.words_per_report).reshape(values.size, self.words_per_report)
         truth = words[:, 0] < np.uint64(self.threshold)
         variates = uniform_below(words[:, 1:], self.design.draw_bounds, source)
@@ -79,7 +84,9 @@ class BlockResponse:
         return self.inclusion / containing, (1 - self.inclusion) / (design.message_count - containing)
 
     def best_guess_sum(self, limit: int) -> float:
-        """Σ_y max_{x < limit} P(y|x): k times the success of the Bayes-optimal attacker under a uniform prior (MATH §4)."""
+        """Σ_y max_{x < limit} P(y|x): k times the success of the Bayes-optimal attacker under a uniform prior (MATH
+        §4).
+        """
         inside, outside = self.message_probabilities()
         missing = self.design.missing_messages(limit) if limit < self.design.points else 0
         return float(inside * (self.design.message_count - missing) + outside * missing)
@@ -105,6 +112,12 @@ class BlockResponse:
 
 def parse_decimal(text: object, name: str) -> int:
     """A large integer as a plan writes it: a string of decimal digits without leading zeros."""
-    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or (text != "0" and text.startswith("0")) or len(text) > 40:  # noqa: PLR2004 - far above 2^64
+    if (
+        not isinstance(text, str)
+        or not text.isascii()
+        or not text.isdigit()
+        or (text != "0" and text.startswith("0"))
+        or len(text) > 40
+    ):
         raise PlanError(f"{name} must be a string of decimal digits, got {text!r}")
     return int(text)

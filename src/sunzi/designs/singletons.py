@@ -21,7 +21,7 @@ class Singletons(Design):
     kind = "singletons"
 
     def __init__(self, points: int) -> None:
-        if not 2 <= points <= MOST_POINTS:  # noqa: PLR2004 - one point has nothing to hide
+        if not 2 <= points <= MOST_POINTS:
             raise ParameterError(f"a design needs between 2 and 2^31 points, got {points}")
         self.points = points
         self.block_size = 1

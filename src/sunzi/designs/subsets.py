@@ -26,15 +26,18 @@ MOST_ENUMERATED = 1 << 15
 class Subsets(Design):
     """The C(v,w) subsets of size w; a message is the array of its points.
 
-    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits: the rank of a subset of more than 32,768 points takes too long.
+    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits: the rank of a subset of more than 32,768 points
+    takes too long.
     """
 
     kind = "subsets"
     counts_blocks = False
 
     def __init__(self, points: int, block_size: int, code: str | None = None) -> None:
-        if not 2 <= points <= MOST_POINTS:  # noqa: PLR2004 - one point has nothing to hide
-            raise ParameterError(f"a design of subsets needs between 2 and 2^24 points, got {points}; use a compact design")
+        if not 2 <= points <= MOST_POINTS:
+            raise ParameterError(
+                f"a design of subsets needs between 2 and 2^24 points, got {points}; use a compact design"
+            )
         if not 1 <= block_size < points:
             raise ParameterError(f"block_size must lie between 1 and {points - 1}, got {block_size}")
         self.points = points
@@ -44,7 +47,8 @@ class Subsets(Design):
             raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {code!r}")
         if self.code == ENUMERATIVE and points > MOST_ENUMERATED:
             raise ParameterError(
-                f"the enumerative code stops at {MOST_ENUMERATED} points, got {points}; use code={BITMAP!r} or a compact design"
+                f"the enumerative code stops at {MOST_ENUMERATED} points, got {points}; "
+                f"use code={BITMAP!r} or a compact design"
             )
         self.counter_count = points
         self.counter_weight = block_size

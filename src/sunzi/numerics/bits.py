@@ -1,4 +1,6 @@
-"""Bit packing, least significant bit first: value i of width b fills bits i·b … i·b+b−1, and bit t of a buffer is bit t mod 8 of byte t//8."""
+"""Bit packing, least significant bit first: value i of width b fills bits i·b … i·b+b−1, and bit t of a buffer is bit t
+mod 8 of byte t//8.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ class Counters:
     __slots__ = ("_indices", "_values", "length")
 
     def __init__(self, length: int, indices: Counts | None, values: Counts) -> None:
-        """``indices`` ascending and distinct, or None if ``values`` holds all cells. Use :meth:`of_cells` for raw observations."""
+        """``indices`` ascending and distinct, or None if ``values`` holds all cells. Use :meth:`of_cells` for raw
+        observations.
+        """
         self.length = length
         if indices is None and length > _ALWAYS_DENSE:
             filled = np.flatnonzero(values)
@@ -51,7 +53,9 @@ class Counters:
         if length > _ALWAYS_DENSE and _SPARSE_COST * cells.size < length:
             indices, values = np.unique(cells, return_counts=True)
             return cls(length, indices.astype(np.int64), values.astype(np.int64))
-        return cls(length, None, np.bincount(cells.view(np.int64) if cells.dtype == np.uint64 else cells, minlength=length))
+        return cls(
+            length, None, np.bincount(cells.view(np.int64) if cells.dtype == np.uint64 else cells, minlength=length)
+        )
 
     @property
     def is_sparse(self) -> bool:

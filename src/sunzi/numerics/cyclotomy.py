@@ -23,8 +23,8 @@ def ordered_points(
 ) -> NDArray[np.int64]:
     """All points of Z_m, those of the base block D first; the order is part of the wire format.
 
-    D is the union of the classes C_c = {g^(c + e·i)}, c in ``union`` in the given order, i = 0, 1, …, then 0 if ``with_zero``. The rest
-    follows: the other classes by ascending c, then 0 if it is not in D.
+    D is the union of the classes C_c = {g^(c + e·i)}, c in ``union`` in the given order, i = 0, 1, …, then 0 if
+    ``with_zero``. The rest follows: the other classes by ascending c, then 0 if it is not in D.
     """
     table = powers(generator, modulus, modulus - 1).reshape(-1, classes)
     others = [index for index in range(classes) if index not in set(union)]

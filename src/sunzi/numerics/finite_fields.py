@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.errors import ParameterError
+from sunzi.numerics.primes import factorize, is_prime
 
 LARGEST_ORDER = 2**20
 """Log and antilog tables of a larger field would no longer be small change."""
@@ -161,7 +162,7 @@ class FiniteField:
 
     def _primitive_element(self) -> Polynomial:
         """The smallest element whose powers are all the units."""
-        cofactors = [(self.order - 1) // prime for prime in _prime_factors(self.order - 1)]
+        cofactors = [(self.order - 1) // prime for prime, _ in factorize(self.order - 1)]
         for candidate in range(1, self.order):
             element = _trimmed(tuple(int(digit) for digit in self.digits(candidate)))
             powers = (_power_modulo(element, c, self.polynomial, self.characteristic) for c in cofactors)
@@ -201,7 +202,7 @@ def is_irreducible(characteristic: int, polynomial: Polynomial) -> bool:
         raise ParameterError(f"coefficients must be 0..{characteristic - 1} and end in 1, got {polynomial}")
     if degree == 1:
         return True
-    for divisor in _prime_factors(degree):
+    for divisor, _ in factorize(degree):
         remainder = _frobenius_defect(polynomial, degree // divisor, characteristic)
         if len(_greatest_common_divisor(polynomial, remainder, characteristic)) != 1:
             return False
@@ -209,15 +210,9 @@ def is_irreducible(characteristic: int, polynomial: Polynomial) -> bool:
 
 
 def prime_power(number: int) -> tuple[int, int] | None:
-    """(p, d) if number = p**d with p prime and d >= 1, else None. Trial division."""
-    if number < 2:
-        return None
-    prime = _smallest_factor(number)
-    exponent, rest = 0, number
-    while rest % prime == 0:
-        rest //= prime
-        exponent += 1
-    return (prime, exponent) if rest == 1 else None
+    """(p, d) if number = p**d with p prime and d >= 1, else None."""
+    factors = factorize(number)
+    return factors[0] if len(factors) == 1 else None
 
 
 def nearest_prime_power(target: float | Fraction) -> int:
@@ -240,23 +235,8 @@ def _check_order(characteristic: int, degree: int) -> None:
         )
     if characteristic**degree > LARGEST_ORDER:
         raise ParameterError(f"a field must have at most {LARGEST_ORDER} elements, got {characteristic}**{degree}")
-    if _smallest_factor(characteristic) != characteristic:
+    if not is_prime(characteristic):
         raise ParameterError(f"characteristic must be prime, got {characteristic}")
-
-
-def _smallest_factor(number: int) -> int:
-    """The smallest prime factor of a number of at least 2."""
-    return next((d for d in range(2, math.isqrt(number) + 1) if number % d == 0), number)
-
-
-def _prime_factors(number: int) -> list[int]:
-    """The distinct prime factors, ascending; none of 1."""
-    factors: list[int] = []
-    while number > 1:
-        factors.append(_smallest_factor(number))
-        while number % factors[-1] == 0:
-            number //= factors[-1]
-    return factors
 
 
 def _trimmed(polynomial: Polynomial) -> Polynomial:

@@ -29,10 +29,11 @@ def normal_quantile(level: float) -> float:
 def score(
     support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, quantile: float, at_hand: bool
 ) -> tuple[Floats, Floats]:
-    """All f with (c − n(q+Δf))² ≤ z²·variance(f): the variance is the one that f itself predicts, so zero counts get a width.
+    """All f with (c − n(q+Δf))² ≤ z²·variance(f): the variance is the one that f itself predicts, so zero counts get a
+    width.
 
-    ``at_hand``: c is a sum of Binomial(nf, p) and Binomial(n(1−f), q), variance n[f·p(1−p) + (1−f)·q(1−q)]; otherwise c is
-    Binomial(n, q + Δf). Either way the condition is a quadratic inequality in f.
+    ``at_hand``: c is a sum of Binomial(nf, p) and Binomial(n(1−f), q), variance n[f·p(1−p) + (1−f)·q(1−q)]; otherwise c
+    is Binomial(n, q + Δf). Either way the condition is a quadratic inequality in f.
     """
     true, false, gap = probabilities.true, probabilities.false, probabilities.gap
     rate = support / reports
@@ -53,8 +54,8 @@ def exact(
 ) -> tuple[Floats, Floats]:
     """Clopper–Pearson for the rate of support, carried over to f: covers at least ``level`` for any counts.
 
-    Exact for a sample of a population; for the users at hand the count is a sum of two binomials, which is more concentrated than the
-    binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
+    Exact for a sample of a population; for the users at hand the count is a sum of two binomials, which is more
+    concentrated than the binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
     """
     tail = (1 - level) / 2
     below = np.where(support > 0, stats.beta.ppf(tail, support, reports - support + 1), 0.0)
@@ -63,7 +64,9 @@ def exact(
 
 
 def simultaneous_level(level: float, items: int) -> float:
-    """Šidák's level for each of ``items`` intervals; negative dependence between counts keeps it on the safe side up to second order."""
+    """Šidák's level for each of ``items`` intervals; negative dependence between counts keeps it on the safe side up to
+    second order.
+    """
     check_level(level)
     return float(level ** (1 / items)) if items > 1 else level
 
@@ -71,5 +74,3 @@ def simultaneous_level(level: float, items: int) -> float:
 def standard_error(variances: Floats) -> Floats:
     """Square roots; a variance that rounding pushed below zero counts as zero."""
     return np.sqrt(np.maximum(variances, 0.0))
-
-

@@ -15,7 +15,7 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
 
 def is_prime(number: int) -> bool:
     """Whether ``number`` is prime (deterministic below 3.3·10^24)."""
-    if number < 2:  # noqa: PLR2004 - the definition
+    if number < 2:
         return False
     for prime in _WITNESSES:
         if number % prime == 0:
@@ -49,7 +49,7 @@ def next_prime(number: int) -> int:
 def previous_prime(number: int) -> int:
     """The largest prime that is at most ``number``, which must be at least 2."""
     candidate = number
-    while candidate >= 2:  # noqa: PLR2004 - the smallest prime
+    while candidate >= 2:
         if is_prime(candidate):
             return candidate
         candidate -= 1
@@ -58,7 +58,7 @@ def previous_prime(number: int) -> int:
 
 def primes_up_to(limit: int) -> NDArray[np.int64]:
     """All primes at most ``limit``, ascending, by a sieve."""
-    if limit < 2:  # noqa: PLR2004 - the smallest prime
+    if limit < 2:
         return np.empty(0, dtype=np.int64)
     sieve = np.ones(limit + 1, dtype=np.bool_)
     sieve[:2] = False
@@ -80,7 +80,7 @@ def factorize(number: int) -> tuple[tuple[int, int], ...]:
             exponent += 1
         if exponent:
             factors.append((divisor, exponent))
-        divisor += 1 if divisor == 2 else 2  # noqa: PLR2004 - after 2 only odd numbers
+        divisor += 1 if divisor == 2 else 2
     if rest > 1:
         factors.append((rest, 1))
     return tuple(factors)

@@ -1,11 +1,11 @@
 """Sources of random words, and uniform integers made from them without bias.
 
-A *word* is an unsigned integer of ``word_bits`` bits, 64 unless a proof narrows it. Everything random in Sunzi is a pure function of
-words, taken in the order that ``docs/format.md`` fixes, so that a randomiser can be enumerated and another client can be compared
-byte for byte.
+A *word* is an unsigned integer of ``word_bits`` bits, 64 unless a proof narrows it. Everything random in Sunzi is a
+pure function of words, taken in the order that ``docs/format.md`` fixes, so that a randomiser can be enumerated and
+another client can be compared byte for byte.
 
-Guarantees: no word of the operating system's source is handed out twice, not even across ``fork``; a reproducible source is a
-class of its own and says so; :func:`uniform_below` is exactly uniform if its words are.
+Guarantees: no word of the operating system's source is handed out twice, not even across ``fork``; a reproducible
+source is a class of its own and says so; :func:`uniform_below` is exactly uniform if its words are.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _Pool(threading.local):
 class OperatingSystemSource(WordSource):
     """The operating system's generator. The only source that protects anyone.
 
-    Small requests come from a pool of 4 KiB a thread, each word wiped when it is handed out; large ones go straight to the system. A
-    forked child drops the pool that it inherited.
+    Small requests come from a pool of 4 KiB a thread, each word wiped when it is handed out; large ones go straight to
+    the system. A forked child drops the pool that it inherited.
     """
 
     reproducible = False
@@ -135,8 +135,9 @@ class ScriptedSource(WordSource):
 def uniform_below(words: Words, bounds: NDArray[np.uint64], source: WordSource) -> Words:
     """Uniform integers below ``bounds[c]`` from the words of column ``c`` (MATH: Lemire's multiply, never modulo).
 
-    ``words`` has shape (rows, columns). A word is rejected if the low half of its product with the bound s is below 2^b mod s; rejected
-    words are replaced, in row-major order, by the next words of ``source`` until none is left. Bounds are 1 … 2^32 − 1.
+    ``words`` has shape (rows, columns). A word is rejected if the low half of its product with the bound s is below 2^b
+    mod s; rejected words are replaced, in row-major order, by the next words of ``source`` until none is left. Bounds
+    are 1 … 2^32 − 1.
     """
     variates, rejected = _multiply(words, bounds, source.word_bits)
     while rejected is not None:
@@ -168,7 +169,9 @@ def _multiply(words: Words, bounds: NDArray[np.uint64], bits: int) -> tuple[Word
 def _multiply_flat(
     words: Words, bounds: NDArray[np.uint64] | np.uint64, bits: int
 ) -> tuple[Words, NDArray[np.bool_] | None]:
-    """High and low half of word × bound; the bound fits in 32 bits, so two 32-bit steps give the exact 96-bit product."""
+    """High and low half of word × bound; the bound fits in 32 bits, so two 32-bit steps give the exact 96-bit
+    product.
+    """
     half = np.uint64(_NARROW_BITS)
     if bits == FULL_BITS:
         low = words * bounds

@@ -1,6 +1,7 @@
 """Folding a vector modulo primes, and the least squares problem that undoes it (MATH 3, 3.1).
 
-A_m[a, x] = 1{x = a mod m} maps a vector over {0..k-1} to its sums over residues. For moduli m_j and weights w_j the Gram matrix
+A_m[a, x] = 1{x = a mod m} maps a vector over {0..k-1} to its sums over residues. For moduli m_j and weights w_j the
+Gram matrix
 
     T = sum_j w_j A_j^T A_j,        T[x, x'] = sum_j w_j 1{m_j divides x - x'}
 
@@ -18,8 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics.toeplitz import Floats, ToeplitzInverse, invert, reversed_column
 
-_PRECONDITIONED_SHARE = 0.2  # of the size: beyond it the combs of frequencies overlap and the preconditioner loses its grip
+_PRECONDITIONED_SHARE = (
+    0.2  # of the size: beyond it the combs of frequencies overlap and the preconditioner loses its grip
+)
 _PRECONDITIONED_MODULI = 6
+_PRECONDITIONER_CAUTION = 2.0
 
 
 def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
@@ -71,9 +75,10 @@ def adjoint(blocks: Sequence[NDArray[Any]], moduli: Sequence[int], weights: Arra
 class _Preconditioner:
     """A cheap symmetric positive definite approximation of (sum_j w_j A_j^T A_j)^-1.
 
-    The few smallest moduli hold T's large eigenvalues: on the residue classes of m_j, beside constants, T is about c + w_j k / m_j, with c the
-    weight of all the other moduli. Averaging over those classes projects on them, so each modulus is undone by one fold and one tile;
-    the factors are applied in a palindrome, which keeps the whole symmetric, and constants, which all moduli share, once.
+    The few smallest moduli hold T's large eigenvalues: on the residue classes of m_j, beside constants, T is about c +
+    w_j k / m_j, with c the weight of all the other moduli. Averaging over those classes projects on them, so each
+    modulus is undone by one fold and one tile; the factors are applied in a palindrome, which keeps the whole
+    symmetric, and constants, which all moduli share, once.
     """
 
     def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float]) -> None:
@@ -81,7 +86,7 @@ class _Preconditioner:
         totals = np.cumsum([modulus for modulus, _ in ascending])
         count = min(_PRECONDITIONED_MODULI, int(np.searchsorted(totals, _PRECONDITIONED_SHARE * size, side="right")))
         chosen = ascending[:count]
-        rest = sum(weight for _, weight in ascending[count:])
+        rest = _PRECONDITIONER_CAUTION * sum(weight for _, weight in ascending[count:])
         excess = [weight * size / modulus / rest for modulus, weight in chosen]
         shrink = [1 / math.sqrt(1 + each) for each in excess]
         if shrink:
@@ -106,10 +111,11 @@ class _Preconditioner:
 
 
 class ToeplitzGram:
-    """T = sum_j w_j A_j^T A_j for pairwise coprime moduli, its products, its inverse, and diagonals of both; never formed.
+    """T = sum_j w_j A_j^T A_j for pairwise coprime moduli, its products, its inverse, and diagonals of both; never
+    formed.
 
-    Guarantees: a constructed object is of full rank (else :class:`EstimateError`), and never changes; what is costly is computed on first
-    use and kept. Solutions have a relative residual |T x - b| / |b| <= 1e-9 while cond(T) <= 1e4.
+    Guarantees: a constructed object is of full rank (else :class:`EstimateError`), and never changes; what is costly is
+    computed on first use and kept. Solutions have a relative residual |T x - b| / |b| <= 1e-9 while cond(T) <= 1e4.
     """
 
     def __init__(self, size: int, moduli: Sequence[int], weights: ArrayLike) -> None:
@@ -130,13 +136,17 @@ class ToeplitzGram:
     def _product(self, vector: NDArray[Any], weights: Sequence[float]) -> NDArray[Any]:
         """sum_j w_j A_j^T A_j z for other weights, in the vector's own precision."""
         size = self.size
-        result = sum(weight for modulus, weight in zip(self.moduli, weights, strict=True) if 2 * modulus > size) * vector
+        result = (
+            sum(weight for modulus, weight in zip(self.moduli, weights, strict=True) if 2 * modulus > size) * vector
+        )
         for modulus, weight in zip(self.moduli, weights, strict=True):
             if 2 * modulus <= size:
                 residues = fold(vector, modulus)
                 residues *= weight
                 add_tiled(result, residues)
-            elif modulus < size:  # at most two entries share a residue: cheaper to swap the pairs than to fold everything
+            elif (
+                modulus < size
+            ):  # at most two entries share a residue: cheaper to swap the pairs than to fold everything
                 result[: size - modulus] += weight * vector[modulus:]
                 result[modulus:] += weight * vector[: size - modulus]
         return result
@@ -164,7 +174,9 @@ class ToeplitzGram:
         return self._inverse.column / self._scale
 
     def solve(self, right_side: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
-        """T^-1 b for a vector or for each row of a stack; `single` works in float32: half the time, for what needs 1 % only."""
+        """T^-1 b for a vector or for each row of a stack; `single` works in float32: half the time, for what needs 1 %
+        only.
+        """
         if right_side.shape[-1] != self.size:
             raise ParameterError(f"right sides must have {self.size} entries, got {right_side.shape[-1]}")
         result = self._inverse.solve(right_side, single=single)
@@ -187,9 +199,9 @@ class ToeplitzGram:
     def product_diagonal(self, modulus: int) -> Floats:
         """diag(T^-1 A_m^T A_m) for any modulus m, in O(k).
 
-        Row i+1 of T^-1 is row i moved one to the right plus (u_{i+1} u - y_{i+1} y) / u_0, and A_m^T A_m is Toeplitz; so the step from one entry
-        to the next is (u (A_m^T A_m u) - y (A_m^T A_m y))_{i+1} / u_0, less the entry T^-1[i, k-1] = y_{i+1} that falls off the right edge when
-        m divides k-1-i.
+        Row i+1 of T^-1 is row i moved one to the right plus (u_{i+1} u - y_{i+1} y) / u_0, and A_m^T A_m is Toeplitz;
+        so the step from one entry to the next is (u (A_m^T A_m u) - y (A_m^T A_m y))_{i+1} / u_0, less the entry
+        T^-1[i, k-1] = y_{i+1} that falls off the right edge when m divides k-1-i.
         """
         size, column = self.size, self._inverse.column
         shifted = reversed_column(column)
@@ -205,7 +217,8 @@ class ToeplitzGram:
     def sandwich_diagonal(self, coefficients: ArrayLike, *, single: bool = False) -> Floats:
         """diag(T^-1 T_2 T^-1), T_2 = sum_j c_j A_j^T A_j, in one solve.
 
-        With v = T^-1 T_2 u and y_v = (0, v_{k-1}, ..., v_1) it is [2 cumsum(u v) - 2 cumsum(y y_v) - v_0 diag T^-1] / u_0.
+        With v = T^-1 T_2 u and y_v = (0, v_{k-1}, ..., v_1) it is [2 cumsum(u v) - 2 cumsum(y y_v) - v_0 diag T^-1] /
+        u_0.
         """
         given = np.asarray(coefficients, dtype=np.float64)
         if given.shape != self.weights.shape:
@@ -230,7 +243,9 @@ class ToeplitzGram:
 
 
 def _check_system(size: int, moduli: tuple[int, ...], weights: Floats) -> None:
-    """Refuse what is malformed, and what cannot be of full rank: sum_j (m_j - 1) >= k - 1 is needed, and enough (MATH 3.2)."""
+    """Refuse what is malformed, and what cannot be of full rank: sum_j (m_j - 1) >= k - 1 is needed, and enough (MATH
+    3.2).
+    """
     if size < 1:
         raise ParameterError(f"size must be at least 1, got {size}")
     if weights.shape != (len(moduli),):
@@ -250,9 +265,11 @@ def _check_system(size: int, moduli: tuple[int, ...], weights: Floats) -> None:
 
 
 def expected_error(size: int, moduli: Sequence[int], variances: ArrayLike) -> float:
-    """The mean variance of a light item's estimate, per report: trace(T^-1) / k with w_j = 1 / (l d0_j), l the number of moduli.
+    """The mean variance of a light item's estimate, per report: trace(T^-1) / k with w_j = 1 / (l d0_j), l the number
+    of moduli.
 
-    `variances` are the d0_j, the variance of one debiased report of block j at an empty residue (MATH 3.3). For n reports divide by n.
+    `variances` are the d0_j, the variance of one debiased report of block j at an empty residue (MATH 3.3). For n
+    reports divide by n.
     """
     per_report = np.asarray(variances, dtype=np.float64)
     return ToeplitzGram(size, moduli, 1.0 / (len(moduli) * per_report)).inverse_trace() / size

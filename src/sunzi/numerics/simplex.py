@@ -18,7 +18,9 @@ def project(values: Floats) -> Floats:
 
 
 def project_weighted(values: Floats, variances: Floats) -> Floats:
-    """Minimise Σ (x_i − values_i)²/variances_i over the simplex: max(values − θ·variances, 0), θ found exactly by sorting."""
+    """Minimise Σ (x_i − values_i)²/variances_i over the simplex: max(values − θ·variances, 0), θ found exactly by
+    sorting.
+    """
     order = np.argsort(values / variances)[::-1]
     sorted_values, sorted_variances = values[order], variances[order]
     multiplier = (np.cumsum(sorted_values) - 1) / np.cumsum(sorted_variances)

@@ -1,7 +1,7 @@
 """Integer thresholds that certify ε-local differential privacy: no float takes part in a privacy decision.
 
-ε is a rational a/b. E is an integer with E ≤ 2^96·e^ε, so every inequality proved with E holds with e^ε. A client says the truth if a
-uniform word of ``word_bits`` bits is below a threshold; rounding goes to the side that gives away less.
+ε is a rational a/b. E is an integer with E ≤ 2^96·e^ε, so every inequality proved with E holds with e^ε. A client says
+the truth if a uniform word of ``word_bits`` bits is below a threshold; rounding goes to the side that gives away less.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
     if fraction <= 0:
         raise ParameterError(f"epsilon must be positive, got {epsilon}")
     if fraction > LARGEST_EPSILON:
-        raise ParameterError(f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {epsilon}")
+        raise ParameterError(
+            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {epsilon}"
+        )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
         raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}")
     return fraction
 
 
 def exponential_below(epsilon: Fraction) -> int:
-    """E = Σ t_i with t_0 = 2^96, t_{i+1} = ⌊t_i·a/(b(i+1))⌋: an integer with E ≤ 2^96·e^ε, short of it by less than one part in 2^60."""
+    """E = Σ t_i with t_0 = 2^96, t_{i+1} = ⌊t_i·a/(b(i+1))⌋: an integer with E ≤ 2^96·e^ε, short of it by less than one
+    part in 2^60.
+    """
     term, total, index = SCALE, 0, 0
     while term:
         total += term
@@ -47,7 +51,9 @@ def exponential_below(epsilon: Fraction) -> int:
 
 
 def truth_threshold(block_size: int, points: int, epsilon: Fraction, word_bits: int = FULL_BITS) -> int:
-    """The largest certified threshold T for a block response: truth ⇔ word < T. Raises PrivacyError if none is of use."""
+    """The largest certified threshold T for a block response: truth ⇔ word < T. Raises PrivacyError if none is of
+    use.
+    """
     scaled = block_size * exponential_below(epsilon)
     threshold = (scaled << word_bits) // (scaled + (points - block_size) * SCALE)
     check_truth_threshold(threshold, block_size, points, epsilon, word_bits)
@@ -65,11 +71,13 @@ def check_truth_threshold(
         raise PrivacyError(f"threshold must lie between 0 and 2^{word_bits}, got {threshold}")
     if threshold * (points - block_size) * SCALE > block_size * exponential_below(epsilon) * (words - threshold):
         raise PrivacyError(
-            f"threshold {threshold} is too large: blocks of {block_size} among {points} points would leak more than epsilon {epsilon}"
+            f"threshold {threshold} is too large: blocks of {block_size} among {points} points "
+            f"would leak more than epsilon {epsilon}"
         )
     if threshold * points <= block_size * words:
         raise PrivacyError(
-            f"threshold {threshold} says nothing about the value (blocks of {block_size} among {points} points at epsilon {epsilon})"
+            f"threshold {threshold} says nothing about the value "
+            f"(blocks of {block_size} among {points} points at epsilon {epsilon})"
         )
 
 
@@ -87,12 +95,15 @@ def symmetric_unary_thresholds(epsilon: Fraction, word_bits: int = FULL_BITS) ->
     return true_threshold, (1 << word_bits) - true_threshold
 
 
-def check_unary_thresholds(true_threshold: int, false_threshold: int, epsilon: Fraction, word_bits: int = FULL_BITS) -> None:
+def check_unary_thresholds(
+    true_threshold: int, false_threshold: int, epsilon: Fraction, word_bits: int = FULL_BITS
+) -> None:
     """p(1−q) ≤ e^ε·q(1−p), proved in integers, and p > q strictly."""
     words = 1 << word_bits
     if not 0 < false_threshold < true_threshold < words:
         raise PrivacyError(
-            f"thresholds must satisfy 0 < false < true < 2^{word_bits}, got true {true_threshold}, false {false_threshold}"
+            f"thresholds must satisfy 0 < false < true < 2^{word_bits}, "
+            f"got true {true_threshold}, false {false_threshold}"
         )
     if false_threshold == words - true_threshold:
         # The ratio is a square; comparing its root with e^{ε/2} avoids a second rounding of e^ε.
@@ -102,22 +113,26 @@ def check_unary_thresholds(true_threshold: int, false_threshold: int, epsilon: F
         loss = false_threshold * (words - true_threshold)
         certified = gain * SCALE <= exponential_below(epsilon) * loss
     if not certified:
-        raise PrivacyError(
-            f"thresholds {true_threshold} and {false_threshold} would leak more than epsilon {epsilon}"
-        )
+        raise PrivacyError(f"thresholds {true_threshold} and {false_threshold} would leak more than epsilon {epsilon}")
 
 
 @dataclass(frozen=True, slots=True)
 class SupportProbabilities:
-    """How often a report supports the true point (p), another given point (q), and Δ = p − q, as the shipped integers give them."""
+    """How often a report supports the true point (p), another given point (q), and Δ = p − q, as the shipped integers
+    give them.
+    """
 
     true: float
     false: float
     gap: float
 
     @classmethod
-    def of_block_response(cls, threshold: int, block_size: int, points: int, word_bits: int = FULL_BITS) -> SupportProbabilities:
-        """p = T/2^b, q = (w − p)/(v − 1), Δ = (T·v − w·2^b)/(2^b(v − 1)), each one rounding away from the exact fraction."""
+    def of_block_response(
+        cls, threshold: int, block_size: int, points: int, word_bits: int = FULL_BITS
+    ) -> SupportProbabilities:
+        """p = T/2^b, q = (w − p)/(v − 1), Δ = (T·v − w·2^b)/(2^b(v − 1)), each one rounding away from the exact
+        fraction.
+        """
         words = 1 << word_bits
         return cls(
             true=float(Fraction(threshold, words)),

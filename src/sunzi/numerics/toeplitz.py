@@ -4,8 +4,8 @@ Let T be such a matrix of size k, u = T^-1 e_0 and y = (0, u_{k-1}, ..., u_1). G
 
     T^-1 = (L(u) L(u)^T - L(y) L(y)^T) / u_0,        L(.) the lower triangular Toeplitz matrix of a vector.
 
-So the inverse is applied by a fixed number of Fourier transforms, and its diagonal and trace are running sums. No matrix is formed:
-everything here takes O(k) memory and O(k log k) time.
+So the inverse is applied by a fixed number of Fourier transforms, and its diagonal and trace are running sums. No
+matrix is formed: everything here takes O(k) memory and O(k log k) time.
 """
 
 from collections.abc import Callable
@@ -22,20 +22,26 @@ from sunzi.errors import EstimateError
 Floats = NDArray[np.float64]
 Apply = Callable[[NDArray[Any]], NDArray[Any]]
 
-RESIDUAL_TARGET = 1e-11
-"""Refinement of the inverse column stops here. Solutions inherit about this relative residual; 1e-9 is what we promise."""
+RESIDUAL_TARGET = 3e-11
+"""Refinement of the inverse column stops here. Solutions inherit about this relative residual; 1e-9 is what we promise.
+"""
 
 RESIDUAL_ACCEPTED = 1e-7
-"""Where rounding stops the refinement earlier (condition numbers beyond about 1e8), the worst residual still returned."""
+"""Where rounding stops the refinement earlier (condition numbers beyond about 1e8), the worst residual still returned.
+"""
 
 ITERATION_LIMIT = 3000
 """Conjugate gradient steps, all sweeps together, before the matrix is called too badly conditioned."""
 
-_LEVINSON_LIMIT = 1500  # below this, Levinson's O(k^2) recursion is as fast as iterating, and it shrugs off bad conditioning
+_LEVINSON_LIMIT = (
+    1500  # below this, Levinson's O(k^2) recursion is as fast as iterating, and it shrugs off bad conditioning
+)
 _FIRST_SWEEP = 1e-4  # Newton steps square the residual from here on, at the price of about eight iterations each
 _FIRST_LIMIT = 300  # single precision gains nothing from more
 _LATER_SWEEPS = 1e-3
-_BATCH_CELLS = 1 << 16  # rows of a stack are transformed together up to this many numbers: beyond, they would leave the cache
+_BATCH_CELLS = (
+    1 << 16
+)  # rows of a stack are transformed together up to this many numbers: beyond, they would leave the cache
 
 
 def reversed_column(column: NDArray[Any]) -> NDArray[Any]:
@@ -49,10 +55,11 @@ def reversed_column(column: NDArray[Any]) -> NDArray[Any]:
 class NegacyclicTransform:
     """Products of real polynomials of degree < k, truncated to degree < k, as products of N >= k complex numbers.
 
-    Polynomials are taken modulo x^(2N) + 1: evaluated at the N roots exp(-i pi (4f+1) / 2N), which with their conjugates are all the roots. Half
-    the length of a padded real transform, and, since a product needs no particular order of the roots, the length N = rows * columns is done as
-    short transforms along both axes without the usual transposition. That is over twice as fast as one long `scipy.fft.rfft`, which runs out of cache.
-    Guarantees: conjugating a spectrum transposes the (truncated) multiplication; no state is written after construction.
+    Polynomials are taken modulo x^(2N) + 1: evaluated at the N roots exp(-i pi (4f+1) / 2N), which with their
+    conjugates are all the roots. Half the length of a padded real transform, and, since a product needs no particular
+    order of the roots, the length N = rows * columns is done as short transforms along both axes without the usual
+    transposition. That is over twice as fast as one long `scipy.fft.rfft`, which runs out of cache. Guarantees:
+    conjugating a spectrum transposes the (truncated) multiplication; no state is written after construction.
     """
 
     def __init__(self, size: int) -> None:
@@ -67,7 +74,9 @@ class NegacyclicTransform:
 
     @staticmethod
     def _twiddle_table(rows: int, columns: int) -> NDArray[np.complex128]:
-        """exp(-2 pi i (row + 1/4) column / N), by doubling: log2(rows) vectors of exponentials instead of N exponentials."""
+        """exp(-2 pi i (row + 1/4) column / N), by doubling: log2(rows) vectors of exponentials instead of N
+        exponentials.
+        """
         turns = np.arange(columns) / (rows * columns)
         table = np.empty((rows, columns), dtype=np.complex128)
         table[0] = np.exp(-0.5j * np.pi * turns)
@@ -90,9 +99,10 @@ class NegacyclicTransform:
     def forward(self, values: NDArray[Any]) -> NDArray[Any]:
         """Spectra of a (..., size) stack of real vectors, of shape (..., rows, columns)."""
         rows, columns = self.shape
-        padded = np.zeros((*values.shape[:-1], rows * columns), dtype=self._entering.real.dtype)
-        padded[..., : self.size] = values
-        spectrum = padded.reshape(*values.shape[:-1], rows, columns) * self._entering
+        padded = np.zeros((*values.shape[:-1], rows * columns), dtype=self._entering.dtype)
+        padded.real[..., : self.size] = values
+        spectrum = padded.reshape(*values.shape[:-1], rows, columns)
+        spectrum *= self._entering
         if rows > 1:
             spectrum = scipy.fft.fft(spectrum, axis=-2, overwrite_x=True)
         spectrum *= self._twiddles
@@ -118,7 +128,8 @@ class NegacyclicTransform:
 class ToeplitzInverse:
     """T^-1 of a symmetric positive definite Toeplitz T, given (an approximation of) its first column u; never formed.
 
-    The relative residual |T x - b| / |b| of a solution is about that of u, |T u - e_0|, down to a small multiple of rounding.
+    The relative residual |T x - b| / |b| of a solution is about that of u, |T u - e_0|, down to a small multiple of
+    rounding.
     """
 
     def __init__(self, column: Floats, transform: NegacyclicTransform) -> None:
@@ -135,7 +146,9 @@ class ToeplitzInverse:
         return self._transform.single.forward(column), self._transform.single.forward(reversed_column(column))
 
     def solve(self, right_side: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
-        """T^-1 b for one vector or each row of a stack, in six transforms a row; `single` halves the time at a relative error near 1e-6 cond(T)."""
+        """T^-1 b for one vector or each row of a stack, in six transforms a row; `single` halves the time at a relative
+        error near 1e-6 cond(T).
+        """
         size = self._transform.size
         stack = right_side.reshape(-1, size)
         result = np.empty(stack.shape, dtype=np.float32 if single else np.float64)
@@ -181,8 +194,9 @@ class ToeplitzInverse:
 def invert(first_column: Floats, multiply: Apply, precondition: Apply) -> ToeplitzInverse:
     """Solve T u = e_0 and return the inverse that u spells out.
 
-    `multiply` applies T, `precondition` a symmetric positive definite approximation of T^-1; both keep the argument's precision.
-    Guarantee: |T u - e_0| <= RESIDUAL_TARGET or, where rounding forbids that, <= RESIDUAL_ACCEPTED; otherwise :class:`EstimateError`.
+    `multiply` applies T, `precondition` a symmetric positive definite approximation of T^-1; both keep the argument's
+    precision. Guarantee: |T u - e_0| <= RESIDUAL_TARGET or, where rounding forbids that, <= RESIDUAL_ACCEPTED;
+    otherwise :class:`EstimateError`.
     """
     size = len(first_column)
     transform = NegacyclicTransform(size)
@@ -197,7 +211,8 @@ def invert(first_column: Floats, multiply: Apply, precondition: Apply) -> Toepli
 def _refine(column: Floats, transform: NegacyclicTransform, multiply: Apply, precondition: Apply) -> ToeplitzInverse:
     """Bring a rough column to full accuracy by Newton's u += M (e_0 - T u), M the inverse that u itself spells out.
 
-    A step about squares the residual. One that does not help gives way to a sweep of conjugate gradients on the same residual.
+    A step about squares the residual. One that does not help gives way to a sweep of conjugate gradients on the same
+    residual.
     """
     inverse, budget = ToeplitzInverse(column, transform), ITERATION_LIMIT
     residual, norm = _residual(column, multiply)

@@ -27,7 +27,8 @@ _SIMULATED_WORDS = 1 << 22
 
 
 class Protocol(ABC):
-    """A frequency oracle for one domain size and ε. Frozen once made; making it checks everything that its privacy rests on.
+    """A frequency oracle for one domain size and ε. Frozen once made; making it checks everything that its privacy
+    rests on.
 
     Subclass it, give it a ``name`` and call :func:`sunzi.protocols.catalogue.register` to add one of your own.
     """
@@ -40,7 +41,7 @@ class Protocol(ABC):
 
     @classmethod
     @abstractmethod
-    def choose(cls, domain_size: int, epsilon: Fraction, **options: Any) -> Self:
+    def choose(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Self:
         """A good instance for this setting: the planner's half. Unknown options raise TypeError."""
 
     @classmethod
@@ -87,12 +88,14 @@ class Protocol(ABC):
             yield values[start : start + step]
 
     @abstractmethod
-    def estimate(self, domain: Domain, tally: Tally, **options: Any) -> Estimate:
+    def estimate(self, domain: Domain, tally: Tally, *args: Any, **options: Any) -> Estimate:
         """The unbiased histogram. Options are the protocol's own; unknown ones raise TypeError."""
 
     @abstractmethod
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Mean squared error an item, about the users at hand: for light items (f → 0), or averaged over a given histogram's items."""
+        """Mean squared error an item, about the users at hand: for light items (f → 0), or averaged over a given
+        histogram's items.
+        """
 
     @abstractmethod
     def worst_mse(self, users: int) -> float:

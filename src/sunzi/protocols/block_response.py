@@ -1,4 +1,6 @@
-"""Protocols that report one block of one design on the whole domain: GRR, SubsetSelection, its compact form, and PGR."""
+"""Protocols that report one block of one design on the whole domain: GRR, SubsetSelection, its compact form, and
+PGR.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,13 @@ class BlockProtocol(SupportProtocol):
         self.tally_layout = TallyLayout(((design.counter_count, design.counter_weight),))
 
     @classmethod
-    def choose(cls, domain_size: int, epsilon: Fraction, **options: Any) -> Self:
+    def choose(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Self:
         """The design of :meth:`choose_design` with its certified threshold."""
-        return cls(domain_size, BlockResponse(cls.choose_design(domain_size, epsilon, **options), epsilon))
+        return cls(domain_size, BlockResponse(cls.choose_design(domain_size, epsilon, *args, **options), epsilon))
 
     @classmethod
     @abstractmethod
-    def choose_design(cls, domain_size: int, epsilon: Fraction, **options: Any) -> Design:
+    def choose_design(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Design:
         """Which design suits this setting."""
 
     @classmethod
@@ -104,7 +106,7 @@ class GeneralizedRandomizedResponse(BlockProtocol):
     designs = frozenset({"singletons"})
 
     @classmethod
-    def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:
+    def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:  # noqa: ARG003 - one design for every ε
         """Singletons."""
         return Singletons(domain_size)
 

@@ -44,5 +44,7 @@ def register(protocol: type[Protocol]) -> type[Protocol]:
     """Add a protocol of your own under its ``name``, which must be new; usable as a class decorator."""
     known = _PROTOCOLS.setdefault(protocol.name, protocol)
     if known is not protocol:
-        raise ParameterError(f"a protocol named {protocol.name!r} exists already: {known.__module__}.{known.__qualname__}")
+        raise ParameterError(
+            f"a protocol named {protocol.name!r} exists already: {known.__module__}.{known.__qualname__}"
+        )
     return protocol

@@ -21,7 +21,9 @@ _TOLERANCE = 1e-7
 
 @dataclass(frozen=True)
 class CountedBlocks:
-    """The counts of one design's messages, and e^ε as certified: P(y|x) is ``odds`` times larger where y's block contains x."""
+    """The counts of one design's messages, and e^ε as certified: P(y|x) is ``odds`` times larger where y's block
+    contains x.
+    """
 
     design: Design
     counters: Counters
@@ -31,8 +33,9 @@ class CountedBlocks:
 def maximum_likelihood(blocks: Sequence[CountedBlocks], start: Floats) -> Floats:
     """The histogram f that maximises Σ_y c_y·log Σ_x f_x·P(y|x), x read modulo each design's points.
 
-    The counts are a sufficient statistic, so nothing that the reports say is lost. Expectation maximisation with extrapolation (SQUAREM): every step
-    keeps f a probability vector, and an extrapolated step that lowers the likelihood is given up.
+    The counts are a sufficient statistic, so nothing that the reports say is lost. Expectation maximisation with
+    extrapolation (SQUAREM): every step keeps f a probability vector, and an extrapolated step that lowers the
+    likelihood is given up.
     """
     counts = [block.counters.dense().astype(np.float64) for block in blocks]
     reports = sum(float(count.sum()) for count in counts)

@@ -1,6 +1,7 @@
 """ModularSubsetSelection: one random residue of the value, through a block response (MATH §3).
 
-``mss`` is the paper's protocol, with all subsets as blocks; ``mss-compact`` uses cyclotomic blocks and sends one short integer.
+``mss`` is the paper's protocol, with all subsets as blocks; ``mss-compact`` uses cyclotomic blocks and sends one short
+integer.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.residues import ToeplitzGram
 from sunzi.protocols.base import Floats, Integers, Protocol, check_histogram, check_users
-from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
+from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -49,10 +50,12 @@ class ModularMessages:
 
 
 class ModularProtocol(Protocol):
-    """ℓ block responses, one a modulus; a report uses one of them, drawn uniformly, on the value's residue, with the whole ε.
+    """ℓ block responses, one a modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
+    whole ε.
 
-    Draw order of a batch: one word a report for its selector j; then, for j = 0, 1, …, the words of the block responses of the reports
-    that drew j, in their order. The selector says nothing of the value, so ε-LDP of every response is ε-LDP of the whole.
+    Draw order of a batch: one word a report for its selector j; then, for j = 0, 1, …, the words of the block responses
+    of the reports that drew j, in their order. The selector says nothing of the value, so ε-LDP of every response is
+    ε-LDP of the whole.
     """
 
     designs: ClassVar[frozenset[str]]
@@ -173,8 +176,9 @@ class ModularProtocol(Protocol):
     ) -> Estimate:
         """Weighted least squares for all residues at once.
 
-        ``weights`` "planned" (expected block sizes; one fixed linear map) or "paper" (actual block sizes). ``ridge`` λ > 0, or "paper" for 1/ε²,
-        biases the estimate, which then has no intervals. ``errors`` "quick" replaces standard errors by an upper bound.
+        ``weights`` "planned" (expected block sizes; one fixed linear map) or "paper" (actual block sizes). ``ridge`` λ
+        > 0, or "paper" for 1/ε², biases the estimate, which then has no intervals. ``errors`` "quick" replaces standard
+        errors by an upper bound.
         """
         return ModularDecoder(self, tally, weights, ridge, errors).estimate(domain)
 
@@ -189,12 +193,18 @@ class ModularProtocol(Protocol):
         return float(np.mean(variance.full(frequencies) - frequencies * (1 - frequencies) / users))
 
     def worst_mse(self, users: int) -> float:
-        """An upper bound: the light error plus what one value held by everybody can add, by the smallest eigenvalue of T."""
+        """An upper bound: the light error plus what one value held by everybody can add, by the smallest eigenvalue of
+        T.
+        """
         check_users(users)
         size = self.domain_size
         operator = LinearOperator((size, size), matvec=self.gram.solve, dtype=np.float64)
         tiny = 3
-        largest = float(eigsh(operator, k=1, return_eigenvectors=False, tol=1e-2, v0=np.ones(size))[0]) if size > tiny else self.gram.inverse_trace()
+        largest = (
+            float(eigsh(operator, k=1, return_eigenvectors=False, tol=1e-2, v0=np.ones(size))[0])
+            if size > tiny
+            else self.gram.inverse_trace()
+        )
         heavy = sum(
             len(self.responses) * (moments.heavy + moments.mixed**2) * weight * largest * 1.01
             for moments, weight in zip(self.moments, self.planned_weights, strict=True)
@@ -259,7 +269,9 @@ class ModularSubsetSelection(ModularProtocol):
 
 
 class CompactModularSubsetSelection(ModularProtocol):
-    """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j: the offset of block j plus the block's own message."""
+    """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j: the offset of block j plus the
+    block's own message.
+    """
 
     name = "mss-compact"
     designs = frozenset({"cyclotomic", "singletons"})

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate, Method, Target
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.primes import next_prime
 from sunzi.numerics.residues import ToeplitzGram, adjoint
+from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.base import check_reports
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood
 from sunzi.protocols.modular_variance import ModularVariance
@@ -60,10 +62,14 @@ class ModularDecoder:
             return planned * self.tally.reports if self.ridge else planned
         if rule != "paper":
             raise ParameterError(f"weights must be planned or paper, got {rule!r}")
-        return np.array([reports / _paper_variance(response.probabilities, response.design.points)
-                         for response, reports in zip(self._responses(), self.reports, strict=True)])
+        return np.array(
+            [
+                reports / _paper_variance(response.probabilities, response.design.points)
+                for response, reports in zip(self._responses(), self.reports, strict=True)
+            ]
+        )
 
-    def _responses(self) -> list[object]:
+    def _responses(self) -> list[BlockResponse]:
         return [response for response, used in zip(self.protocol.responses, self.used, strict=True) if used]
 
     def _gram(self, planned: bool) -> ToeplitzGram:
@@ -151,14 +157,18 @@ class ModularUncertainty:
         return self._population if target == "population" else self._population - sampling
 
     def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Normal intervals: an estimate adds up many counters, and its variance does not collapse where counts are zero."""
+        """Normal intervals: an estimate adds up many counters, and its variance does not collapse where counts are
+        zero.
+        """
         if method in ("score", "exact"):
-            raise EstimateError(f"method {method!r} needs a support count for every item; modular protocols have normal intervals")
+            raise EstimateError(
+                f"method {method!r} needs a support count for every item; modular protocols have normal intervals"
+            )
         half = intervals.normal_quantile(level) * intervals.standard_error(self.variances(target))
         return self._frequencies - half, self._frequencies + half
 
 
-def _paper_variance(probabilities: object, points: int) -> float:
+def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:
     """π(1−π)/Δ² with π = q + Δ/m, as the paper weights its rows."""
     rate = probabilities.false + probabilities.gap / points
     return rate * (1 - rate) / probabilities.gap**2

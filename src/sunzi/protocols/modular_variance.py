@@ -1,7 +1,7 @@
 """Variances of the modular estimator (MATH §3.3): of every item, whatever the histogram, and a quick upper bound.
 
-S_j = diag(d0 + d1·g) + α11ᵀ + β(1gᵀ + g1ᵀ) − ggᵀ is the covariance of one debiased report of block j when residues follow g. With H_j = w_j T⁻¹A_jᵀ the
-decoder's part for block j, Var(f̂_i) = Σ_j (1/n_j)(H_j S_j H_jᵀ)_ii.
+S_j = diag(d0 + d1·g) + α11ᵀ + β(1gᵀ + g1ᵀ) − ggᵀ is the covariance of one debiased report of block j when residues
+follow g. With H_j = w_j T⁻¹A_jᵀ the decoder's part for block j, Var(f̂_i) = Σ_j (1/n_j)(H_j S_j H_jᵀ)_ii.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class BlockMoments:
 
     @classmethod
     def _from(cls, probabilities: SupportProbabilities, points: int, size: int) -> BlockMoments:
-        """P1, P0: two points both in the block, the value one of them or neither (exact for subsets, near for other 2-designs)."""
+        """P1, P0: two points both in the block, the value one of them or neither (exact for subsets, near for other
+        2-designs).
+        """
         true, gap = probabilities.true, probabilities.gap
         with_value = true * (size - 1) / (points - 1)
         pairs = (points - 1) * (points - 2)
@@ -123,7 +125,9 @@ class ModularVariance:
         return share * (share * variance - 2 * self.gram.solve(right_side))
 
     def quick(self, frequencies: Floats) -> Floats:
-        """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the item's own."""
+        """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the
+        item's own.
+        """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
         peaks = [float(block.max()) for block in residues]
         coefficients = [

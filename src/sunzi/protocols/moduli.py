@@ -1,4 +1,6 @@
-"""A default set of moduli: primes spread widely below the domain's size, picked by their exact error (MATH §3.1, §3.2)."""
+"""A default set of moduli: primes spread widely below the domain's size, picked by their exact error (MATH §3.1,
+§3.2).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ DEFAULT_COUNT = 16
 MOST_MODULI = 256
 _LOWEST_SHARE, _HIGHEST_SHARE = 0.1, 0.95
 _FARTHEST = 400
-# Spreads that are compared by their exact error; beyond the size at which that takes seconds, the first is taken as it is.
+# Spreads that are compared by their exact error; beyond the size at which that takes seconds, the first is taken as it
+# is.
 _SPREADS_COMPARED = 8
 _LARGEST_COMPARED = 200_000
 
@@ -27,8 +30,9 @@ def spread_moduli(
 ) -> tuple[int, ...]:
     """``count`` distinct primes, one near a random place in each of ``count`` equal parts of [0.1·k, 0.95·k].
 
-    Random, because evenly spaced moduli share their differences and tell values apart badly; and few small ones, because a small modulus adds little
-    and costs much. If the moduli cannot tell all values apart (small domains), primes above the domain are added until they can.
+    Random, because evenly spaced moduli share their differences and tell values apart badly; and few small ones,
+    because a small modulus adds little and costs much. If the moduli cannot tell all values apart (small domains),
+    primes above the domain are added until they can.
     """
     places = (np.arange(count) + np.random.default_rng(seed).random(count)) / count
     targets = domain_size * (_LOWEST_SHARE + (_HIGHEST_SHARE - _LOWEST_SHARE) * places)
@@ -58,7 +62,9 @@ def _nearest(target: int, epsilon: Fraction, block_variance: BlockVariance, take
 def choose_moduli(
     domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int = DEFAULT_COUNT
 ) -> tuple[int, ...]:
-    """The spread of smallest exact error for light items among a few random ones; always the same for the same setting."""
+    """The spread of smallest exact error for light items among a few random ones; always the same for the same
+    setting.
+    """
     if not 1 <= count <= MOST_MODULI:
         raise ParameterError(f"count must lie between 1 and {MOST_MODULI}, got {count}")
     count = min(count, domain_size)

@@ -1,4 +1,6 @@
-"""Protocols in which every item has a support count of its own: (c[x]/n − q)/Δ is unbiased, and its error is known exactly."""
+"""Protocols in which every item has a support count of its own: (c[x]/n − q)/Δ is unbiased, and its error is known
+exactly.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
 LIKELIHOOD_EFFECT = "maximum likelihood over all histograms; rare items pulled to 0, bias vanishes as reports grow"
-LEAST_SQUARES_EFFECT = "weighted least squares over all histograms; rare items pulled to 0, frequent ones slightly downwards"
+LEAST_SQUARES_EFFECT = (
+    "weighted least squares over all histograms; rare items pulled to 0, frequent ones slightly downwards"
+)
 
 
 class SupportProtocol(Protocol):
@@ -27,7 +31,7 @@ class SupportProtocol(Protocol):
     def support_counts(self, tally: Tally) -> Integers:
         """How many reports support each item."""
 
-    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:
+    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:  # noqa: ARG002 - for those who count blocks
         """The tally as a sufficient statistic, where it is one."""
         return []
 

@@ -36,14 +36,14 @@ _ROWS_OF_WORDS = 1 << 21
 class UnaryProtocol(SupportProtocol):
     """k bits: the value's own bit is sent as 1 with probability p, every other bit with probability q.
 
-    Draw order of one report: one word a bit, in the order of the values; the bit is 1 if its word is below its threshold. Messages are rows
-    of packed bits, least significant first.
+    Draw order of one report: one word a bit, in the order of the values; the bit is 1 if its word is below its
+    threshold. Messages are rows of packed bits, least significant first.
     """
 
     def __init__(
         self, domain_size: int, epsilon: Fraction, thresholds: tuple[int, int] | None = None, word_bits: int = FULL_BITS
     ) -> None:
-        if not 2 <= domain_size <= MOST_VALUES:  # noqa: PLR2004 - one value has nothing to hide
+        if not 2 <= domain_size <= MOST_VALUES:
             raise ParameterError(
                 f"{self.name} sends one bit a value and stops at 2^24 values, got {domain_size}; use a compact protocol"
             )
@@ -90,7 +90,9 @@ class UnaryProtocol(SupportProtocol):
     def randomize(self, values: Integers, source: WordSource) -> PackedBits:
         """Compare every word with both thresholds and keep, for the value's own bit, the true one's result."""
         if source.word_bits != self.word_bits:
-            raise ParameterError(f"this protocol needs words of {self.word_bits} bits, the source gives {source.word_bits}")
+            raise ParameterError(
+                f"this protocol needs words of {self.word_bits} bits, the source gives {source.word_bits}"
+            )
         packed = np.empty((values.size, byte_length(self.domain_size)), dtype=np.uint8)
         step = max(1, _ROWS_OF_WORDS // self.domain_size)
         for start in range(0, values.size, step):

@@ -1,0 +1,77 @@
+"""Pictures of an estimate. Needs matplotlib, the ``plot`` extra; nothing else imports this module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from sunzi.errors import ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sunzi.estimate import Estimate
+
+# Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
+_CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#0072B2", "#BBCCDD", "#333333", "#D55E00"
+_LONGEST_LABEL = 28
+
+
+def plot_estimate(
+    estimate: Estimate,
+    path: str | Path | None = None,
+    *,
+    top: int = 20,
+    level: float = 0.95,
+    truth: Sequence[float] | NDArray[np.float64] | None = None,
+) -> Figure:
+    """The largest frequencies as bars, never without their intervals; pale where the interval reaches 0."""
+    if top < 1:
+        raise ParameterError(f"top must be at least 1, got {top}")
+    if truth is not None and len(truth) != estimate.domain.size:
+        raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
+    rows = estimate.top(top, level)
+    figure = Figure(figsize=(8, 1.4 + 0.32 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    places = np.arange(len(rows))
+    values = np.array([row.frequency for row in rows])
+    low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
+    # A score interval need not be centred, and may even miss the estimate by a rounding error.
+    reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
+    axes.barh(places, values, color=[_CLEAR if row.low > 0 else _UNCLEAR for row in rows], height=0.7)
+    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)
+    if truth is not None:
+        axes.plot([truth[row.index] for row in rows], places, linestyle="none", marker="D", markersize=5, color=_TRUTH)
+    _dress(axes, estimate, [row.label for row in rows], level, with_truth=truth is not None)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _dress(axes: Axes, estimate: Estimate, labels: list[str], level: float, *, with_truth: bool) -> None:
+    """Axis, labels, legend and title."""
+    shown = [label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…" for label in labels]
+    axes.set_yticks(np.arange(len(labels)), [label.replace("$", r"\$") for label in shown])
+    axes.invert_yaxis()
+    axes.axvline(0, color=_INTERVAL, linewidth=0.8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
+    axes.set_xlabel("estimated frequency (unbiased, so values below 0 can occur)")
+    axes.set_title(f"Top {len(labels)} of {estimate.domain.size:,} values, {estimate.reports:,} reports", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    handles: list[Patch | Line2D] = [
+        Patch(color=_CLEAR, label="above 0"),
+        Patch(color=_UNCLEAR, label="not distinguishable from 0"),
+        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{level:.0%} interval"),
+    ]
+    if with_truth:
+        handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))
+    axes.legend(handles=handles, loc="lower right", frameon=False, fontsize="small")

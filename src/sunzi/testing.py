@@ -1,0 +1,214 @@
+"""The contract suite: what every design and every protocol must satisfy, the ones of your own included.
+
+Each check raises AssertionError with what is wrong. ``check_protocol`` and ``check_design`` run them all::
+
+    from sunzi.testing import check_protocol
+    check_protocol("my-protocol", domain_size=20, epsilon=1)
+
+Randomised checks use fixed seeds and a false-alarm rate of at most 1e-6.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi import wire
+from sunzi.designs.base import Design
+from sunzi.errors import ReportError, TallyError
+from sunzi.numerics.randomness import ScriptedSource
+from sunzi.plan import Plan, make_plan
+from sunzi.tally import Tally
+
+FALSE_ALARM = 1e-6
+_USERS = 4000
+_RUNS = 60
+
+
+def check_design(design: Design) -> None:
+    """Every check of a design; meant for small ones, whose messages can be listed (subsets: see the library's own tests)."""
+    for check in (check_two_design, check_responses, check_point_counts, check_design_parameters):
+        check(design)
+
+
+def _incidence(design: Design) -> NDArray[np.bool_]:
+    """Row y: the points of message y's block."""
+    messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
+    columns = [design.contains(messages, np.full(len(messages), point)) for point in range(design.points)]
+    return np.column_stack(columns)
+
+
+def check_two_design(design: Design) -> None:
+    """All blocks have the stated size, all points lie in equally many, all pairs in equally many."""
+    incidence = _incidence(design).astype(np.int64)
+    assert np.all(incidence.sum(axis=1) == design.block_size), "a block does not have the stated size"
+    pairs = incidence.T @ incidence
+    expected = design.message_count * design.block_size // design.points
+    assert np.all(np.diagonal(pairs) == expected), "points lie in differently many blocks"
+    others = pairs[~np.eye(design.points, dtype=np.bool_)]
+    assert np.all(others == others[0]), "pairs of points lie in differently many blocks"
+
+
+def check_responses(design: Design) -> None:
+    """Every combination of variates gives a block that holds the value (truth) or not, and all such messages equally often."""
+    grids = np.meshgrid(*(np.arange(bound, dtype=np.uint64) for bound in design.draw_bounds), indexing="ij")
+    variates = np.column_stack([grid.reshape(-1) for grid in grids])
+    rows = len(variates)
+    incidence = _incidence(design)
+    for value in range(design.points):
+        for truth in (True, False):
+            messages = design.respond(np.full(rows, value), np.full(rows, truth), variates)
+            counts = np.bincount(np.asarray(design.encode(messages), dtype=np.int64), minlength=design.message_count)
+            allowed = incidence[:, value] == truth
+            assert not counts[~allowed].any(), f"value {value}, truth {truth}: a block of the wrong kind"
+            assert len(set(counts[allowed].tolist())) == 1, f"value {value}, truth {truth}: blocks are not equally likely"
+
+
+def check_point_counts(design: Design) -> None:
+    """Counting, point counts, block sums and their transpose agree with the incidence matrix."""
+    generator = np.random.default_rng(1)
+    incidence = _incidence(design)
+    drawn = generator.integers(0, design.message_count, 5 * design.message_count)
+    counters = design.count(design.decode(drawn.astype(np.uint64)))
+    for limit in (design.points, max(2, design.points - 1)):
+        expected = incidence[drawn, :limit].sum(axis=0)
+        assert np.array_equal(design.point_counts(counters, limit), expected), "point counts are wrong"
+        assert design.missing_messages(limit) == np.count_nonzero(~incidence[:, :limit].any(axis=1))
+        if design.counts_blocks:
+            values, weights = generator.random(limit), generator.random(design.message_count)
+            assert np.allclose(design.block_sums(values), incidence[:, :limit] @ values), "block sums are wrong"
+            assert np.allclose(design.spread(weights, limit), weights @ incidence[:, :limit]), "spread is wrong"
+
+
+def check_design_parameters(design: Design) -> None:
+    """The parameters describe the design completely."""
+    assert type(design).from_parameters(design.parameters()) == design, "parameters do not restore the design"
+    assert design.payload_limit.bit_length() <= design.payload_bits + 1, "payload_bits cannot hold every payload"
+
+
+def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Fraction = 1, **options: Any) -> None:
+    """Every check of a protocol of the catalogue on one setting."""
+    plan = make_plan(name, domain_size, epsilon, **options)
+    checks: tuple[Callable[[Plan], None], ...] = (
+        check_plan_round_trip,
+        check_words_decide,
+        check_report_bytes,
+        check_refusals,
+        check_merge,
+        check_estimates,
+        check_figures,
+    )
+    for check in checks:
+        check(plan)
+
+
+def _values(plan: Plan, users: int = _USERS) -> NDArray[np.int64]:
+    """A skewed population: value 0 held by a third, the rest spread."""
+    generator = np.random.default_rng(7)
+    spread = generator.integers(0, plan.domain.size, users)
+    return np.where(generator.random(users) < 1 / 3, 0, spread)
+
+
+def check_plan_round_trip(plan: Plan) -> None:
+    """A plan's JSON restores the plan, with the same fingerprint."""
+    restored = Plan.from_json(plan.contract.canonical)
+    assert restored == plan, "the plan's JSON restores another plan"
+    assert restored.protocol.parameters() == plan.protocol.parameters(), "parameters changed on their way"
+
+
+def check_words_decide(plan: Plan) -> None:
+    """Reports are a pure function of value and words; without rejections, a batch is its reports one by one."""
+    values = _values(plan, 8)
+    first, second = (plan.client(seed=5).report_many(values) for _ in range(2))
+    assert first == second, "the same words gave different reports"
+    assert plan.client(seed=6).report_many(values) != first, "other words gave the same reports"
+    longest = 4 * (1 + max((int(plan.protocol.words_per_report), 2 * plan.domain.size)))
+    words = np.random.default_rng(3).integers(0, 2**64, longest, dtype=np.uint64)
+    one, many = (plan.client(source=ScriptedSource(words)) for _ in range(2))
+    assert one.report(plan.domain.label(1) if plan.domain.has_labels else 1) == many.report_each(values[:0].tolist() + [1])[0]
+
+
+def check_report_bytes(plan: Plan) -> None:
+    """Single reports, lists of them, batches and streams of batches all count the same, in the stated bits."""
+    values = _values(plan, 300)
+    layout = plan.protocol.report_layout
+    each = plan.client(seed=11).report_each(values)
+    batch = plan.client(seed=11).report_many(values)
+    assert max(len(report) for report in each) <= (plan.max_report_bits + 7) // 8, "a report is longer than stated"
+    assert plan.tally(each) == plan.tally(batch), "a batch counts differently from its reports"
+    assert plan.tally(io.BytesIO(batch + batch)) == plan.tally([batch, batch]), "a stream counts differently"
+    encoded = wire.decode_reports(layout, each)
+    again = plan.protocol.encode(plan.protocol.decode(encoded))
+    assert wire.encode_each(layout, again) == each, "decoding and encoding changes the bytes"
+    assert plan.tally(each).reports == len(each)
+
+
+def check_refusals(plan: Plan) -> None:
+    """Cut, lengthened and foreign bytes are refused, and so is another plan's tally."""
+    values = _values(plan, 20)
+    report, batch = plan.client(seed=1).report(int(values[0])), plan.client(seed=1).report_many(values)
+    foreign = bytearray(batch)
+    foreign[8] ^= 1
+    damaged = bytearray(batch)
+    damaged[-1] ^= 1
+    for data in (report + b"\0", report[:-1], batch[:-1], batch + b"\0", bytes(foreign), bytes(damaged)):
+        _refused(lambda data=data: plan.tally(data), ReportError)
+    tally = plan.tally(batch)
+    other = Tally(bytes(32), tally.layout, tally.reports, tally.counters)
+    _refused(lambda: tally + other, TallyError)
+    _refused(lambda: plan.estimate(other), TallyError)
+
+
+def _refused(action: Callable[[], object], expected: type[Exception]) -> None:
+    try:
+        action()
+    except expected:
+        return
+    raise AssertionError(f"should have been refused with {expected.__name__}")
+
+
+def check_merge(plan: Plan) -> None:
+    """Tallies add up: in any order, in any grouping, and through their bytes."""
+    values = _values(plan, 90)
+    parts = [plan.tally(plan.client(seed=index).report_many(values[index::3])) for index in range(3)]
+    first, second, third = parts
+    assert first + second == second + first
+    assert (first + second) + third == first + (second + third)
+    assert sum(parts) == first + second + third
+    assert plan.empty_tally() + first == first
+    assert Tally.from_bytes(first.to_bytes()) == first
+
+
+def check_estimates(plan: Plan) -> None:
+    """Unbiased, with the stated errors: over many runs the mean error is within its bound, item by item, by simulation and by bytes."""
+    values = _values(plan)
+    truth = np.bincount(values, minlength=plan.domain.size) / values.size
+    runs = [plan.estimate(plan.simulate(values, seed=seed)) for seed in range(_RUNS)]
+    runs.append(plan.estimate(plan.tally(plan.client(seed=99).report_many(values))))
+    errors = np.array([run.frequencies - truth for run in runs])
+    quantile = NormalDist().inv_cdf(1 - FALSE_ALARM / (4 * plan.domain.size))
+    stated = np.sqrt(np.mean([run.standard_errors**2 for run in runs], axis=0))
+    # Stated errors are themselves estimates: allow them a tenth.
+    assert np.all(np.abs(errors.mean(axis=0)) <= 1.1 * quantile * stated / np.sqrt(len(runs))), "estimates are biased"
+    total = np.mean(errors**2) / np.mean(stated**2)
+    spread = quantile * np.sqrt(2 / (len(runs) * max(plan.domain.size - 1, 1))) * 2
+    assert abs(total - 1) <= spread + 0.1, f"errors are {total:.2f} times what is stated"
+    low, high = runs[0].interval(0.95)
+    assert np.all(low <= high), "an interval is upside down"
+    assert np.isclose(runs[0].simplex().frequencies.sum(), 1)
+
+
+def check_figures(plan: Plan) -> None:
+    """Planning figures are in range and consistent with one another."""
+    assert 0 < plan.report_bits <= plan.max_report_bits
+    assert 1 / plan.domain.size <= plan.attackability * (1 + 1e-12) <= 1 + 1e-9
+    assert 0 < plan.expected_mse(1000) < plan.expected_mse(100)
+    uniform = np.full(plan.domain.size, 1 / plan.domain.size)
+    assert plan.expected_mse(1000, uniform) <= plan.worst_mse(1000) * (1 + 1e-9)
+    assert all(false < true for true, false in plan.protocol.support_probabilities())
