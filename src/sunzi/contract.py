@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,7 @@ FORMAT = "sunzi-plan"
 VERSION = 1
 _KEYS = ("format", "version", "protocol", "epsilon", "domain", "parameters")
 _LARGEST_NUMBER = (1 << 53) - 1
+_FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Contract:
         """Check the outer shape; the protocol checks ``parameters``."""
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise PlanError(f'this is not a plan: it lacks "format": "{FORMAT}"')
-        if value.get("version") != VERSION:
+        if type(value.get("version")) is not int or value["version"] != VERSION:
             raise PlanError(
                 f"plan version {value.get('version')!r} is not known here; this release reads version {VERSION}"
             )
@@ -89,7 +91,8 @@ class Contract:
 def _epsilon(text: object) -> Fraction:
     """Plans write ε as a reduced fraction, "2" or "1/2", so that it has one form only."""
     try:
-        epsilon = parse_epsilon(text) if isinstance(text, str) else None
+        # Only such text reaches the parser: "1e999999999" would keep it busy for hours.
+        epsilon = parse_epsilon(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else None
     except ParameterError as error:
         raise PlanError(str(error)) from None
     if epsilon is None or str(epsilon) != text:
@@ -111,7 +114,9 @@ def parse_json(data: bytes) -> object:
 
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except PlanError:
+        raise
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a number of thousands of digits
         raise PlanError(f"not JSON: {error}") from None
 
 

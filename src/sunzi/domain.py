@@ -53,8 +53,9 @@ class Domain:
     def attach(self, path: str | Path) -> Domain:
         """This domain with its labels read from their file, whose hash must match."""
         attached = Domain.from_file(path, other=None)
-        if attached.labels_sha256 != self.labels_sha256:
-            raise DomainError(f"{path} is not the label file of this plan: its SHA-256 is {attached.labels_sha256}")
+        if (attached.labels_sha256, attached.size) != (self.labels_sha256, self.size):
+            found = f"its SHA-256 is {attached.labels_sha256} and it holds {attached.size} labels"
+            raise DomainError(f"{path} is not the label file of this plan: {found}")
         return Domain(attached._labels(), other=self.other, separate_labels=True)
 
     def _labels(self) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ class Domain:
         if "labels" in record and "labels_sha256" in record:
             raise DomainError("labels and labels_sha256 exclude each other")
         if "labels" in record:
-            domain = cls(record["labels"], other=other)
+            domain = cls(_check_labels(record["labels"]), other=other)
             if domain.size != size:
                 raise DomainError(f"size is {size} but there are {domain.size} labels")
             return domain

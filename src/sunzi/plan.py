@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi.client import Client
-from sunzi.contract import Contract, parse_json
+from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError
 from sunzi.estimate import Estimate
@@ -50,7 +50,7 @@ class Plan:
             made = protocol.from_parameters(contract.domain.size, contract.epsilon, contract.parameters)
         except ParameterError as error:
             raise PlanError(str(error)) from None
-        if made.parameters() != contract.parameters:
+        if canonical_json(made.parameters()) != canonical_json(dict(contract.parameters)):  # to Python, true is 1
             raise PlanError(f"the parameters of this {contract.protocol} plan are not in their normal form")
         return cls(contract, made)
 
@@ -126,39 +126,38 @@ class Plan:
 
         All or nothing: if anything is refused, a ReportError says what, and no tally is returned.
         """
-        if isinstance(reports, (bytes, bytearray, memoryview)):
-            return self._tally_iterable([bytes(reports)])
         if _is_stream(reports):
-            return self._tally_stream(reports)
-        return self._tally_iterable(reports)
+            return self._count(self._decode_stream(reports))
+        if isinstance(reports, (bytes, bytearray, memoryview)):
+            reports = [bytes(reports)]
+        return self._count(self._decode(reports))
 
-    def _tally_stream(self, stream: BinaryIO) -> Tally:
+    def _count(self, pieces: Iterable[wire.EncodedReports]) -> Tally:
         count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
-        for encoded in wire.read_batches(stream, self.protocol.report_layout, self.contract.fingerprint):
+        for encoded in pieces:
             count += len(encoded)
             counters += self.protocol.count(self.protocol.decode(encoded))
         return self._tally(count, counters)
 
-    def _tally_iterable(self, reports: Iterable[bytes]) -> Tally:
-        total, single = self.empty_tally(), []
+    def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
+        """Batches as they come; single reports in groups, so that arrays can do the work."""
+        single: list[bytes] = []
         for report in reports:
             if not isinstance(report, (bytes, bytearray, memoryview)):
                 raise ReportError(f"a report is bytes, got {type(report).__name__}")
             data = bytes(report)
             if wire.is_batch(data):
-                total += self._tally_stream(io.BytesIO(data))
+                yield from self._decode_stream(io.BytesIO(data))
             else:
                 single.append(data)
             if len(single) == _REPORTS_AT_ONCE:
-                total += self._tally_single(single)
+                yield wire.decode_reports(self.protocol.report_layout, single)
                 single = []
-        return total + self._tally_single(single)
+        if single:
+            yield wire.decode_reports(self.protocol.report_layout, single)
 
-    def _tally_single(self, reports: list[bytes]) -> Tally:
-        if not reports:
-            return self.empty_tally()
-        encoded = wire.decode_reports(self.protocol.report_layout, reports)
-        return self._tally(len(encoded), self.protocol.count(self.protocol.decode(encoded)))
+    def _decode_stream(self, stream: BinaryIO) -> Iterator[wire.EncodedReports]:
+        return wire.read_batches(stream, self.protocol.report_layout, self.contract.fingerprint)
 
     def empty_tally(self) -> Tally:
         """A tally of no reports, to add to."""
@@ -188,7 +187,8 @@ class Plan:
     def __repr__(self) -> str:
         """The terms in one line."""
         bits = f"{self.report_bits:g} bits a report"
-        return f"Plan({self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}, {self.fingerprint[:16]}…)"
+        terms = f"{self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}"
+        return f"Plan({terms}, {self.fingerprint[:16]}…)"
 
 
 def _is_stream(reports: object) -> TypeGuard[BinaryIO]:

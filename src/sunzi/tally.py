@@ -63,22 +63,18 @@ class Tally:
         """The invariants; returns the number of reports of every block."""
         if self.reports < 0 or self.counters.length != self.layout.length:
             raise TallyError(f"{self.counters.length} counters and {self.reports} reports do not fit this plan")
-        indices, values = self.counters.nonzero()
-        if values.size and int(values.min()) < 0:
-            raise TallyError(f"a count must not be negative, got {int(values.min())}")
         reports = []
         for start, stop, weight in self.layout.slices():
-            low, high = np.searchsorted(indices, [start, stop])
-            block = values[low:high]
-            total = int(block.sum())
-            if weight == 0:
-                reports.append(self.reports)
-            elif total % weight:
+            block = self.counters.part(start, stop)
+            smallest, largest = block.extremes()
+            if smallest < 0:
+                raise TallyError(f"a count must not be negative, got {smallest}")
+            total = block.total()
+            if weight and total % weight:
                 raise TallyError(f"the counts of a block must add up to a multiple of {weight}, got {total}")
-            else:
-                reports.append(total // weight)
-            if block.size and int(block.max()) > reports[-1]:
-                raise TallyError(f"a count of {int(block.max())} exceeds the {reports[-1]} reports of its block")
+            reports.append(total // weight if weight else self.reports)
+            if largest > reports[-1]:
+                raise TallyError(f"a count of {largest} exceeds the {reports[-1]} reports of its block")
         if any(weight for _, weight in self.layout.blocks) and sum(reports) != self.reports:
             raise TallyError(f"the counts stand for {sum(reports)} reports, the tally says {self.reports}")
         return tuple(reports)

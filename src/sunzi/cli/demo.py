@@ -89,10 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         estimate = plan.estimate(tally)
     _describe(arguments, plan.report_bits, tally.reports, len(batch))
     _print_table(estimate, dict(zip(labels, truth.tolist(), strict=True)))
-    low, high = estimate.interval(_CONFIDENCE)
-    covered = ((low <= truth) & (truth <= high)).mean()
-    print(f"\nOf all {len(labels):,} intervals, {covered:.1%} hold the truth. Those above were picked for their large")
-    print("estimates, which favours noise that points upwards, so they may miss a little more often.")
+    _print_coverage(estimate, truth)
     with clock.step("draw"):
         drawn = _draw(estimate, truth, arguments.output)
     print("\nSeconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
@@ -147,6 +144,14 @@ def _print_table(estimate: sunzi.Estimate, truth: dict[str, float]) -> None:
         mark = hit if row.low <= truth[row.label] <= row.high else miss
         interval = f"{row.low:.2%} to {row.high:.2%}"
         print(f"{row.label:{width}}  {row.frequency:8.2%}  {interval:>17}  {truth[row.label]:7.2%}  {mark}")
+
+
+def _print_coverage(estimate: sunzi.Estimate, truth: NDArray[np.float64]) -> None:
+    """How many of all intervals hold the truth, and why those of the table may do worse."""
+    low, high = estimate.interval(_CONFIDENCE)
+    covered = ((low <= truth) & (truth <= high)).mean()
+    print(f"\nOf all {len(truth):,} intervals, {covered:.1%} hold the truth. Those above were picked for their large")
+    print("estimates, which favours noise that points upwards, so they may miss a little more often.")
 
 
 def _marks(stream: TextIO) -> tuple[str, str]:

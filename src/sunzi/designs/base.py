@@ -78,6 +78,12 @@ class Design(ABC):
         """Tally messages into ``counter_count`` counters."""
         return Counters.of_cells(self.counter_count, messages)
 
+    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:  # noqa: ARG002 - for those who can
+        """The counts of the responses that these rows of 64-bit words give, if there is a short cut; None if not, or
+        if a word is rejected.
+        """
+        return None
+
     def missing_messages(self, limit: int) -> int:
         """N⁰: the messages whose block contains no point below ``limit`` (MATH §4)."""
         if self.points - limit < self.block_size:
@@ -99,7 +105,7 @@ class Design(ABC):
 
     def decode(self, payloads: Payloads) -> Integers:
         """The inverse of :meth:`encode`. The caller has checked that every payload is below ``payload_limit``."""
-        return np.asarray(payloads, dtype=np.uint64).astype(np.int64)
+        return np.asarray(payloads, dtype=np.uint64).view(np.int64)  # below 2^53, so the same number
 
     @property
     def payload_limit(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
 from math import exp
 from typing import Any, Self
 
@@ -14,11 +13,10 @@ from numpy.typing import NDArray
 from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.finite_fields import FiniteField, find_irreducible, is_irreducible, nearest_prime_power, prime_power
+from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
 from sunzi.numerics.projective import ProjectiveSpace
 
 MOST_POINTS = (1 << 31) - 1
-LARGEST_ORDER = 1 << 20
 
 
 class Projective(Design):
@@ -32,22 +30,14 @@ class Projective(Design):
         parts = prime_power(order) if 2 <= order <= LARGEST_ORDER else None
         if parts is None:
             raise ParameterError(f"order must be a prime power up to 2^20, got {order}")
-        characteristic, degree = parts
-        polynomial = find_irreducible(characteristic, degree) if polynomial is None else polynomial
-        if len(polynomial) != degree + 1 or not is_irreducible(characteristic, polynomial):
-            raise ParameterError(f"polynomial must be monic and irreducible of degree {degree}, got {list(polynomial)}")
+        field = FiniteField(*parts, find_irreducible(*parts) if polynomial is None else polynomial)
         if dimension < 2 or (order**dimension - 1) // (order - 1) > MOST_POINTS:
             raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {dimension}")
-        self.order, self.dimension, self.polynomial = order, dimension, tuple(polynomial)
-        self._characteristic, self._degree = characteristic, degree
+        self.order, self.dimension, self.polynomial = order, dimension, field.polynomial
+        self.space = ProjectiveSpace(field, dimension)
         self.points = self.message_count = self.counter_count = (order**dimension - 1) // (order - 1)
         self.block_size = (order ** (dimension - 1) - 1) // (order - 1)
         self.draw_bounds = np.array([self.block_size, order ** (dimension - 1)], dtype=np.uint64)
-
-    @cached_property
-    def space(self) -> ProjectiveSpace:
-        """The geometry itself, with its field tables."""
-        return ProjectiveSpace(FiniteField(self._characteristic, self._degree, self.polynomial), self.dimension)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """A uniform hyperplane through the point, or one that misses it; both are computed."""
@@ -68,8 +58,8 @@ class Projective(Design):
         return np.asarray(self.space.hyperplane_sums(values), dtype=np.float64)
 
     def spread(self, weights: Floats, limit: int) -> Floats:
-        """By duality, again sums over hyperplanes."""
-        return np.asarray(self.space.hyperplane_sums(weights)[:limit], dtype=np.float64)
+        """Weights on hyperplanes, added up at every point."""
+        return np.asarray(self.space.incidence_counts(np.arange(weights.size), weights, limit), dtype=np.float64)
 
     def missing_messages(self, limit: int) -> int:
         """None once [limit] holds the first q+1 points: they are a line, and every hyperplane meets a line."""
@@ -96,10 +86,15 @@ class Projective(Design):
 
 def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = None) -> Projective:
     """The prime power nearest to e^ε+1 (or a given one), and the smallest geometry that holds the domain."""
-    field_order = nearest_prime_power(exp(epsilon) + 1) if order is None else order
+    field_order = nearest_prime_power(min(exp(epsilon) + 1, LARGEST_ORDER)) if order is None else order
     if field_order < 2:
         raise ParameterError(f"order must be a prime power, got {order}")
     dimension = 2
     while (field_order**dimension - 1) // (field_order - 1) < domain_size:
         dimension += 1
+    if (field_order**dimension - 1) // (field_order - 1) > MOST_POINTS:
+        raise ParameterError(
+            f"over the field of {field_order} elements no geometry of fewer than 2^31 points holds {domain_size} values; "
+            "give another order, or use a compact protocol"
+        )
     return Projective(field_order, dimension)

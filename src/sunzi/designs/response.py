@@ -15,7 +15,8 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError, PrivacyError
-from sunzi.numerics.randomness import FULL_BITS, WordSource, uniform_below
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import FULL_BITS, Words, WordSource, uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities, check_truth_threshold, exponential_below, truth_threshold
 
 _KINDS: dict[str, type[Design]] = {design.kind: design for design in (Singletons, Subsets, Cyclotomic, Projective)}
@@ -58,11 +59,24 @@ class BlockResponse:
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """One message a value, from words taken row by row."""
+        return self._respond(self._words(values.size, source), values, source)
+
+    def sample(self, values: Integers, source: WordSource) -> Counters:
+        """The counts of :meth:`randomize`'s messages, from the same words, without making the messages where that is
+        possible.
+        """
+        words = self._words(values.size, source)
+        counted = self.design.count_words(words, values, self.threshold) if self.word_bits == FULL_BITS else None
+        return self.design.count(self._respond(words, values, source)) if counted is None else counted
+
+    def _words(self, rows: int, source: WordSource) -> Words:
         if source.word_bits != self.word_bits:
             raise ParameterError(
                 f"this response needs words of {self.word_bits} bits, the source gives {source.word_bits}"
             )
-        words = source.words(values.size * self.words_per_report).reshape(values.size, self.words_per_report)
+        return source.words(rows * self.words_per_report).reshape(rows, self.words_per_report)
+
+    def _respond(self, words: Words, values: Integers, source: WordSource) -> Integers:
         truth = words[:, 0] < np.uint64(self.threshold)
         variates = uniform_below(words[:, 1:], self.design.draw_bounds, source)
         return self.design.respond(values, truth, variates)
@@ -102,7 +116,7 @@ class BlockResponse:
             raise PlanError(f"a block response must be an object, got {parameters!r}")
         rest = dict(parameters)
         kind, threshold = rest.pop("design", None), rest.pop("threshold", None)
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise PlanError(f"design must be one of {sorted(_KINDS)}, got {kind!r}")
         try:
             return cls(_KINDS[kind].from_parameters(rest), epsilon, parse_decimal(threshold, "threshold"))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sunzi.designs.base import Design, Integers, Payloads, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError, ReportError
+from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.sampling import select_subsets
@@ -75,6 +76,16 @@ class Subsets(Design):
     def count(self, messages: Integers) -> Counters:
         """One counter a point; every report adds 1 to w of them."""
         return Counters.of_cells(self.points, messages.reshape(-1))
+
+    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:
+        """One compiled pass over the words, where numba is installed."""
+        compiled = kernels.load_if_worthwhile(words.size)
+        counts = np.zeros(self.points, dtype=np.int64)
+        if compiled is None or compiled.sample_and_count(
+            words, values, np.uint64(threshold), self.block_size, self.points, counts
+        ):
+            return None
+        return Counters(self.points, None, counts)
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.errors import ReportError
+from sunzi.numerics import kernels
 
 Values = NDArray[np.uint64]
 
 # A value of up to 56 bits at any bit offset lies within 8 consecutive bytes.
 WIDEST_NARROW = 56
+_GROUPS_AT_ONCE = 16384
 
 
 def byte_length(bits: int) -> int:
@@ -60,18 +62,32 @@ def unpack(buffer: bytes | memoryview, count: int, width: int) -> Values:
     if used and buffer[-1] >> used:
         raise ReportError("the padding bits after the last value are not zero")
     period = 8 // gcd(width, 8)
-    stride = width * period // 8
     groups = -(-count // period)
-    padded = np.zeros(groups * stride + 8, dtype=np.uint8)
+    padded = np.zeros(groups * width * period // 8 + 8, dtype=np.uint8)
     padded[:needed] = np.frombuffer(buffer, dtype=np.uint8)
+    compiled = kernels.load_if_worthwhile(count)
+    if compiled is None:
+        return _unpack_groups(padded, groups, period, width)[:count]
+    values = np.empty(count, dtype=np.uint64)
+    compiled.unpack(padded, width, values)
+    return values
+
+
+def _unpack_groups(padded: NDArray[np.uint8], groups: int, period: int, width: int) -> Values:
+    """Every ``period``-th value begins at the same bit of a byte, so that one strided load fetches them all."""
+    stride = width * period // 8
     values = np.empty((groups, period), dtype=np.uint64)
     mask = np.uint64((1 << width) - 1)
-    for phase in range(period):
-        start, shift = divmod(phase * width, 8)
-        loaded = np.ndarray((groups,), dtype="<u8", buffer=padded.data, offset=start, strides=(stride,))
-        np.right_shift(loaded, np.uint64(shift), out=values[:, phase])
-    values &= mask
-    return values.reshape(-1)[:count]
+    # A few thousand groups at a time stay in the cache for all their phases.
+    for first in range(0, groups, _GROUPS_AT_ONCE):
+        part = values[first : first + _GROUPS_AT_ONCE]
+        for phase in range(period):
+            start, shift = divmod(phase * width, 8)
+            offset = first * stride + start
+            loaded = np.ndarray((len(part),), dtype="<u8", buffer=padded.data, offset=offset, strides=(stride,))
+            np.right_shift(loaded, np.uint64(shift), out=part[:, phase])
+        part &= mask
+    return values.reshape(-1)
 
 
 def pack_wide(values: Sequence[int], widths: Sequence[int]) -> bytes:

@@ -14,29 +14,25 @@ from sunzi.errors import ParameterError
 
 Counts = NDArray[np.int64]
 
-# A sparse cell costs an index and a value; below this many cells density never matters.
-_SPARSE_COST = 2
+# A sparse cell costs an index, a value and a search; below this many cells density never matters.
+_SPARSE_COST = 4
 _ALWAYS_DENSE = 4096
 
 
 class Counters:
-    """``length`` non-negative int64 counts, immutable. Built dense or sparse, kept in whichever form is smaller."""
+    """``length`` non-negative int64 counts, immutable. Built dense or sparse, kept sparse while that saves much."""
 
     __slots__ = ("_indices", "_values", "length")
 
     def __init__(self, length: int, indices: Counts | None, values: Counts) -> None:
-        """``indices`` ascending and distinct, or None if ``values`` holds all cells. Use :meth:`of_cells` for raw
-        observations.
-        """
+        """``indices`` ascending and distinct, or None if ``values`` holds all cells."""
         self.length = length
-        if indices is None and length > _ALWAYS_DENSE:
-            filled = np.flatnonzero(values)
-            if _SPARSE_COST * filled.size < length:
-                indices, values = filled.astype(np.int64), values[filled]
+        if indices is None and length > _ALWAYS_DENSE and _SPARSE_COST * np.count_nonzero(values) < length:
+            indices = np.flatnonzero(values).astype(np.int64)
+            values = values[indices]
         elif indices is not None and (length <= _ALWAYS_DENSE or _SPARSE_COST * indices.size >= length):
-            dense = np.zeros(length, dtype=np.int64)
-            dense[indices] = values
-            indices, values = None, dense
+            values = _scatter(length, indices, values)
+            indices = None
         self._indices = indices
         self._values = values
         self._values.setflags(write=False)
@@ -48,14 +44,12 @@ class Counters:
         return cls(length, empty, empty.copy())
 
     @classmethod
-    def of_cells(cls, length: int, cells: NDArray[np.integer]) -> Self:
+    def of_cells(cls, length: int, cells: NDArray[np.int64]) -> Self:
         """Count how often each cell occurs; cells must lie in [0, length)."""
         if length > _ALWAYS_DENSE and _SPARSE_COST * cells.size < length:
             indices, values = np.unique(cells, return_counts=True)
-            return cls(length, indices.astype(np.int64), values.astype(np.int64))
-        return cls(
-            length, None, np.bincount(cells.view(np.int64) if cells.dtype == np.uint64 else cells, minlength=length)
-        )
+            return cls(length, indices, values.astype(np.int64))
+        return cls(length, None, np.bincount(cells, minlength=length))
 
     @property
     def is_sparse(self) -> bool:
@@ -67,17 +61,26 @@ class Counters:
         """How many cells are held in memory."""
         return int(self._values.size)
 
+    @property
+    def filled(self) -> int:
+        """How many cells are not zero."""
+        return int(np.count_nonzero(self._values))
+
     def total(self) -> int:
         """The sum of all counts."""
         return int(self._values.sum())
+
+    def extremes(self) -> tuple[int, int]:
+        """The smallest and the largest count held; zeros where there is none."""
+        if not self._values.size:
+            return 0, 0
+        return int(self._values.min()), int(self._values.max())
 
     def dense(self) -> Counts:
         """All counts as one vector."""
         if self._indices is None:
             return self._values
-        full = np.zeros(self.length, dtype=np.int64)
-        full[self._indices] = self._values
-        return full
+        return _scatter(self.length, self._indices, self._values)
 
     def nonzero(self) -> tuple[Counts, Counts]:
         """Indices and values of the cells that are not zero, ascending."""
@@ -89,7 +92,9 @@ class Counters:
     def part(self, start: int, stop: int) -> Counters:
         """The cells start … stop−1 as counters of their own."""
         if self._indices is None:
-            return Counters(stop - start, None, self._values[start:stop])
+            view = Counters.__new__(Counters)  # shares memory, whatever its density
+            view.length, view._indices, view._values = stop - start, None, self._values[start:stop]
+            return view
         low, high = np.searchsorted(self._indices, [start, stop])
         return Counters(stop - start, self._indices[low:high] - start, self._values[low:high])
 
@@ -97,6 +102,8 @@ class Counters:
         """Cell by cell; exact."""
         if self.length != other.length:
             raise ParameterError(f"cannot add {other.length} counters to {self.length}")
+        if not (self.stored and other.stored):
+            return self if self.stored else other
         if self._indices is None or other._indices is None:
             return Counters(self.length, None, self.dense() + other.dense())
         indices, inverse = np.unique(np.concatenate([self._indices, other._indices]), return_inverse=True)
@@ -112,3 +119,9 @@ class Counters:
         return self.length == other.length and all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never used as a key
+
+
+def _scatter(length: int, indices: Counts, values: Counts) -> Counts:
+    full = np.zeros(length, dtype=np.int64)
+    full[indices] = values
+    return full

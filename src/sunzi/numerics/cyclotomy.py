@@ -27,7 +27,7 @@ def ordered_points(
     ``with_zero``. The rest follows: the other classes by ascending c, then 0 if it is not in D.
     """
     table = powers(generator, modulus, modulus - 1).reshape(-1, classes)
-    others = [index for index in range(classes) if index not in set(union)]
+    others = sorted(set(range(classes)) - set(union))
     zero = np.zeros(1, dtype=np.int64)
     inside = [table[:, index] for index in union]
     outside = [table[:, index] for index in others]

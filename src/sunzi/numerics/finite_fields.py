@@ -89,7 +89,8 @@ class FiniteField:
         """The product, element by element, with numpy's broadcasting."""
         first, second = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
         if self.degree == 1:
-            return np.asarray(first * second % self.characteristic)
+            terms = np.asarray(first * second)
+            return np.asarray(terms - terms // self.characteristic * self.characteristic)  # faster than numpy's %
         powers, logarithms = self._tables
         return np.asarray(powers[logarithms[first] + logarithms[second]], dtype=np.int64)
 

@@ -1,10 +1,11 @@
-"""Compiled loops for sampling, when numba (the extra `fast`) is installed. They change speed, never a result.
+"""Compiled loops, for when numba (the extra `fast`) is installed. They change speed, never a result.
 
-The loops below are plain functions, so this module imports without numba; `load` compiles them once a process. Setting
-the environment variable SUNZI_NO_NUMBA=1 keeps every caller on its numpy path.
+The loops below are plain functions, so this module imports without numba; `load` compiles them once a process.
+Setting the environment variable SUNZI_NO_NUMBA=1 keeps every caller on its numpy path.
 
-All of them draw subsets as `sunzi.numerics.sampling` defines it. `order` is the identity before and after each row, so
-that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on `truth`.
+Those that draw subsets do it as `sunzi.numerics.sampling` defines it. Their `order` is the identity before and after
+each row, so that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on
+`truth`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Kernels:
     count_subsets: Callable[..., None]
     uniform_below_matrix: Callable[..., bool]
     sample_and_count: Callable[..., bool]
+    unpack: Callable[..., None]
 
 
 @cache
@@ -55,6 +57,7 @@ def load() -> Kernels | None:
         sample_and_count=_compiled(
             numba, "boolean(uint64[:, ::1], int64[:], uint64, int64, int64, int64[::1])", sample_and_count
         ),
+        unpack=_compiled(numba, "void(uint8[::1], int64, uint64[::1])", unpack),
     )
 
 
@@ -209,3 +212,18 @@ def sample_and_count(
     for point in range(points):
         counts[point] += added[point]
     return False
+
+
+def unpack(packed: NDArray[np.uint8], width: int, values: NDArray[np.uint64]) -> None:
+    """Read `values.size` values of `width` bits, least significant bit first; the width is 1 to 56.
+
+    Seven bytes beyond the last value's first byte must be there.
+    """
+    mask = (_ONE << np.uint64(width)) - _ONE
+    for i in range(values.size):
+        start = i * width
+        first = start >> 3
+        loaded = np.uint64(0)
+        for byte in range(8):
+            loaded |= np.uint64(packed[first + byte]) << np.uint64(8 * byte)
+        values[i] = (loaded >> np.uint64(start & 7)) & mask

@@ -42,7 +42,7 @@ Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 LARGEST_TABLE = 2**26
-"""Points of the largest space that gets tables: a point takes up to 55 bytes by the dynamic route, 90 by the Fourier."""
+"""Points of the largest space that gets tables: a point takes up to 55 bytes by dynamic programme, 90 by Fourier."""
 
 LARGEST_INTEGER_TOTAL = 2**45
 """Integer weights may add up to this much: rounding errors of the transform then stay far below one half."""
@@ -78,25 +78,27 @@ class ProjectiveSpace:
 
     def vectors(self, indices: Integers) -> Integers:
         """The canonical vectors, shape (n, t), of points or hyperplanes."""
-        _check_range("index", indices, self.point_count)
-        return _canonical_vectors(self.field.order, self.dimension, np.asarray(indices, dtype=np.int64))
+        return self._columns(indices).T
 
     def indices(self, vectors: Integers) -> Integers:
         """The numbers of the points that non-zero vectors, shape (n, t), stand for; they need not be canonical."""
-        nonzero = vectors != 0
-        if not nonzero.any(axis=1).all():
+        order, columns = self.field.order, vectors.T
+        leading = np.zeros(len(vectors), dtype=np.int64)
+        start = np.zeros(len(vectors), dtype=np.int64)
+        for free, column in enumerate(columns[::-1]):
+            leading = np.where(column, column, leading)
+            start = np.where(column, _points(order, free) - order**free, start)
+        if not leading.all():
             raise ParameterError("the zero vector stands for no point")
-        order, pivot = self.field.order, nonzero.argmax(axis=1)
-        leading = np.take_along_axis(vectors, pivot[:, np.newaxis], axis=1)
+        scale = self.field.inverse(leading)
         value = np.zeros(len(vectors), dtype=np.int64)
-        for column in self.field.multiply(vectors, self.field.inverse(leading)).T:
-            value = value * order + column
-        starts = np.array([_points(order, free) - order**free for free in range(self.dimension)], dtype=np.int64)
-        return np.asarray(value + starts[self.dimension - 1 - pivot])
+        for column in columns:
+            value = value * order + self.field.multiply(column, scale)
+        return value + start
 
     def contains(self, hyperplanes: Integers, points: Integers) -> NDArray[np.bool_]:
         """Whether each hyperplane contains the point beside it."""
-        return np.asarray(self._inner_products(self.vectors(hyperplanes), self.vectors(points)) == 0)
+        return np.asarray(self._inner_products(self._columns(hyperplanes), self._columns(points)) == 0)
 
     def hyperplane_through(self, points: Integers, selector: Integers) -> Integers:
         """For each point the hyperplane number ``selector`` of the ``hyperplane_size`` that contain it.
@@ -105,7 +107,7 @@ class ProjectiveSpace:
         ``selector`` of one dimension less, and y_s = -sum of x_i * y_i over i != s.
         """
         _check_range("selector", selector, self.hyperplane_size)
-        others = _canonical_vectors(self.field.order, self.dimension - 1, np.asarray(selector, dtype=np.int64))
+        others = _canonical_columns(self.field.order, self.dimension - 1, np.asarray(selector, dtype=np.int64))
         return self._complete(points, others, 0)
 
     def hyperplane_avoiding(self, points: Integers, selector: Integers) -> Integers:
@@ -115,7 +117,7 @@ class ProjectiveSpace:
         inner product 1.
         """
         _check_range("selector", selector, self.field.order ** (self.dimension - 1))
-        others = _base_digits(self.field.order, self.dimension - 1, np.asarray(selector, dtype=np.int64))
+        others = _digit_columns(self.field.order, self.dimension - 1, np.asarray(selector, dtype=np.int64))
         return self._complete(points, others, 1)
 
     def cheapest_route(self, reports: int, limit: int) -> Route:
@@ -152,24 +154,34 @@ class ProjectiveSpace:
 
         <x, y> = <y, x>, so this is :meth:`incidence_counts` with points as messages.
         """
+        if len(values) > self.point_count:
+            raise ParameterError(f"there are {self.point_count} points, got {len(values)} values")
         return self.incidence_counts(np.arange(len(values), dtype=np.int64), values, self.point_count, route)
 
+    def _columns(self, indices: Integers) -> Integers:
+        """The canonical vectors as columns: each coordinate contiguous in memory."""
+        _check_range("index", indices, self.point_count)
+        return _canonical_columns(self.field.order, self.dimension, np.asarray(indices, dtype=np.int64))
+
     def _inner_products(self, left: Integers, right: Integers) -> Integers:
-        total = np.zeros(len(left), dtype=np.int64)
-        for column in self.field.multiply(left, right).T:
-            total = self.field.add(total, column)
+        """Of columns with columns."""
+        total = np.zeros(left.shape[1], dtype=np.int64)
+        for first, second in zip(left, right, strict=True):
+            total = self.field.add(total, self.field.multiply(first, second))
         return total
 
     def _complete(self, points: Integers, others: Integers, inner_product: int) -> Integers:
         """The hyperplanes y whose coordinates are ``others``, but for one at x's pivot that makes <x, y> as told."""
-        x = self.vectors(points)
-        pivot = (x != 0).argmax(axis=1)[:, np.newaxis]
-        position = np.arange(self.dimension)
-        source = np.clip(position - (position > pivot), 0, self.dimension - 2)
-        y = np.where(position == pivot, 0, np.take_along_axis(others, source, axis=1))
+        x = self._columns(points)
+        pivot = (x != 0).argmax(axis=0)
+        y = np.zeros_like(x)
+        for position in range(self.dimension - 1):  # the coordinates before the pivot stay, the others move on by one
+            y[position] += np.where(position < pivot, others[position], 0)
+            y[position + 1] += np.where(position < pivot, 0, others[position])
         missing = self.field.subtract(inner_product, self._inner_products(x, y))
-        np.put_along_axis(y, pivot, missing[:, np.newaxis], axis=1)
-        return self.indices(y)
+        for position in range(self.dimension):
+            y[position] = np.where(position == pivot, missing, y[position])
+        return self.indices(y.T)
 
     def _merged(self, messages: Integers, weights: Reals) -> tuple[Integers, Reals]:
         """Without zero weights and, where there are more messages than hyperplanes, without repetitions."""
@@ -249,7 +261,7 @@ def _estimated_costs(field: FiniteField, dimension: int, reports: int, limit: in
 def _step_cost(order: int, width: int, size: int) -> float:
     """Of one call of :func:`_extend_prefix`: for each a, overhead, the numbers to gather at, and the gathering."""
     before, after = (-(-size // order**digits) for digits in (width, width - 1))
-    return float(min(order, after) * (40_000 + (3 + 2 * before) * (order - 1) * _points(order, width)))
+    return float(min(order, after) * (40_000 + (3 + 2 * before) * (order + 1) * _points(order, width)))
 
 
 def _counts_by_view(
@@ -257,7 +269,7 @@ def _counts_by_view(
 ) -> Reals:
     """Put together the counts of the points with s free coordinates, for every s; drop a coordinate of y for each."""
     if space.point_count > LARGEST_TABLE:
-        raise ParameterError(f"tables are for at most {LARGEST_TABLE} points, got {space.point_count}: route must be direct")
+        raise ParameterError(f"{space.point_count} points are more than {LARGEST_TABLE}: the route must be direct")
     order, field, vanished = space.field.order, space.field, 0.0
     counts = np.empty(limit, dtype=np.float64)
     table = _weight_table(space, messages, weights)
@@ -423,19 +435,22 @@ def _points(order: int, coordinates: int) -> int:
     return int((order**coordinates - 1) // (order - 1))
 
 
-def _base_digits(order: int, length: int, numbers: Integers) -> Integers:
-    """The base-q digits of each number, a row, most significant first."""
-    digits = np.empty((numbers.size, length), dtype=np.int64)
-    for column in range(length - 1, -1, -1):
-        numbers, digits[:, column] = np.divmod(numbers, order)
+def _digit_columns(order: int, length: int, numbers: Integers) -> Integers:
+    """The base-q digits of each number, a column, most significant first."""
+    digits = np.empty((length, numbers.size), dtype=np.int64)
+    for position in range(length - 1, -1, -1):
+        quotient = numbers // order  # numpy's division by a scalar is a multiplication; its divmod and % are not
+        digits[position] = numbers - quotient * order
+        numbers = quotient
     return digits
 
 
-def _canonical_vectors(order: int, coordinates: int, indices: Integers) -> Integers:
-    """Adding q**s to the value of s free coordinates writes the leading 1."""
-    starts = np.array([_points(order, free) for free in range(coordinates)], dtype=np.int64)
-    free = np.searchsorted(starts, indices, side="right") - 1
-    return _base_digits(order, coordinates, indices - starts[free] + order**free)
+def _canonical_columns(order: int, coordinates: int, indices: Integers) -> Integers:
+    """The canonical vectors, columns: adding q**s to the value of s free coordinates writes the leading 1."""
+    leading_ones = np.zeros(indices.size, dtype=np.int64)
+    for free in range(coordinates):
+        leading_ones[indices >= _points(order, free)] = order**free - _points(order, free)
+    return _digit_columns(order, coordinates, indices + leading_ones)
 
 
 def _check_range(what: str, numbers: Integers, stop: int) -> None:

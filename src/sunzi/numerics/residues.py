@@ -35,11 +35,11 @@ def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
         result[:size] = vector
         return result
     body = vector[: rows * modulus].reshape(rows, modulus)
-    # BLAS is fastest on many rows; numpy's own sum on few, and it alone keeps integers fast and exact.
-    by_product = rows > 2 and vector.dtype.kind == "f"
-    result = np.ones(rows, dtype=vector.dtype) @ body if by_product else body.sum(axis=0)
-    result[: size - rows * modulus] += vector[rows * modulus :]
-    return result
+    # BLAS is fastest on many short rows; numpy's own sum on long ones, and it alone keeps integers fast and exact.
+    by_product = modulus < 1024 and rows > 2 and vector.dtype.kind == "f"
+    sums: NDArray[Any] = np.ones(rows, dtype=vector.dtype) @ body if by_product else np.add.reduce(body, axis=0)
+    sums[: size - rows * modulus] += vector[rows * modulus :]
+    return sums
 
 
 def tile(residues: NDArray[Any], size: int) -> NDArray[Any]:
@@ -91,20 +91,23 @@ class _Preconditioner:
         shrink = [1 / math.sqrt(1 + each) for each in excess]
         if shrink:
             shrink[-1] **= 2  # the middle of the palindrome comes once
-        self._constants = 1 / (1 + sum(excess)) - 1
-        self._factors = [(modulus, each - 1) for (modulus, _), each in zip(chosen, shrink, strict=True)]
+        self._constants = 1 / (1 + sum(excess))
+        factors = [self._averaging(size, modulus, each - 1) for (modulus, _), each in zip(chosen, shrink, strict=True)]
+        self._palindrome = factors + factors[-2::-1]
+
+    @staticmethod
+    def _averaging(size: int, modulus: int, factor: float) -> NDArray[np.float32]:
+        """What turns sums over residue classes into `factor` times their averages; an approximation needs no doubles."""
+        return (factor / fold(np.ones(size), modulus)).astype(np.float32)
 
     def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
-        result = vector.copy()
-        if not self._factors:
-            return result
+        if not self._palindrome:
+            return vector.copy()
         mean = float(vector.mean())
-        for modulus, factor in self._factors + self._factors[-2::-1]:
-            rows, tail = divmod(len(vector), modulus)
-            averages = fold(result, modulus)
-            averages[:tail] *= factor / (rows + 1)
-            averages[tail:] *= factor / rows
-            averages -= factor * mean
+        result = vector - mean
+        for averaging in self._palindrome:
+            averages = fold(result, len(averaging))
+            averages *= averaging
             add_tiled(result, averages)
         result += self._constants * mean
         return result
@@ -205,7 +208,7 @@ class ToeplitzGram:
         """
         size, column = self.size, self._inverse.column
         shifted = reversed_column(column)
-        steps = column * tile(fold(column, modulus), size)
+        steps: Floats = column * tile(fold(column, modulus), size)
         steps -= shifted * tile(fold(shifted, modulus), size)
         steps /= column[0]
         falling = slice((size - 1) % modulus + 1, None, modulus)
@@ -260,7 +263,8 @@ def _check_system(size: int, moduli: tuple[int, ...], weights: Floats) -> None:
     total = sum(modulus - 1 for modulus in moduli)
     if total < size - 1 or not moduli:
         raise EstimateError(
-            f"the moduli do not determine {size} frequencies: sum(m - 1) = {total} must be at least {size - 1}; add moduli or larger ones"
+            f"the moduli do not determine {size} frequencies: sum(m - 1) = {total} must be at least {size - 1}; "
+            f"add moduli, or take larger ones"
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
+from math import exp
 from typing import Any, ClassVar, Self
 
 from sunzi.designs.base import Design, only_parameters
@@ -70,6 +71,10 @@ class BlockProtocol(SupportProtocol):
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """The block response."""
         return self.response.randomize(values, source)
+
+    def sample(self, values: Integers, source: WordSource) -> Counters:
+        """The block response, counted on the way."""
+        return self.response.sample(values, source)
 
     def encode(self, messages: Integers) -> EncodedReports:
         """The design's own numbers."""
@@ -153,5 +158,7 @@ class ProjectiveGeometryResponse(BlockProtocol):
     @classmethod
     def choose_design(cls, domain_size: int, epsilon: Fraction, order: int | None = None) -> Design:
         """The smallest geometry that holds the domain; hyperplanes of one point are singletons."""
+        if order is None and exp(epsilon) + 1 >= domain_size:
+            return Singletons(domain_size)
         design = choose_projective(domain_size, epsilon, order)
         return Singletons(domain_size) if design.block_size == 1 else design

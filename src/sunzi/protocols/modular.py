@@ -6,11 +6,11 @@ integer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
 from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -130,26 +132,25 @@ class ModularProtocol(Protocol):
         """The selector and a block response."""
         return 1 + sum(response.words_per_report for response in self.responses) / len(self.responses)
 
-    def _draw(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], tuple[Integers, ...]]:
-        """Selectors, the order that sorts reports by selector, and the messages of every selector."""
+    def _respond(
+        self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
+    ) -> tuple[Integers, NDArray[np.intp], list[Result]]:
+        """Draw selectors; act on the residues of every selector's reports. Also returns the order that sorts reports
+        by selector.
+        """
         words = source.words(values.size).reshape(-1, 1)
         bound = np.array([len(self.responses)], dtype=np.uint64)
         selectors = uniform_below(words, bound, source)[:, 0].astype(np.uint16)
         order = np.argsort(selectors, kind="stable")
         stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
-        parts, start = [], 0
+        results, start = [], 0
         for response, stop in zip(self.responses, stops.tolist(), strict=True):
-            residues = values[order[start:stop]] % response.design.points
-            parts.append(response.randomize(residues, source))
+            results.append(action(response, values[order[start:stop]] % response.design.points))
             start = stop
-        return selectors.astype(np.int64), order, tuple(parts)
+        return selectors.astype(np.int64), order, results
 
-    def point_counts(self, tally: Tally) -> list[Integers]:
-        """For every block, how many of its reports support each residue."""
-        return [
-            response.design.point_counts(tally.block(index), response.design.points)
-            for index, response in enumerate(self.responses)
-        ]
+    def _randomize(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], list[Integers]]:
+        return self._respond(values, source, lambda response, residues: response.randomize(residues, source))
 
     @cached_property
     def moments(self) -> tuple[BlockMoments, ...]:
@@ -247,8 +248,13 @@ class ModularSubsetSelection(ModularProtocol):
 
     def randomize(self, values: Integers, source: WordSource) -> ModularMessages:
         """A selector and a subset a value."""
-        selectors, _, parts = self._draw(values, source)
-        return ModularMessages(selectors, parts)
+        selectors, _, parts = self._randomize(values, source)
+        return ModularMessages(selectors, tuple(parts))
+
+    def sample(self, values: Integers, source: WordSource) -> Counters:
+        """The block responses, counted on the way."""
+        counted = self._respond(values, source, lambda response, residues: response.sample(residues, source))[2]
+        return self._join(counted)
 
     def encode(self, messages: ModularMessages) -> EncodedReports:
         """Subsets as ranks."""
@@ -262,10 +268,11 @@ class ModularSubsetSelection(ModularProtocol):
 
     def count(self, messages: ModularMessages) -> Counters:
         """The counters of all blocks, one after the other."""
-        counted = [
-            response.design.count(part).dense() for response, part in zip(self.responses, messages.parts, strict=True)
-        ]
-        return Counters(self.tally_layout.length, None, np.concatenate(counted))
+        parts = zip(self.responses, messages.parts, strict=True)
+        return self._join([response.design.count(part) for response, part in parts])
+
+    def _join(self, blocks: Sequence[Counters]) -> Counters:
+        return Counters(self.tally_layout.length, None, np.concatenate([block.dense() for block in blocks]))
 
 
 class CompactModularSubsetSelection(ModularProtocol):
@@ -300,7 +307,7 @@ class CompactModularSubsetSelection(ModularProtocol):
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """The joint message of every value."""
-        _, order, parts = self._draw(values, source)
+        _, order, parts = self._randomize(values, source)
         joint = np.empty(values.size, dtype=np.int64)
         sorted_messages = np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
         joint[order] = sorted_messages
@@ -308,11 +315,11 @@ class CompactModularSubsetSelection(ModularProtocol):
 
     def encode(self, messages: Integers) -> EncodedReports:
         """Already integers."""
-        return EncodedReports.single(messages.astype(np.uint64))
+        return EncodedReports.single(messages.view(np.uint64))
 
     def decode(self, encoded: EncodedReports) -> Integers:
         """Already messages."""
-        return np.asarray(encoded.payloads[0], dtype=np.uint64).astype(np.int64)
+        return np.asarray(encoded.payloads[0], dtype=np.uint64).view(np.int64)
 
     def count(self, messages: Integers) -> Counters:
         """The message is the counter's index."""

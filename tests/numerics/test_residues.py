@@ -1,0 +1,283 @@
+"""Folding, tiling and the Toeplitz Gram matrix, against dense and sparse linear algebra."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.numerics import toeplitz
+from sunzi.numerics.residues import ToeplitzGram, adjoint, expected_error, fold, tile
+
+SIZES = [1, 2, 3, 5, 30, 60, 101, 300]
+SEEDS = [0, 1, 2]
+
+
+def primes_below(limit: int) -> list[int]:
+    return [n for n in range(2, limit) if all(n % d for d in range(2, int(n**0.5) + 1))]
+
+
+def incidence(modulus: int, size: int) -> NDArray[np.float64]:
+    """A_m, entry by entry."""
+    return np.equal.outer(np.arange(modulus), np.arange(size) % modulus).astype(np.float64)
+
+
+def gram(size: int, moduli: list[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = np.zeros((size, size))
+    for modulus, weight in zip(moduli, weights, strict=True):
+        matrix = incidence(modulus, size)
+        total += weight * matrix.T @ matrix
+    return total
+
+
+def random_system(size: int, seed: int) -> tuple[list[int], NDArray[np.float64]]:
+    """Distinct primes of full rank, some beyond the size; weights over two orders of magnitude, far from 1."""
+    generator = np.random.default_rng([size, seed])
+    pool = generator.permutation(primes_below(size + max(20, size // 5))).tolist()
+    moduli: list[int] = []
+    while sum(modulus - 1 for modulus in moduli) < 1.5 * size or len(moduli) < 3:
+        moduli.append(pool.pop())
+    return moduli, 1e6 * 10.0 ** generator.uniform(-2, 0, len(moduli))
+
+
+def spread_primes(size: int, count: int) -> list[int]:
+    candidates = np.array(primes_below(size))
+    return [
+        int(candidates[np.searchsorted(candidates, at)]) for at in np.linspace(size / (20 * count), 0.95 * size, count)
+    ]
+
+
+@pytest.fixture(params=[(size, seed) for size in SIZES for seed in SEEDS], ids=lambda p: f"k{p[0]}-seed{p[1]}")
+def system(request: pytest.FixtureRequest) -> tuple[ToeplitzGram, NDArray[np.float64]]:
+    size, seed = request.param
+    moduli, weights = random_system(size, seed)
+    return ToeplitzGram(size, moduli, weights), gram(size, moduli, weights)
+
+
+@pytest.fixture(params=["direct", "iterative"])
+def first_column_solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything must hold whichever way the first column of the inverse was found."""
+    if request.param == "iterative":
+        monkeypatch.setattr(toeplitz, "_LEVINSON_LIMIT", 0)
+
+
+class TestFoldAndTile:
+    @given(st.integers(1, 200), st.integers(1, 300), st.integers(0, 2**32 - 1))
+    def test_they_are_adjoint_and_match_the_definition(self, size: int, modulus: int, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        vector, residues = generator.normal(size=size), generator.normal(size=modulus)
+        folded, tiled = fold(vector, modulus), tile(residues, size)
+        index = np.arange(size) % modulus
+        np.testing.assert_allclose(folded, np.bincount(index, vector, minlength=modulus), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(tiled, residues[index])
+        assert folded @ residues == pytest.approx(vector @ tiled, rel=1e-10, abs=1e-10)
+
+    @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+    @pytest.mark.parametrize("modulus", [1, 3, 1031, 4999, 5000, 7001])
+    def test_precision_is_kept_and_the_input_is_not_touched(self, dtype: type, modulus: int) -> None:
+        vector: NDArray[Any] = np.arange(5000).astype(dtype)
+        before = vector.copy()
+        folded = fold(vector, modulus)
+        folded += 1
+        assert folded.dtype == dtype
+        assert tile(folded, 5000).dtype == dtype
+        np.testing.assert_array_equal(vector, before)
+
+    def test_integers_are_exact(self) -> None:
+        vector = np.full(1000, 2**53 + 1, dtype=np.int64)
+        assert fold(vector, 7).sum() == 1000 * (2**53 + 1)
+
+    def test_adjoint(self) -> None:
+        generator = np.random.default_rng(4)
+        moduli, weights, size = [3, 11, 41], [0.5, 2.0, 7.0], 30
+        blocks = [generator.normal(size=modulus) for modulus in moduli]
+        expected = sum(w * incidence(m, size).T @ s for w, m, s in zip(weights, moduli, blocks, strict=True))
+        np.testing.assert_allclose(adjoint(blocks, moduli, weights, size), expected, rtol=1e-13)
+
+    def test_adjoint_refuses_a_block_of_the_wrong_length(self) -> None:
+        with pytest.raises(ParameterError, match="modulus 5 must have 5 residues, got 4"):
+            adjoint([np.zeros(3), np.zeros(4)], [3, 5], [1.0, 1.0], 7)
+
+
+@pytest.mark.usefixtures("first_column_solver")
+class TestAgainstDense:
+    def test_multiply(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        vector = np.random.default_rng(1).normal(size=structured.size)
+        np.testing.assert_allclose(structured.multiply(vector), dense @ vector, rtol=1e-11, atol=1e-11 * dense[0, 0])
+        np.testing.assert_allclose(structured.first_column, dense[:, 0], rtol=1e-13)
+
+    def test_solve(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        right_sides = np.random.default_rng(2).normal(size=(5, structured.size))
+        solutions = structured.solve(right_sides)
+        residuals = solutions @ dense - right_sides
+        assert (np.linalg.norm(residuals, axis=1) <= 1e-9 * np.linalg.norm(right_sides, axis=1)).all()
+        np.testing.assert_allclose(
+            structured.solve(right_sides[3]), solutions[3], rtol=1e-9, atol=1e-12 * abs(solutions).max()
+        )
+        expected = np.linalg.solve(dense, right_sides.T).T
+        np.testing.assert_allclose(solutions, expected, rtol=1e-6, atol=1e-8 * abs(expected).max())
+
+    def test_single_precision_solve(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        right_sides = np.random.default_rng(3).normal(size=(2, structured.size))
+        solutions = structured.solve(right_sides, single=True)
+        expected = np.linalg.solve(dense, right_sides.T).T
+        assert solutions.dtype == np.float32
+        assert np.linalg.norm(solutions - expected) <= 3e-7 * np.linalg.cond(dense) * np.linalg.norm(expected)
+
+    def test_inverse(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        inverse = np.linalg.inv(dense)
+        scale = abs(inverse).max()
+        np.testing.assert_allclose(structured.inverse_column, inverse[:, 0], rtol=1e-7, atol=1e-8 * scale)
+        np.testing.assert_allclose(structured.inverse_diagonal(), np.diag(inverse), rtol=1e-7)
+        np.testing.assert_allclose(structured.ones_solution, inverse.sum(axis=1), rtol=1e-6, atol=1e-8 * scale)
+        assert structured.inverse_trace() == pytest.approx(np.trace(inverse), rel=1e-7)
+
+    def test_product_diagonal(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        inverse = np.linalg.inv(dense)
+        for modulus in (*structured.moduli, 2, 7, structured.size + 1):
+            matrix = incidence(modulus, structured.size)
+            expected = np.diag(inverse @ matrix.T @ matrix)
+            np.testing.assert_allclose(
+                structured.product_diagonal(modulus), expected, rtol=1e-7, atol=1e-8 * abs(inverse).max()
+            )
+
+    def test_sandwich_diagonal(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, dense = system
+        inverse = np.linalg.inv(dense)
+        coefficients = np.random.default_rng(5).uniform(0, 3, len(structured.moduli))
+        middle = gram(structured.size, list(structured.moduli), coefficients)
+        expected = np.diag(inverse @ middle @ inverse)
+        np.testing.assert_allclose(
+            structured.sandwich_diagonal(coefficients), expected, rtol=1e-6, atol=1e-8 * expected.max()
+        )
+        single = structured.sandwich_diagonal(coefficients, single=True)
+        np.testing.assert_allclose(single, expected, atol=1e-6 * np.linalg.cond(dense) * expected.max())
+
+    def test_restricted(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
+        structured, _ = system
+        largest = max(structured.moduli)
+        keep = np.array([modulus != largest for modulus in structured.moduli])
+        moduli = [modulus for modulus in structured.moduli if modulus != largest]
+        if sum(modulus - 1 for modulus in moduli) < structured.size - 1:
+            with pytest.raises(EstimateError):
+                structured.restricted(keep)
+            return
+        dense = gram(structured.size, moduli, structured.weights[keep])
+        right_side = np.random.default_rng(6).normal(size=structured.size)
+        residual = dense @ structured.restricted(keep).solve(right_side) - right_side
+        assert np.linalg.norm(residual) <= 1e-8 * np.linalg.norm(right_side)
+
+
+class TestLargerSystems:
+    def test_agrees_with_sparse_least_squares(self) -> None:
+        size, moduli = 1024, spread_primes(1024, 14)
+        generator = np.random.default_rng(7)
+        weights = generator.uniform(0.5, 2.0, len(moduli))
+        blocks = [generator.normal(size=modulus) for modulus in moduli]
+        columns = np.arange(size)
+        matrix = scipy.sparse.vstack(
+            [
+                scipy.sparse.coo_array(
+                    (np.full(size, weight**0.5), (columns % modulus, columns)), shape=(modulus, size)
+                )
+                for modulus, weight in zip(moduli, weights, strict=True)
+            ]
+        ).tocsr()
+        target = np.concatenate([weight**0.5 * block for weight, block in zip(weights, blocks, strict=True)])
+        expected = scipy.sparse.linalg.lsmr(matrix, target, atol=1e-13, btol=1e-13, maxiter=5000)[0]
+        solution = ToeplitzGram(size, moduli, weights).solve(adjoint(blocks, moduli, weights, size))
+        np.testing.assert_allclose(solution, expected, rtol=1e-8, atol=1e-9 * abs(expected).max())
+
+    @pytest.mark.parametrize("size", [4095, 4096, 10_007, 30_000])
+    def test_transforms_along_two_axes(self, size: int) -> None:
+        """Sizes about and beyond the one where the transform splits into rows; a prime size too."""
+        structured = ToeplitzGram(size, spread_primes(size, 12), np.linspace(1.0, 3.0, 12))
+        right_sides = np.random.default_rng(size).normal(size=(3, size))
+        for right_side, solution in zip(right_sides, structured.solve(right_sides), strict=True):
+            assert np.linalg.norm(structured.multiply(solution) - right_side) <= 1e-10 * np.linalg.norm(right_side)
+        single = structured.solve(right_sides[0], single=True)
+        assert np.linalg.norm(structured.multiply(single) - right_sides[0]) <= 1e-4 * np.linalg.norm(right_sides[0])
+        probe = size // 3
+        unit = np.zeros(size)
+        unit[probe] = 1.0
+        assert structured.inverse_diagonal()[probe] == pytest.approx(structured.solve(unit)[probe], rel=1e-9)
+        assert structured.inverse_diagonal().sum() == pytest.approx(structured.inverse_trace(), rel=1e-10)
+
+    @pytest.mark.usefixtures("first_column_solver")
+    def test_neighbouring_primes_still_solve(self) -> None:
+        """The eight primes 401..443 for k = 1024: cond(A) = 252, and 25 times the error of subsets (MATH 3.2)."""
+        moduli = [401, 409, 419, 421, 431, 433, 439, 443]
+        structured = ToeplitzGram(1024, moduli, np.ones(8))
+        right_side = np.random.default_rng(8).normal(size=1024)
+        residual = structured.multiply(structured.solve(right_side)) - right_side
+        assert np.linalg.norm(residual) <= 1e-8 * np.linalg.norm(right_side)
+        assert expected_error(1024, moduli, np.ones(8)) == pytest.approx(25.370907594510, rel=1e-9)
+
+
+class TestRefusals:
+    def test_rank_loss_names_the_sum(self) -> None:
+        with pytest.raises(EstimateError, match=r"sum\(m - 1\) = 58 must be at least 59"):
+            ToeplitzGram(60, [29, 31], [1.0, 1.0])
+        assert ToeplitzGram(59, [29, 31], [1.0, 1.0]).inverse_trace() > 0  # one less is just enough
+
+    def test_restriction_that_loses_rank(self) -> None:
+        with pytest.raises(EstimateError, match=r"sum\(m - 1\) = 28"):
+            ToeplitzGram(59, [29, 31], [1.0, 1.0]).restricted([True, False])
+        with pytest.raises(EstimateError, match="do not determine 59"):
+            ToeplitzGram(59, [29, 31], [1.0, 1.0]).restricted([False, False])
+
+    @pytest.mark.parametrize(
+        ("size", "moduli", "weights"),
+        [
+            (0, [7], [1.0]),
+            (5, [7, 7], [1.0, 1.0]),
+            (5, [7, 1], [1.0, 1.0]),
+            (5, [7, 21], [1.0, 1.0]),
+            (5, [7, 5], [1.0]),
+            (5, [7, 5], [1.0, 0.0]),
+            (5, [7, 5], [1.0, -1.0]),
+            (5, [7, 5], [1.0, float("nan")]),
+            (5, [7, 5], [1.0, float("inf")]),
+        ],
+    )
+    def test_malformed_systems(self, size: int, moduli: list[int], weights: list[float]) -> None:
+        with pytest.raises(ParameterError):
+            ToeplitzGram(size, moduli, weights)
+
+    def test_malformed_arguments(self) -> None:
+        structured = ToeplitzGram(10, [7, 5], [1.0, 1.0])
+        with pytest.raises(ParameterError, match="10 entries, got 9"):
+            structured.solve(np.zeros(9))
+        with pytest.raises(ParameterError, match="one coefficient"):
+            structured.sandwich_diagonal([1.0])
+        with pytest.raises(ParameterError, match="one flag"):
+            structured.restricted([True])
+
+    def test_no_convergence_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(toeplitz, "_LEVINSON_LIMIT", 0)
+        monkeypatch.setattr(toeplitz, "_FIRST_LIMIT", 1)
+        monkeypatch.setattr(toeplitz, "ITERATION_LIMIT", 5)
+        moduli = [prime for prime in primes_below(300) if prime > 150][:20]  # cond(T) is about 1e8
+        with pytest.raises(EstimateError, match=r"within 5 conjugate gradient steps.*badly conditioned"):
+            ToeplitzGram(1024, moduli, np.ones(20)).inverse_trace()
+
+
+def test_expected_error_is_the_mean_light_variance_per_report() -> None:
+    size, moduli = 60, [13, 23, 41, 61]
+    variances = np.array([3.0, 2.0, 4.0, 5.0])
+    dense = gram(size, moduli, 1 / (4 * variances))
+    assert expected_error(size, moduli, variances) == pytest.approx(np.trace(np.linalg.inv(dense)) / size, rel=1e-9)
+
+
+def test_expected_error_of_one_covering_modulus_is_that_of_its_block() -> None:
+    assert expected_error(50, [53], [2.5]) == pytest.approx(2.5, rel=1e-12)

@@ -1,0 +1,398 @@
+"""The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
+
+A word of b bits (3 to 6 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode`` on all tuples of words gives the
+distribution of a report exactly. One thing needs an argument: rejection. A word is rejected by a rule that looks at this word alone, and is
+replaced by fresh words until one passes; the word that is used in the end is therefore uniform over the words that pass, independently of all others.
+So the distribution of a report is the distribution over those tuples in which every word passes at once. A script of exactly as many words
+as a report needs runs dry (RandomnessError) if and only if some word is rejected: these tuples are left out, and what remains is counted.
+"""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.errors import ParameterError, RandomnessError
+from sunzi.numerics.randomness import ScriptedSource
+from sunzi.numerics.thresholds import exponential_below
+from sunzi.protocols.block_response import (
+    CompactSubsetSelection,
+    GeneralizedRandomizedResponse,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+)
+from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
+
+SCALE = 1 << 96
+
+
+def block(protocol, domain_size, design, epsilon, bits):
+    return protocol(domain_size, BlockResponse(design, Fraction(epsilon), word_bits=bits))
+
+
+def modular(protocol, domain_size, designs, epsilon, bits):
+    return protocol(domain_size, [BlockResponse(design, Fraction(epsilon), word_bits=bits) for design in designs])
+
+
+def all_bitmaps():
+    return block(SubsetSelection, 6, Subsets(6, 2, "bitmap"), "3/2", 3)
+
+
+BLOCK_PROTOCOLS = {
+    "grr": lambda: block(GeneralizedRandomizedResponse, 7, Singletons(7), 1, 6),
+    "grr, two values": lambda: block(GeneralizedRandomizedResponse, 2, Singletons(2), "1/2", 6),
+    "grr, high epsilon": lambda: block(GeneralizedRandomizedResponse, 5, Singletons(5), 3, 5),
+    "ss": lambda: block(SubsetSelection, 7, Subsets(7, 2), 1, 3),
+    "ss, three of six": lambda: block(SubsetSelection, 6, Subsets(6, 3), "1/2", 3),
+    "ss, all but one": lambda: block(SubsetSelection, 4, Subsets(4, 3), 1, 3),
+    "ss, one point": lambda: block(SubsetSelection, 5, Singletons(5), 1, 5),
+    "ss, bitmaps": all_bitmaps,
+    "ss-compact": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 3), 1, 3),
+    "ss-compact, truncated": lambda: block(CompactSubsetSelection, 5, Cyclotomic(7, 2), 1, 3),
+    "ss-compact, -1 not in H": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 2, (1,)), 1, 3),
+    "ss-compact with 0": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 3, with_zero=True), 1, 3),
+    "ss-compact, a union": lambda: block(CompactSubsetSelection, 11, Cyclotomic(11, 5, (0, 1)), 1, 3),
+    "ss-compact, a union that repeats blocks": lambda: block(CompactSubsetSelection, 5, Cyclotomic(5, 4, (0, 2)), 1, 3),
+    "ss-compact, a union with 0": lambda: block(CompactSubsetSelection, 6, Cyclotomic(7, 6, (3, 0), True, 5), 1, 3),
+    "pgr, 2": lambda: block(ProjectiveGeometryResponse, 7, Projective(2, 3), 1, 4),
+    "pgr, 2, truncated": lambda: block(ProjectiveGeometryResponse, 9, Projective(2, 4), 1, 4),
+    "pgr, 3": lambda: block(ProjectiveGeometryResponse, 13, Projective(3, 3), 1, 4),
+    "pgr, 4": lambda: block(ProjectiveGeometryResponse, 21, Projective(4, 3), 1, 4),
+}
+# Only the batch path, on all tuples at once, is fast enough for these.
+LARGE_BLOCK_PROTOCOLS = {
+    "grr": lambda: block(GeneralizedRandomizedResponse, 61, Singletons(61), 3, 8),
+    "ss": lambda: block(SubsetSelection, 13, Subsets(13, 2), "3/2", 4),
+    "ss-compact": lambda: block(CompactSubsetSelection, 13, Cyclotomic(13, 4), 1, 4),
+    "ss-compact, a union": lambda: block(CompactSubsetSelection, 12, Cyclotomic(13, 6, (4, 1)), 1, 4),
+    "pgr, 5": lambda: block(ProjectiveGeometryResponse, 31, Projective(5, 3), "3/2", 5),
+    "pgr, 8": lambda: block(ProjectiveGeometryResponse, 9, Projective(8, 2), 2, 5),
+    "pgr, 9": lambda: block(ProjectiveGeometryResponse, 10, Projective(9, 2), 2, 5),
+    "pgr, 3 in four dimensions": lambda: block(ProjectiveGeometryResponse, 40, Projective(3, 4), 1, 5),
+}
+UNARY_PROTOCOLS = {
+    "rappor": lambda: Rappor(4, Fraction(2), word_bits=3),
+    "rappor, three values": lambda: Rappor(3, Fraction(1), word_bits=4),
+    "oue": lambda: OptimalUnaryEncoding(4, Fraction(1), word_bits=3),
+    "oue, two values": lambda: OptimalUnaryEncoding(2, Fraction(5, 2), word_bits=6),
+}
+MODULAR_PROTOCOLS = {
+    "mss": lambda: modular(ModularSubsetSelection, 9, [Subsets(5, 2), Singletons(3), Singletons(7)], 1, 3),
+    "mss, a modulus above the domain": lambda: modular(ModularSubsetSelection, 5, [Subsets(7, 2), Subsets(3, 2)], 1, 3),
+    "mss-compact": lambda: modular(
+        CompactModularSubsetSelection, 8, [Cyclotomic(5, 4, (0, 1)), Cyclotomic(7, 3), Singletons(3)], 1, 3
+    ),
+    "mss-compact, one modulus": lambda: modular(CompactModularSubsetSelection, 7, [Cyclotomic(7, 2)], 1, 3),
+}
+
+
+def test_every_protocol_of_the_catalogue_is_enumerated():
+    made = [case() for cases in (BLOCK_PROTOCOLS, UNARY_PROTOCOLS, MODULAR_PROTOCOLS) for case in cases.values()]
+    assert {protocol.name for protocol in made} == set(catalogue())
+
+
+def run(protocol, value, words, bits):
+    """The report of one value as (selector, payload), or None if a word is rejected."""
+    source = ScriptedSource(np.array(words, dtype=np.uint64), bits)
+    try:
+        messages = protocol.randomize(np.array([value]), source)
+    except RandomnessError:
+        return None
+    assert source.remaining == 0
+    return only_report(protocol.encode(messages))
+
+
+def only_report(encoded):
+    (selector,), (payload,) = encoded.selectors.tolist(), encoded.in_order()
+    return selector, payload
+
+
+def passing(bound, bits):
+    """The words that Lemire's rule lets pass, and the integer each of them gives; worked out word by word."""
+    pairs = [divmod(word * bound, 1 << bits) for word in range(1 << bits)]
+    return {word: high for word, (high, low) in enumerate(pairs) if low >= (1 << bits) % bound}
+
+
+def passing_tuples(design, bits):
+    """All tuples of words of one block response in which no word is rejected, (n, words)."""
+    columns = [range(1 << bits), *(list(passing(int(bound), bits)) for bound in design.draw_bounds)]
+    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*columns, indexing="ij")], axis=1).astype(np.uint64)
+
+
+def enumerate_singles(protocol, response):
+    """For every value the number of tuples that give each report, and the tuples that pass, run one by one."""
+    bits, length = response.word_bits, response.words_per_report
+    passed = {tuple(row) for row in passing_tuples(response.design, bits).tolist()}
+    tables, outputs = [], []
+    for value in range(protocol.domain_size):
+        given = {words: run(protocol, value, words, bits) for words in product(range(1 << bits), repeat=length)}
+        accepted = {words: report for words, report in given.items() if report is not None}
+        assert set(accepted) == passed
+        tables.append(Counter(accepted.values()))
+        outputs.append(accepted)
+    return tables, outputs
+
+
+def enumerate_batch(protocol, response, value):
+    """The same tables from one call, and the reports in the order of the tuples."""
+    words = passing_tuples(response.design, response.word_bits)
+    source = ScriptedSource(words.reshape(-1), response.word_bits)
+    encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
+    assert source.remaining == 0
+    return words, list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
+
+
+def blocks_of(design, payloads):
+    """For each payload the set of points that its message's block contains."""
+    messages = design.decode(
+        np.array(payloads, dtype=np.uint64) if getattr(design, "code", "") != "bitmap" else payloads
+    )
+    return [
+        frozenset(point for point in range(design.points) if design.contains(messages[row : row + 1], np.array([point]))[0])
+        for row in range(len(payloads))
+    ]
+
+
+def check_ratios(tables, epsilon):
+    """P(y|x)·2^96 ≤ P(y|x')·E ≤ P(y|x')·2^96·e^ε for all y, x and x'. All tables must have the same total."""
+    odds = exponential_below(Fraction(epsilon))
+    assert len({sum(table.values()) for table in tables}) == 1
+    for report in set().union(*tables):
+        counts = [table[report] for table in tables]
+        assert max(counts) * SCALE <= min(counts) * odds
+
+
+def check_block_distribution(response, tables, points):
+    """Each table is the one that the design states for its point: uniform over blocks with x, and over blocks without x."""
+    design, inside_and_outside = response.design, response.message_probabilities()
+    payloads = sorted(set().union(*tables))
+    expected_messages = comb(design.points, design.block_size) if design.kind == "subsets" else design.message_count
+    assert len(payloads) == expected_messages
+    blocks = blocks_of(design, payloads)
+    assert {len(block) for block in blocks} == {design.block_size}
+    truth = Fraction(response.threshold, 1 << response.word_bits)
+    other = (design.block_size - truth) / (design.points - 1)
+    for table, point in zip(tables, points, strict=True):
+        total = sum(table.values())
+        inside, outside = inside_and_outside
+        shares = [Fraction(table[payload], total) for payload in payloads]
+        assert shares == [inside if point in block else outside for block in blocks]
+        for candidate in range(design.points):
+            support = sum((share for share, block in zip(shares, blocks, strict=True) if candidate in block), Fraction(0))
+            assert support == (truth if candidate == point else other)
+    stated = (response.probabilities.true, response.probabilities.false, response.probabilities.gap)
+    assert stated == (float(truth), float(other), float(truth - other))
+
+
+@pytest.mark.parametrize("name", BLOCK_PROTOCOLS)
+def test_block_protocols_one_report_at_a_time(name):
+    protocol = BLOCK_PROTOCOLS[name]()
+    tables, outputs = enumerate_singles(protocol, protocol.response)
+    assert all(selector == 0 for table in tables for selector, _ in table)
+    payloads = [Counter({payload: count for (_, payload), count in table.items()}) for table in tables]
+    check_ratios(payloads, protocol.epsilon)
+    check_block_distribution(protocol.response, payloads, range(protocol.domain_size))
+    for value, accepted in enumerate(outputs):
+        words, reports = enumerate_batch(protocol, protocol.response, value)
+        assert reports == [accepted[tuple(row)] for row in words.tolist()]
+
+
+@pytest.mark.parametrize("name", LARGE_BLOCK_PROTOCOLS)
+def test_larger_block_protocols_in_one_batch_a_value(name):
+    protocol = LARGE_BLOCK_PROTOCOLS[name]()
+    generator = np.random.default_rng(20)
+    tables = []
+    for value in range(protocol.domain_size):
+        words, reports = enumerate_batch(protocol, protocol.response, value)
+        tables.append(Counter(payload for _, payload in reports))
+        for row in generator.choice(len(words), 20, replace=False).tolist():
+            assert run(protocol, value, words[row].tolist(), protocol.response.word_bits) == reports[row]
+    check_ratios(tables, protocol.epsilon)
+    check_block_distribution(protocol.response, tables, range(protocol.domain_size))
+
+
+@pytest.mark.parametrize("name", UNARY_PROTOCOLS)
+def test_unary_protocols(name):
+    protocol = UNARY_PROTOCOLS[name]()
+    bits, size = protocol.word_bits, protocol.domain_size
+    scripts = list(product(range(1 << bits), repeat=size))
+    tables = []
+    for value in range(size):
+        reports = [run(protocol, value, words, bits) for words in scripts]
+        tables.append(Counter(payload for _, payload in reports))
+        source = ScriptedSource(np.array(scripts, dtype=np.uint64).reshape(-1), bits)
+        batch = protocol.encode(protocol.randomize(np.full(len(scripts), value), source))
+        assert batch.in_order() == [payload for _, payload in reports]
+    check_ratios(tables, protocol.epsilon)
+    for value, table in enumerate(tables):
+        for report in range(1 << size):
+            factors = [
+                threshold if report >> bit & 1 else (1 << bits) - threshold
+                for bit in range(size)
+                for threshold in [protocol.true_threshold if bit == value else protocol.false_threshold]
+            ]
+            assert table[report] == np.prod(factors)
+    words = 1 << bits
+    assert protocol.probabilities.true == protocol.true_threshold / words
+    assert protocol.probabilities.false == protocol.false_threshold / words
+
+
+def enumerate_modular(protocol, value):
+    """For every selector j the table of payloads over the tuples that pass; the selector's own words counted beside."""
+    bits = protocol.responses[0].word_bits
+    selectors = passing(len(protocol.responses), bits)
+    tables, outputs = [Counter() for _ in protocol.responses], {}
+    first_word = {}
+    for word, selector in selectors.items():
+        first_word.setdefault(selector, word)
+    for selector, response in enumerate(protocol.responses):
+        for words in product(range(1 << bits), repeat=response.words_per_report):
+            report = run(protocol, value, (first_word[selector], *words), bits)
+            if report is not None:
+                tables[selector][report] += 1
+                outputs[(first_word[selector], *words)] = report
+    return Counter(selectors.values()), tables, outputs
+
+
+def split_report(protocol, report):
+    """A report as (selector, the payload of that selector's own design)."""
+    selector, payload = report
+    if protocol.name == "mss":
+        return selector, payload
+    for index, response in enumerate(protocol.responses):
+        if payload < response.design.message_count:
+            return index, payload
+        payload -= response.design.message_count
+    raise AssertionError(report)
+
+
+@pytest.mark.parametrize("name", MODULAR_PROTOCOLS)
+def test_modular_protocols(name):
+    protocol = MODULAR_PROTOCOLS[name]()
+    count = len(protocol.responses)
+    of_value = []
+    for value in range(protocol.domain_size):
+        selector_words, tables, outputs = enumerate_modular(protocol, value)
+        assert len(selector_words) == count
+        assert len(set(selector_words.values())) == 1  # every selector has the same number of words: it is uniform
+        of_value.append(tables)
+        check_modular_batch(protocol, value, outputs)
+    for selector, response in enumerate(protocol.responses):
+        raw = [tables[selector] for tables in of_value]
+        check_ratios(raw, protocol.epsilon)
+        assert {split_report(protocol, report)[0] for table in raw for report in table} == {selector}
+        own = [Counter({split_report(protocol, report)[1]: n for report, n in table.items()}) for table in raw]
+        residues = [value % response.design.points for value in range(protocol.domain_size)]
+        check_block_distribution(response, own, residues) if set(residues) == set(
+            range(response.design.points)
+        ) else check_partial(response, own, residues)
+    check_joint_ratios(protocol, of_value)
+
+
+def check_partial(response, tables, residues):
+    """A modulus above the domain: the same, for the residues that occur."""
+    assert len(set(residues)) < response.design.points
+    check_block_distribution(response, tables, residues)
+
+
+def check_joint_ratios(protocol, of_value):
+    """The whole report, selector and payload, as fractions: P(j, y|x) = (1/ℓ)·P_j(y|x), and ε holds for it."""
+    odds, share = exponential_below(protocol.epsilon), Fraction(1, len(protocol.responses))
+    tables = []
+    for parts in of_value:
+        joint = {}
+        for part in parts:
+            total = sum(part.values())
+            for report, number in part.items():
+                assert report not in joint
+                joint[report] = share * Fraction(number, total)
+        assert sum(joint.values()) == 1
+        tables.append(joint)
+    for report in tables[0]:
+        probabilities = [table[report] for table in tables]
+        assert max(probabilities) * SCALE <= min(probabilities) * odds
+
+
+def check_modular_batch(protocol, value, outputs):
+    """A batch draws all selectors first and then, selector by selector, the words of its reports in their order."""
+    bits = protocol.responses[0].word_bits
+    order = np.random.default_rng(value).permutation(len(outputs))[:600]
+    scripts = [list(outputs)[index] for index in order.tolist()]
+    chosen = passing(len(protocol.responses), bits)
+    script = [words[0] for words in scripts]
+    for selector in range(len(protocol.responses)):
+        script += [word for words in scripts if chosen[words[0]] == selector for word in words[1:]]
+    source = ScriptedSource(np.array(script, dtype=np.uint64), bits)
+    encoded = protocol.encode(protocol.randomize(np.full(len(scripts), value), source))
+    assert source.remaining == 0
+    reports = list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
+    assert reports == [outputs[words] for words in scripts]
+
+
+@pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr, 3"])
+def test_rejected_words_are_replaced_in_row_major_order(name):
+    """Rejected words of a batch are replaced by the words after the batch's own, row by row; rejected again, again."""
+    protocol = BLOCK_PROTOCOLS[name]()
+    response, generator = protocol.response, np.random.default_rng(21)
+    bits, rejecting = response.word_bits, 0
+    allowed = [dict.fromkeys(range(1 << bits)), *(passing(int(bound), bits) for bound in response.design.draw_bounds)]
+    for _ in range(200):
+        values = generator.integers(0, protocol.domain_size, 5)
+        words = generator.integers(0, 1 << bits, (5, response.words_per_report)).tolist()
+        fresh = generator.integers(0, 1 << bits, 400).tolist()
+        final, used = replace_rejected(words, allowed, fresh)
+        rejecting += used > 0
+        script = [word for row in words for word in row] + fresh
+        source = ScriptedSource(np.array(script, dtype=np.uint64), bits)
+        encoded = protocol.encode(protocol.randomize(values, source))
+        assert source.remaining == len(fresh) - used
+        reports = list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
+        assert reports == [run(protocol, value, row, bits) for value, row in zip(values.tolist(), final, strict=True)]
+    assert rejecting > 20
+
+
+def replace_rejected(words, allowed, fresh):
+    final, used = [list(row) for row in words], 0
+    places = [(row, column) for row in range(len(words)) for column in range(len(allowed))]
+    while places := [(row, column) for row, column in places if final[row][column] not in allowed[column]]:
+        for row, column in places:
+            final[row][column] = fresh[used]
+            used += 1
+    return final, used
+
+
+def test_a_rejected_selector_is_replaced_before_any_block_word_is_drawn():
+    protocol = MODULAR_PROTOCOLS["mss"]()
+    bits = protocol.responses[0].word_bits
+    allowed = passing(3, bits)
+    rejected = next(word for word in range(1 << bits) if word not in allowed)
+    accepted = next(word for word, selector in allowed.items() if selector == 1)
+    plain = run(protocol, 5, (accepted, 2, 3), bits)
+    assert plain is not None
+    assert run(protocol, 5, (rejected, accepted, 2, 3), bits) == plain
+    assert run(protocol, 5, (rejected, rejected, accepted, 2, 3), bits) == plain
+
+
+@pytest.mark.parametrize("cases", [BLOCK_PROTOCOLS, UNARY_PROTOCOLS, MODULAR_PROTOCOLS])
+def test_words_of_another_width_are_refused(cases):
+    """Full words under a narrow threshold would nearly always lie, narrow words under a full one always say the truth."""
+    protocol = next(iter(cases.values()))()
+    with pytest.raises(ParameterError, match="bits"):
+        protocol.randomize(np.array([0]), ScriptedSource(np.zeros(100, dtype=np.uint64)))
+
+
+def test_a_script_one_word_short_runs_dry():
+    protocol = BLOCK_PROTOCOLS["ss"]()
+    words = passing_tuples(protocol.design, 3)[0].tolist()
+    assert run(protocol, 0, words, 3) is not None
+    assert run(protocol, 0, words[:-1], 3) is None
