@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sunzi.estimate import Estimate
 
 # Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
-_CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#0072B2", "#BBCCDD", "#333333", "#D55E00"
+_CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
 _LONGEST_LABEL = 28
 
 
@@ -32,7 +32,7 @@ def plot_estimate(
     level: float = 0.95,
     truth: Sequence[float] | NDArray[np.float64] | None = None,
 ) -> Figure:
-    """The largest frequencies as bars, never without their intervals; pale where the interval reaches 0."""
+    """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
     if top < 1:
         raise ParameterError(f"top must be at least 1, got {top}")
     if truth is not None and len(truth) != estimate.domain.size:
@@ -45,7 +45,10 @@ def plot_estimate(
     low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
-    axes.barh(places, values, color=[_CLEAR if row.low > 0 else _UNCLEAR for row in rows], height=0.7)
+    # The bars were picked among all items, so what stands out must do so with all items considered.
+    lowest = estimate.interval(level, simultaneous=True)[0]
+    colours = [_CLEAR if lowest[row.index] > 0 else _UNCLEAR for row in rows]
+    axes.barh(places, values, color=colours, height=0.7)
     axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)
     if truth is not None:
         axes.plot([truth[row.index] for row in rows], places, linestyle="none", marker="D", markersize=5, color=_TRUTH)
@@ -68,7 +71,7 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], level: float, *, w
     axes.grid(axis="x", linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
     handles: list[Patch | Line2D] = [
-        Patch(color=_CLEAR, label="above 0"),
+        Patch(color=_CLEAR, label="above 0, all items considered"),
         Patch(color=_UNCLEAR, label="not distinguishable from 0"),
         Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{level:.0%} interval"),
     ]

@@ -1,10 +1,11 @@
 """The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
 
-A word of b bits (3 to 6 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode`` on all tuples of words gives the
-distribution of a report exactly. One thing needs an argument: rejection. A word is rejected by a rule that looks at this word alone, and is
-replaced by fresh words until one passes; the word that is used in the end is therefore uniform over the words that pass, independently of all others.
-So the distribution of a report is the distribution over those tuples in which every word passes at once. A script of exactly as many words
-as a report needs runs dry (RandomnessError) if and only if some word is rejected: these tuples are left out, and what remains is counted.
+A word of b bits (3 to 6 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode``
+on all tuples of words gives the distribution of a report exactly. One thing needs an argument: rejection. A word is
+rejected by a rule that looks at this word alone, and is replaced by fresh words until one passes; the word that is used
+in the end is therefore uniform over the words that pass, independently of all others. So the distribution of a report
+is the distribution over those tuples in which every word passes at once. A script of exactly as many words as a report
+needs runs dry (RandomnessError) if and only if some word is rejected: these tuples are left out, the rest is counted.
 """
 
 from collections import Counter
@@ -44,40 +45,36 @@ def modular(protocol, domain_size, designs, epsilon, bits):
     return protocol(domain_size, [BlockResponse(design, Fraction(epsilon), word_bits=bits) for design in designs])
 
 
-def all_bitmaps():
-    return block(SubsetSelection, 6, Subsets(6, 2, "bitmap"), "3/2", 3)
-
-
 BLOCK_PROTOCOLS = {
     "grr": lambda: block(GeneralizedRandomizedResponse, 7, Singletons(7), 1, 6),
     "grr, two values": lambda: block(GeneralizedRandomizedResponse, 2, Singletons(2), "1/2", 6),
     "grr, high epsilon": lambda: block(GeneralizedRandomizedResponse, 5, Singletons(5), 3, 5),
+    "grr, many values": lambda: block(GeneralizedRandomizedResponse, 61, Singletons(61), 3, 6),
     "ss": lambda: block(SubsetSelection, 7, Subsets(7, 2), 1, 3),
-    "ss, three of six": lambda: block(SubsetSelection, 6, Subsets(6, 3), "1/2", 3),
-    "ss, all but one": lambda: block(SubsetSelection, 4, Subsets(4, 3), 1, 3),
+    "ss, half of the points": lambda: block(SubsetSelection, 6, Subsets(6, 3), 1, 3),
+    "ss, all but one": lambda: block(SubsetSelection, 3, Subsets(3, 2), 1, 3),
     "ss, one point": lambda: block(SubsetSelection, 5, Singletons(5), 1, 5),
-    "ss, bitmaps": all_bitmaps,
+    "ss, bitmaps": lambda: block(SubsetSelection, 6, Subsets(6, 2, "bitmap"), "3/2", 3),
     "ss-compact": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 3), 1, 3),
     "ss-compact, truncated": lambda: block(CompactSubsetSelection, 5, Cyclotomic(7, 2), 1, 3),
     "ss-compact, -1 not in H": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 2, (1,)), 1, 3),
     "ss-compact with 0": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 3, with_zero=True), 1, 3),
     "ss-compact, a union": lambda: block(CompactSubsetSelection, 11, Cyclotomic(11, 5, (0, 1)), 1, 3),
-    "ss-compact, a union that repeats blocks": lambda: block(CompactSubsetSelection, 5, Cyclotomic(5, 4, (0, 2)), 1, 3),
+    "ss-compact, repeated blocks": lambda: block(CompactSubsetSelection, 5, Cyclotomic(5, 4, (0, 2)), 1, 3),
     "ss-compact, a union with 0": lambda: block(CompactSubsetSelection, 6, Cyclotomic(7, 6, (3, 0), True, 5), 1, 3),
-    "pgr, 2": lambda: block(ProjectiveGeometryResponse, 7, Projective(2, 3), 1, 4),
-    "pgr, 2, truncated": lambda: block(ProjectiveGeometryResponse, 9, Projective(2, 4), 1, 4),
+    "pgr, 2": lambda: block(ProjectiveGeometryResponse, 7, Projective(2, 3), 1, 3),
+    "pgr, 2, truncated": lambda: block(ProjectiveGeometryResponse, 9, Projective(2, 4), 1, 3),
     "pgr, 3": lambda: block(ProjectiveGeometryResponse, 13, Projective(3, 3), 1, 4),
     "pgr, 4": lambda: block(ProjectiveGeometryResponse, 21, Projective(4, 3), 1, 4),
+    "pgr, 8": lambda: block(ProjectiveGeometryResponse, 9, Projective(8, 2), 2, 3),
+    "pgr, 9": lambda: block(ProjectiveGeometryResponse, 10, Projective(9, 2), 2, 4),
 }
-# Only the batch path, on all tuples at once, is fast enough for these.
+# Too many tuples to run one by one; a batch takes them all at once.
 LARGE_BLOCK_PROTOCOLS = {
-    "grr": lambda: block(GeneralizedRandomizedResponse, 61, Singletons(61), 3, 8),
     "ss": lambda: block(SubsetSelection, 13, Subsets(13, 2), "3/2", 4),
     "ss-compact": lambda: block(CompactSubsetSelection, 13, Cyclotomic(13, 4), 1, 4),
     "ss-compact, a union": lambda: block(CompactSubsetSelection, 12, Cyclotomic(13, 6, (4, 1)), 1, 4),
     "pgr, 5": lambda: block(ProjectiveGeometryResponse, 31, Projective(5, 3), "3/2", 5),
-    "pgr, 8": lambda: block(ProjectiveGeometryResponse, 9, Projective(8, 2), 2, 5),
-    "pgr, 9": lambda: block(ProjectiveGeometryResponse, 10, Projective(9, 2), 2, 5),
     "pgr, 3 in four dimensions": lambda: block(ProjectiveGeometryResponse, 40, Projective(3, 4), 1, 5),
 }
 UNARY_PROTOCOLS = {
@@ -129,22 +126,17 @@ def passing_tuples(design, bits):
     return np.stack([axis.reshape(-1) for axis in np.meshgrid(*columns, indexing="ij")], axis=1).astype(np.uint64)
 
 
-def enumerate_singles(protocol, response):
-    """For every value the number of tuples that give each report, and the tuples that pass, run one by one."""
+def enumerate_singles(protocol, response, value):
+    """The report of every tuple of words that passes, the tuples run one by one."""
     bits, length = response.word_bits, response.words_per_report
-    passed = {tuple(row) for row in passing_tuples(response.design, bits).tolist()}
-    tables, outputs = [], []
-    for value in range(protocol.domain_size):
-        given = {words: run(protocol, value, words, bits) for words in product(range(1 << bits), repeat=length)}
-        accepted = {words: report for words, report in given.items() if report is not None}
-        assert set(accepted) == passed
-        tables.append(Counter(accepted.values()))
-        outputs.append(accepted)
-    return tables, outputs
+    given = {words: run(protocol, value, words, bits) for words in product(range(1 << bits), repeat=length)}
+    accepted = {words: report for words, report in given.items() if report is not None}
+    assert set(accepted) == {tuple(row) for row in passing_tuples(response.design, bits).tolist()}
+    return accepted
 
 
 def enumerate_batch(protocol, response, value):
-    """The same tables from one call, and the reports in the order of the tuples."""
+    """All tuples that pass, and their reports, made in one call."""
     words = passing_tuples(response.design, response.word_bits)
     source = ScriptedSource(words.reshape(-1), response.word_bits)
     encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
@@ -154,13 +146,10 @@ def enumerate_batch(protocol, response, value):
 
 def blocks_of(design, payloads):
     """For each payload the set of points that its message's block contains."""
-    messages = design.decode(
-        np.array(payloads, dtype=np.uint64) if getattr(design, "code", "") != "bitmap" else payloads
-    )
-    return [
-        frozenset(point for point in range(design.points) if design.contains(messages[row : row + 1], np.array([point]))[0])
-        for row in range(len(payloads))
-    ]
+    narrow = getattr(design, "code", "enumerative") == "enumerative"
+    messages = design.decode(np.array(payloads, dtype=np.uint64) if narrow else payloads)
+    columns = [design.contains(messages, np.full(len(payloads), point)) for point in range(design.points)]
+    return [frozenset(np.flatnonzero(row).tolist()) for row in np.column_stack(columns)]
 
 
 def check_ratios(tables, epsilon):
@@ -173,7 +162,7 @@ def check_ratios(tables, epsilon):
 
 
 def check_block_distribution(response, tables, points):
-    """Each table is the one that the design states for its point: uniform over blocks with x, and over blocks without x."""
+    """Each table is the one that the design states: uniform over the blocks with x, uniform over those without x."""
     design, inside_and_outside = response.design, response.message_probabilities()
     payloads = sorted(set().union(*tables))
     expected_messages = comb(design.points, design.block_size) if design.kind == "subsets" else design.message_count
@@ -188,23 +177,28 @@ def check_block_distribution(response, tables, points):
         shares = [Fraction(table[payload], total) for payload in payloads]
         assert shares == [inside if point in block else outside for block in blocks]
         for candidate in range(design.points):
-            support = sum((share for share, block in zip(shares, blocks, strict=True) if candidate in block), Fraction(0))
+            support = sum(
+                (share for share, block in zip(shares, blocks, strict=True) if candidate in block), Fraction(0)
+            )
             assert support == (truth if candidate == point else other)
     stated = (response.probabilities.true, response.probabilities.false, response.probabilities.gap)
     assert stated == (float(truth), float(other), float(truth - other))
 
 
 @pytest.mark.parametrize("name", BLOCK_PROTOCOLS)
-def test_block_protocols_one_report_at_a_time(name):
+def test_block_protocols(name):
+    """Every value in a batch of all tuples; the last value, and the first where it is cheap, one by one too."""
     protocol = BLOCK_PROTOCOLS[name]()
-    tables, outputs = enumerate_singles(protocol, protocol.response)
-    assert all(selector == 0 for table in tables for selector, _ in table)
-    payloads = [Counter({payload: count for (_, payload), count in table.items()}) for table in tables]
-    check_ratios(payloads, protocol.epsilon)
-    check_block_distribution(protocol.response, payloads, range(protocol.domain_size))
-    for value, accepted in enumerate(outputs):
+    tables = []
+    for value in range(protocol.domain_size):
         words, reports = enumerate_batch(protocol, protocol.response, value)
-        assert reports == [accepted[tuple(row)] for row in words.tolist()]
+        assert {selector for selector, _ in reports} == {0}
+        tables.append(Counter(payload for _, payload in reports))
+        if value == protocol.domain_size - 1 or (value == 0 and len(words) < 1000):
+            accepted = enumerate_singles(protocol, protocol.response, value)
+            assert reports == [accepted[tuple(row)] for row in words.tolist()]
+    check_ratios(tables, protocol.epsilon)
+    check_block_distribution(protocol.response, tables, range(protocol.domain_size))
 
 
 @pytest.mark.parametrize("name", LARGE_BLOCK_PROTOCOLS)
@@ -247,21 +241,32 @@ def test_unary_protocols(name):
     assert protocol.probabilities.false == protocol.false_threshold / words
 
 
-def enumerate_modular(protocol, value):
-    """For every selector j the table of payloads over the tuples that pass; the selector's own words counted beside."""
-    bits = protocol.responses[0].word_bits
-    selectors = passing(len(protocol.responses), bits)
-    tables, outputs = [Counter() for _ in protocol.responses], {}
-    first_word = {}
-    for word, selector in selectors.items():
-        first_word.setdefault(selector, word)
-    for selector, response in enumerate(protocol.responses):
-        for words in product(range(1 << bits), repeat=response.words_per_report):
-            report = run(protocol, value, (first_word[selector], *words), bits)
-            if report is not None:
-                tables[selector][report] += 1
-                outputs[(first_word[selector], *words)] = report
-    return Counter(selectors.values()), tables, outputs
+def selector_words(protocol):
+    """A word that draws each selector; all selectors are drawn by equally many words, so they are equally likely."""
+    drawn = passing(len(protocol.responses), protocol.responses[0].word_bits)
+    shares = Counter(drawn.values())
+    assert set(shares) == set(range(len(protocol.responses)))
+    assert len(set(shares.values())) == 1
+    return {selector: word for word, selector in drawn.items()}
+
+
+def enumerate_modular(protocol, value, selector):
+    """The reports of all tuples that pass, given one selector, made in one call: all selectors' words come first."""
+    response, first = protocol.responses[selector], selector_words(protocol)[selector]
+    words = passing_tuples(response.design, response.word_bits)
+    script = np.concatenate([np.full(len(words), first, dtype=np.uint64), words.reshape(-1)])
+    source = ScriptedSource(script, response.word_bits)
+    encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
+    assert source.remaining == 0
+    return words, list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
+
+
+def enumerate_modular_singles(protocol, value, selector):
+    """The same, one report at a time."""
+    response, first = protocol.responses[selector], selector_words(protocol)[selector]
+    bits, length = response.word_bits, response.words_per_report
+    given = {words: run(protocol, value, (first, *words), bits) for words in product(range(1 << bits), repeat=length)}
+    return {words: report for words, report in given.items() if report is not None}
 
 
 def split_report(protocol, report):
@@ -278,31 +283,22 @@ def split_report(protocol, report):
 
 @pytest.mark.parametrize("name", MODULAR_PROTOCOLS)
 def test_modular_protocols(name):
+    """Given the selector, a report is the block response to the residue; the selector itself is uniform."""
     protocol = MODULAR_PROTOCOLS[name]()
-    count = len(protocol.responses)
-    of_value = []
-    for value in range(protocol.domain_size):
-        selector_words, tables, outputs = enumerate_modular(protocol, value)
-        assert len(selector_words) == count
-        assert len(set(selector_words.values())) == 1  # every selector has the same number of words: it is uniform
-        of_value.append(tables)
-        check_modular_batch(protocol, value, outputs)
+    of_value = [[] for _ in range(protocol.domain_size)]
     for selector, response in enumerate(protocol.responses):
+        for value, tables in enumerate(of_value):
+            words, reports = enumerate_modular(protocol, value, selector)
+            tables.append(Counter(reports))
+            if value == protocol.domain_size - 1:
+                accepted = enumerate_modular_singles(protocol, value, selector)
+                assert accepted == dict(zip(map(tuple, words.tolist()), reports, strict=True))
         raw = [tables[selector] for tables in of_value]
         check_ratios(raw, protocol.epsilon)
         assert {split_report(protocol, report)[0] for table in raw for report in table} == {selector}
         own = [Counter({split_report(protocol, report)[1]: n for report, n in table.items()}) for table in raw]
-        residues = [value % response.design.points for value in range(protocol.domain_size)]
-        check_block_distribution(response, own, residues) if set(residues) == set(
-            range(response.design.points)
-        ) else check_partial(response, own, residues)
+        check_block_distribution(response, own, [value % response.design.points for value in range(len(own))])
     check_joint_ratios(protocol, of_value)
-
-
-def check_partial(response, tables, residues):
-    """A modulus above the domain: the same, for the residues that occur."""
-    assert len(set(residues)) < response.design.points
-    check_block_distribution(response, tables, residues)
 
 
 def check_joint_ratios(protocol, of_value):
@@ -323,20 +319,24 @@ def check_joint_ratios(protocol, of_value):
         assert max(probabilities) * SCALE <= min(probabilities) * odds
 
 
-def check_modular_batch(protocol, value, outputs):
-    """A batch draws all selectors first and then, selector by selector, the words of its reports in their order."""
+@pytest.mark.parametrize("name", ["mss", "mss-compact"])
+def test_a_modular_batch_draws_all_selectors_and_then_block_by_block(name):
+    protocol, generator = MODULAR_PROTOCOLS[name](), np.random.default_rng(22)
+    first = selector_words(protocol)
+    values = generator.integers(0, protocol.domain_size, 300)
+    selectors = generator.integers(0, len(protocol.responses), 300)
+    tuples = [passing_tuples(response.design, response.word_bits) for response in protocol.responses]
+    own = [tuples[selector][generator.integers(len(tuples[selector]))].tolist() for selector in selectors]
+    script = [first[selector] for selector in selectors.tolist()]
+    for turn in range(len(protocol.responses)):
+        script += [word for selector, words in zip(selectors, own, strict=True) if selector == turn for word in words]
     bits = protocol.responses[0].word_bits
-    order = np.random.default_rng(value).permutation(len(outputs))[:600]
-    scripts = [list(outputs)[index] for index in order.tolist()]
-    chosen = passing(len(protocol.responses), bits)
-    script = [words[0] for words in scripts]
-    for selector in range(len(protocol.responses)):
-        script += [word for words in scripts if chosen[words[0]] == selector for word in words[1:]]
     source = ScriptedSource(np.array(script, dtype=np.uint64), bits)
-    encoded = protocol.encode(protocol.randomize(np.full(len(scripts), value), source))
+    encoded = protocol.encode(protocol.randomize(values, source))
     assert source.remaining == 0
     reports = list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
-    assert reports == [outputs[words] for words in scripts]
+    triples = zip(values.tolist(), selectors.tolist(), own, strict=True)
+    assert reports == [run(protocol, value, (first[selector], *words), bits) for value, selector, words in triples]
 
 
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr, 3"])
@@ -385,10 +385,10 @@ def test_a_rejected_selector_is_replaced_before_any_block_word_is_drawn():
 
 @pytest.mark.parametrize("cases", [BLOCK_PROTOCOLS, UNARY_PROTOCOLS, MODULAR_PROTOCOLS])
 def test_words_of_another_width_are_refused(cases):
-    """Full words under a narrow threshold would nearly always lie, narrow words under a full one always say the truth."""
+    """Full words under a narrow threshold would nearly always lie; narrow ones under a full one never would."""
     protocol = next(iter(cases.values()))()
     with pytest.raises(ParameterError, match="bits"):
-        protocol.randomize(np.array([0]), ScriptedSource(np.zeros(100, dtype=np.uint64)))
+        protocol.randomize(np.array([0]), ScriptedSource(np.full(100, 12345, dtype=np.uint64)))
 
 
 def test_a_script_one_word_short_runs_dry():

@@ -29,6 +29,7 @@ MOST_MESSAGES = 1 << 53
 _CACHED_SPECTRA_BYTES = 1 << 28
 _CHUNK_CELLS = 1 << 20
 _ADDED_CELLS = 1 << 17
+_SHORT_TRANSFORM = 1 << 13
 # Measured: nanoseconds of one added point, and of one cell of a padded real transform per bit of its length.
 _COST_OF_ADDITION = 4.0
 _COST_OF_TRANSFORM = 0.75
@@ -163,7 +164,10 @@ class Cyclotomic(Design):
         rows = weights.reshape(self.classes, self.points)
         total = np.zeros(self._padded_length // 2 + 1, dtype=np.complex128)
         for chunk, spectra in self._spectra():
-            for row, spectrum in zip(rows[chunk], spectra, strict=True):
+            if self._padded_length < _SHORT_TRANSFORM:
+                total += np.einsum("ij,ij->j", fft.rfft(rows[chunk], self._padded_length, axis=1), spectra)
+                continue
+            for row, spectrum in zip(rows[chunk], spectra, strict=True):  # one by one they stay in the cache
                 transformed = fft.rfft(row, self._padded_length)
                 transformed *= spectrum
                 total += transformed

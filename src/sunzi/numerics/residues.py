@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics.toeplitz import Floats, ToeplitzInverse, invert, reversed_column
+from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, reversed_column
 
 _PRECONDITIONED_SHARE = (
     0.2  # of the size: beyond it the combs of frequencies overlap and the preconditioner loses its grip
@@ -35,11 +35,15 @@ def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
         result[:size] = vector
         return result
     body = vector[: rows * modulus].reshape(rows, modulus)
-    # BLAS is fastest on many short rows; numpy's own sum on long ones, and it alone keeps integers fast and exact.
-    by_product = modulus < 1024 and rows > 2 and vector.dtype.kind == "f"
-    sums: NDArray[Any] = np.ones(rows, dtype=vector.dtype) @ body if by_product else np.add.reduce(body, axis=0)
+    sums: NDArray[Any]
+    sums = np.ones(rows, dtype=vector.dtype) @ body if _by_product(vector, modulus) else np.add.reduce(body, axis=0)
     sums[: size - rows * modulus] += vector[rows * modulus :]
     return sums
+
+
+def _by_product(vector: NDArray[Any], modulus: int) -> bool:
+    """Whether to sum rows by BLAS: faster on many short rows. numpy's sum is on long ones, and exact on integers."""
+    return modulus < 1024 and len(vector) > 3 * modulus and vector.dtype.kind == "f"
 
 
 def tile(residues: NDArray[Any], size: int) -> NDArray[Any]:
@@ -72,50 +76,108 @@ def adjoint(blocks: Sequence[NDArray[Any]], moduli: Sequence[int], weights: Arra
     return total
 
 
+class _FoldAndTile:
+    """target += A_m^T (scale * A_m source) between two fixed vectors, which may be one and the same; m at most their size.
+
+    The views are cut once: in a loop over short vectors, cutting them anew would cost as much as the sums.
+    """
+
+    def __init__(
+        self,
+        source: NDArray[Any],
+        target: NDArray[Any],
+        modulus: int,
+        scale: float | NDArray[Any],
+        scratch: NDArray[Any],
+    ) -> None:
+        rows = len(source) // modulus
+        end = rows * modulus
+        self._ones = np.ones(rows, dtype=source.dtype) if _by_product(source, modulus) else None
+        self._source_body, self._source_tail = source[:end].reshape(rows, modulus), source[end:]
+        self._target_body, self._target_tail = target[:end].reshape(rows, modulus), target[end:]
+        self._residues = scratch[:modulus]
+        self._leading = self._residues[: len(source) - end]
+        self._scale = scale
+
+    def __call__(self) -> None:
+        if self._ones is None:
+            np.add.reduce(self._source_body, axis=0, out=self._residues)
+        else:
+            np.dot(self._ones, self._source_body, out=self._residues)
+        self._leading += self._source_tail
+        self._residues *= self._scale
+        self._target_body += self._residues
+        self._target_tail += self._leading
+
+
+class _GramProduct:
+    """z -> sum_j w_j A_j^T A_j z in one precision. Returns its own buffer, which the next call overwrites."""
+
+    def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float], precision: Precision) -> None:
+        self._source, self._target = source, target = np.empty(size, precision), np.empty(size, precision)
+        scratch = np.empty(size // 2, precision)
+        self._diagonal = 0.0
+        self._folds: list[_FoldAndTile] = []
+        self._pairs: list[tuple[float, NDArray[Any], NDArray[Any]]] = []
+        for modulus, weight in zip(moduli, weights, strict=True):
+            if 2 * modulus <= size:
+                self._folds.append(_FoldAndTile(source, target, modulus, weight, scratch))
+                continue
+            self._diagonal += weight
+            if modulus < size:  # at most two entries share a residue: cheaper to add each to the other than to fold
+                self._pairs.append((weight, target[: size - modulus], source[modulus:]))
+                self._pairs.append((weight, target[modulus:], source[: size - modulus]))
+
+    def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
+        np.copyto(self._source, vector)
+        np.multiply(self._source, self._diagonal, out=self._target)
+        for weight, receiver, giver in self._pairs:
+            receiver += weight * giver
+        for fold_and_tile in self._folds:
+            fold_and_tile()
+        return self._target
+
+
 class _Preconditioner:
-    """A cheap symmetric positive definite approximation of (sum_j w_j A_j^T A_j)^-1.
+    """A cheap symmetric positive definite approximation of (sum_j w_j A_j^T A_j)^-1, in one precision.
 
     The few smallest moduli hold T's large eigenvalues: on the residue classes of m_j, beside constants, T is about c +
     w_j k / m_j, with c the weight of all the other moduli. Averaging over those classes projects on them, so each
     modulus is undone by one fold and one tile; the factors are applied in a palindrome, which keeps the whole
-    symmetric, and constants, which all moduli share, once.
+    symmetric, and constants, which all moduli share, once. Returns its own buffer, which the next call overwrites.
     """
 
-    def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float]) -> None:
+    def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float], precision: Precision) -> None:
         ascending = sorted(zip(moduli, weights, strict=True))
         totals = np.cumsum([modulus for modulus, _ in ascending])
         count = min(_PRECONDITIONED_MODULI, int(np.searchsorted(totals, _PRECONDITIONED_SHARE * size, side="right")))
-        chosen = ascending[:count]
         rest = _PRECONDITIONER_CAUTION * sum(weight for _, weight in ascending[count:])
-        excess = [weight * size / modulus / rest for modulus, weight in chosen]
+        excess = [weight * size / modulus / rest for modulus, weight in ascending[:count]]
         shrink = [1 / math.sqrt(1 + each) for each in excess]
         if shrink:
             shrink[-1] **= 2  # the middle of the palindrome comes once
         self._constants = 1 / (1 + sum(excess))
-        factors = [self._averaging(size, modulus, each - 1) for (modulus, _), each in zip(chosen, shrink, strict=True)]
+        self._buffer = np.empty(size, precision)
+        scratch = np.empty(size // 2, precision)
+        factors: list[_FoldAndTile] = []
+        for (modulus, _), each in zip(ascending[:count], shrink, strict=True):
+            averaging = ((each - 1) / fold(np.ones(size), modulus)).astype(precision)
+            factors.append(_FoldAndTile(self._buffer, self._buffer, modulus, averaging, scratch))
         self._palindrome = factors + factors[-2::-1]
-
-    @staticmethod
-    def _averaging(size: int, modulus: int, factor: float) -> NDArray[np.float32]:
-        """What turns sums over residue classes into `factor` times their averages; an approximation needs no doubles."""
-        return (factor / fold(np.ones(size), modulus)).astype(np.float32)
 
     def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
         if not self._palindrome:
-            return vector.copy()
+            return vector
         mean = float(vector.mean())
-        result = vector - mean
-        for averaging in self._palindrome:
-            averages = fold(result, len(averaging))
-            averages *= averaging
-            add_tiled(result, averages)
-        result += self._constants * mean
-        return result
+        np.subtract(vector, mean, out=self._buffer)
+        for factor in self._palindrome:
+            factor()
+        self._buffer += self._constants * mean
+        return self._buffer
 
 
 class ToeplitzGram:
-    """T = sum_j w_j A_j^T A_j for pairwise coprime moduli, its products, its inverse, and diagonals of both; never
-    formed.
+    """T = sum_j w_j A_j^T A_j for pairwise coprime moduli: products, solutions and diagonals, the matrix never formed.
 
     Guarantees: a constructed object is of full rank (else :class:`EstimateError`), and never changes; what is costly is
     computed on first use and kept. Solutions have a relative residual |T x - b| / |b| <= 1e-9 while cond(T) <= 1e4.
@@ -132,27 +194,7 @@ class ToeplitzGram:
 
     def multiply(self, vector: NDArray[Any]) -> Floats:
         """T z, by folding and tiling."""
-        result: Floats = self._product(np.asarray(vector, dtype=np.float64), self._relative)
-        result *= self._scale
-        return result
-
-    def _product(self, vector: NDArray[Any], weights: Sequence[float]) -> NDArray[Any]:
-        """sum_j w_j A_j^T A_j z for other weights, in the vector's own precision."""
-        size = self.size
-        result = (
-            sum(weight for modulus, weight in zip(self.moduli, weights, strict=True) if 2 * modulus > size) * vector
-        )
-        for modulus, weight in zip(self.moduli, weights, strict=True):
-            if 2 * modulus <= size:
-                residues = fold(vector, modulus)
-                residues *= weight
-                add_tiled(result, residues)
-            elif (
-                modulus < size
-            ):  # at most two entries share a residue: cheaper to swap the pairs than to fold everything
-                result[: size - modulus] += weight * vector[modulus:]
-                result[modulus:] += weight * vector[: size - modulus]
-        return result
+        return _GramProduct(self.size, self.moduli, self.weights.tolist(), np.float64)(vector)
 
     @cached_property
     def first_column(self) -> Floats:
@@ -165,10 +207,13 @@ class ToeplitzGram:
     @cached_property
     def _inverse(self) -> ToeplitzInverse:
         """The inverse of T / scale."""
-        return invert(
-            self.first_column / self._scale,
-            lambda vector: self._product(vector, self._relative),
-            _Preconditioner(self.size, self.moduli, self._relative),
+        return invert(self.first_column / self._scale, self._operators)
+
+    def _operators(self, precision: Precision) -> tuple[_GramProduct, _Preconditioner]:
+        """T / scale and an approximation of its inverse."""
+        return (
+            _GramProduct(self.size, self.moduli, self._relative, precision),
+            _Preconditioner(self.size, self.moduli, self._relative, precision),
         )
 
     @property
@@ -227,7 +272,8 @@ class ToeplitzGram:
         if given.shape != self.weights.shape:
             raise ParameterError(f"need one coefficient for each of {len(self.moduli)} moduli, got shape {given.shape}")
         column = self._inverse.column
-        image = self._inverse.solve(self._product(column, given.tolist()), single=single).astype(np.float64)
+        middle = _GramProduct(self.size, self.moduli, given.tolist(), np.float64)
+        image = self._inverse.solve(middle(column), single=single).astype(np.float64)
         result = column * image
         result -= reversed_column(column) * reversed_column(image)
         np.cumsum(result, out=result)

@@ -22,28 +22,27 @@ from numpy.typing import NDArray
 from sunzi.errors import EstimateError
 
 Floats = NDArray[np.float64]
+Precision = type[np.float32] | type[np.float64]
 Apply = Callable[[NDArray[Any]], NDArray[Any]]
+"""A linear map, in the precision it was made for. It may return the same buffer each time: use it before the next call."""
 
 RESIDUAL_TARGET = 3e-11
-"""Refinement of the inverse column stops here. Solutions inherit about this relative residual; 1e-9 is what we promise.
-"""
+"""Where the refinement of the inverse column stops. Solutions inherit about this relative residual; we promise 1e-9."""
 
-RESIDUAL_ACCEPTED = 1e-7
-"""Where rounding stops the refinement earlier (condition numbers beyond about 1e8), the worst residual still returned.
-"""
+RESIDUAL_ACCEPTED = 1e-9
+"""The worst residual still returned where rounding stops the refinement earlier: condition numbers above about 1e6."""
 
-ITERATION_LIMIT = 3000
+ITERATION_LIMIT = 1500
 """Conjugate gradient steps, all sweeps together, before the matrix is called too badly conditioned."""
 
-_LEVINSON_LIMIT = (
-    1500  # below this, Levinson's O(k^2) recursion is as fast as iterating, and it shrugs off bad conditioning
-)
-_FIRST_SWEEP = 1e-4  # Newton steps square the residual from here on, at the price of about eight iterations each
+# Up to this size Levinson's O(k^2) recursion is as fast as iterating, and it shrugs off bad conditioning.
+_LEVINSON_LIMIT = 1500
+# From this residual on Newton steps square it, each at the price of a few iterations.
+_FIRST_SWEEP = 1e-4
 _FIRST_LIMIT = 300  # single precision gains nothing from more
 _LATER_SWEEPS = 1e-3
-_BATCH_CELLS = (
-    1 << 16
-)  # rows of a stack are transformed together up to this many numbers: beyond, they would leave the cache
+# Rows of a stack are transformed together up to this many numbers: more would leave the cache.
+_BATCH_CELLS = 1 << 16
 
 
 def reversed_column(column: NDArray[Any]) -> NDArray[Any]:
@@ -191,30 +190,32 @@ class ToeplitzInverse:
         return float(np.dot(np.arange(size, -size, -2, dtype=np.float64), self.column**2) / self.column[0])
 
 
-def invert(first_column: Floats, multiply: Apply, precondition: Apply) -> ToeplitzInverse:
+def invert(first_column: Floats, operators: Callable[[Precision], tuple[Apply, Apply]]) -> ToeplitzInverse:
     """Solve T u = e_0 and return the inverse that u spells out.
 
-    `multiply` applies T, `precondition` a symmetric positive definite approximation of T^-1; both keep the argument's
-    precision. Guarantee: |T u - e_0| <= RESIDUAL_TARGET or, where rounding forbids that, <= RESIDUAL_ACCEPTED;
-    otherwise :class:`EstimateError`.
+    `operators` makes, in a given precision, the maps z -> T z and z -> P z, with P a symmetric positive definite
+    approximation of T^-1. Guarantee: |T u - e_0| <= RESIDUAL_TARGET or, where rounding forbids that, <=
+    RESIDUAL_ACCEPTED; otherwise :class:`EstimateError`.
     """
     size = len(first_column)
-    transform = NegacyclicTransform(size)
     unit = np.zeros(size)
     unit[0] = 1.0
     if size <= _LEVINSON_LIMIT:
-        return _refine(scipy.linalg.solve_toeplitz(first_column, unit), transform, multiply, precondition)
-    rough, _ = _conjugate_gradients(multiply, precondition, unit.astype(np.float32), _FIRST_SWEEP, _FIRST_LIMIT)
-    return _refine(rough.astype(np.float64), transform, multiply, precondition)
+        column = scipy.linalg.solve_toeplitz(first_column, unit)
+    else:
+        rough, _ = _conjugate_gradients(*operators(np.float32), unit.astype(np.float32), _FIRST_SWEEP, _FIRST_LIMIT)
+        column = rough.astype(np.float64)
+    return _refine(column, *operators(np.float64))
 
 
-def _refine(column: Floats, transform: NegacyclicTransform, multiply: Apply, precondition: Apply) -> ToeplitzInverse:
+def _refine(column: Floats, multiply: Apply, precondition: Apply) -> ToeplitzInverse:
     """Bring a rough column to full accuracy by Newton's u += M (e_0 - T u), M the inverse that u itself spells out.
 
-    A step about squares the residual. One that does not help gives way to a sweep of conjugate gradients on the same
-    residual.
+    A step about squares the residual, and single precision is enough for it. One that does not help gives way to a
+    sweep of conjugate gradients on the same residual.
     """
-    inverse, budget = ToeplitzInverse(column, transform), ITERATION_LIMIT
+    transform, budget = NegacyclicTransform(len(column)), ITERATION_LIMIT
+    inverse = ToeplitzInverse(column, transform)
     residual, norm = _residual(column, multiply)
     while norm > RESIDUAL_TARGET:
         candidate = inverse.column + inverse.solve(residual, single=True)
@@ -226,8 +227,8 @@ def _refine(column: Floats, transform: NegacyclicTransform, multiply: Apply, pre
             budget -= iterations
             if budget <= 0:
                 raise EstimateError(
-                    f"no inverse within {ITERATION_LIMIT} conjugate gradient steps (residual {norm:.1e}): the matrix of "
-                    f"size {transform.size} is too badly conditioned; spread the moduli more widely, or take more of them"
+                    f"no inverse within {ITERATION_LIMIT} conjugate gradient steps (residual {norm:.1e}): the matrix "
+                    f"of size {transform.size} is too badly conditioned; spread the moduli more widely or take more"
                 )
             candidate = inverse.column + step
             candidate_residual, candidate_norm = _residual(candidate, multiply)
@@ -236,8 +237,7 @@ def _refine(column: Floats, transform: NegacyclicTransform, multiply: Apply, pre
 
 
 def _residual(column: Floats, multiply: Apply) -> tuple[Floats, float]:
-    residual = multiply(column)
-    np.negative(residual, out=residual)
+    residual = np.negative(multiply(column))
     residual[0] += 1.0
     return residual, float(np.linalg.norm(residual))
 
@@ -245,11 +245,11 @@ def _residual(column: Floats, multiply: Apply) -> tuple[Floats, float]:
 def _conjugate_gradients(
     multiply: Apply, precondition: Apply, right_side: NDArray[Any], tolerance: float, limit: int
 ) -> tuple[NDArray[Any], int]:
-    """Shrink the residual of T x = b by the factor `tolerance` in at most `limit` steps; return x and the steps taken."""
+    """Shrink the residual of T x = b by the factor `tolerance` in at most `limit` steps; return x and the steps."""
     residual = right_side.copy()
     solution = np.zeros_like(residual)
     goal = tolerance * float(np.linalg.norm(residual))
-    direction = precondition(residual)
+    direction = precondition(residual).copy()
     product = float(np.dot(residual, direction))
     for iteration in range(1, limit + 1):
         image = multiply(direction)

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 LARGEST_DENSE = 1 << 26
 _ITERATIONS = 300
-_TOLERANCE = 1e-7
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import exp
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -290,8 +291,10 @@ class CompactModularSubsetSelection(ModularProtocol):
 
     @staticmethod
     def block_variance(modulus: int, epsilon: Fraction) -> float | None:
-        """Only primes whose classes come within a few per cent of the optimal block size."""
+        """Only primes that come within a few per cent of the optimal error with few classes, hence few messages."""
         design = best_cyclotomic(modulus, epsilon)[0]
+        if design.message_count > _MOST_MESSAGES_A_POINT * modulus * (exp(epsilon) + 1):
+            return None
         reached = light_moment(modulus, design.block_size, epsilon)
         best = light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
         return reached if reached <= _COMPACT_TOLERANCE * best else None
@@ -327,6 +330,7 @@ class CompactModularSubsetSelection(ModularProtocol):
 
 
 _COMPACT_TOLERANCE = 1.02
+_MOST_MESSAGES_A_POINT = 1.5
 
 
 def light_moment(points: int, block_size: int, epsilon: Fraction) -> float:

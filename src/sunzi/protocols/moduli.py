@@ -22,7 +22,7 @@ _FARTHEST = 400
 # Spreads that are compared by their exact error; beyond the size at which that takes seconds, the first is taken as it
 # is.
 _SPREADS_COMPARED = 8
-_LARGEST_COMPARED = 200_000
+_LARGEST_COMPARED = 50_000
 
 
 def spread_moduli(

@@ -1,0 +1,1 @@
+"""What scripts/make-conformance writes: plans, words, and what must be accepted or refused."""

@@ -1,0 +1,100 @@
+"""Vectors to be met byte for byte: plans, words and values, and the reports, batches and tallies made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from conformance_vectors.cases import Case, good_cases
+from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, OUE, SS, Record
+from conformance_vectors.words import Awkward, Script, crafted_prefixes
+from sunzi.contract import Contract
+from sunzi.numerics.randomness import ReproducibleSource, WordSource
+from sunzi.plan import Plan
+
+SEED = 20_250_101
+
+
+def accepted() -> Iterator[tuple[str, Record]]:
+    """All of them, by name."""
+    for case in good_cases():
+        yield case.name, good_record(case)
+    yield from tallies()
+
+
+def good_record(case: Case) -> Record:
+    """The plan, single reports and batches."""
+    stream = ReproducibleSource([SEED, zlib.crc32(case.name.encode())])
+    record: Record = {"plan": case.plan.contract.to_json(), "fingerprint": case.plan.fingerprint}
+    if case.domain.labels_sha256:
+        record["label_file"] = "".join(f"{label}\n" for label in case.domain.labels or ())
+    record["cases"] = list(single_records(case, stream))
+    record["batches"] = list(batch_records(case, stream))
+    return record
+
+
+def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
+    """Crafted reports, then random ones; each script holds one word more than is used."""
+    for prefix in crafted_prefixes(case.plan, case.domain.index(case.value(0))):
+        yield single_record(case, case.value(0), Script(prefix, stream), stream)
+    for number in range(1, 3 if not case.values else len(case.values)):
+        yield single_record(case, case.value(number), Script([], stream), stream)
+
+
+def single_record(case: Case, value: Any, source: Script, stream: WordSource) -> Record:
+    """One report of ``value``."""
+    report = case.plan.client(source=source).report(value)
+    words = [*source.taken, int(stream.words(1)[0])]
+    return {"value": value, "words": texts(words), "report": report.hex(), "words_used": len(source.taken)}
+
+
+def batch_records(case: Case, stream: WordSource) -> Iterator[Record]:
+    """No report, one, random words, and awkward words with rejections in several rounds."""
+    yield batch_record(case, 0, Script([], stream))
+    if case.batch_rows:
+        yield batch_record(case, 1, Script([], Awkward(stream, case.plan)))
+        yield batch_record(case, case.batch_rows // 2 + 1, Script([], stream))
+        yield batch_record(case, case.batch_rows, Script([], Awkward(stream, case.plan)))
+
+
+def batch_record(case: Case, rows: int, source: Script) -> Record:
+    """One batch."""
+    values = [case.value(row) for row in range(rows)]
+    batch = case.plan.client(source=source).report_many(values)
+    return {"values": values, "words": texts(source.taken), "batch": batch.hex()}
+
+
+def texts(words: Iterable[int]) -> list[str]:
+    """Words as decimal text."""
+    return [str(word) for word in words]
+
+
+def tally_bytes(header: Record, counts: Sequence[int], magic: bytes = b"SUNZITL\x01") -> bytes:
+    """A tally with a right digest around any content."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    body = magic + struct.pack("<I", len(text)) + text + struct.pack(f"<{len(counts)}q", *counts)
+    return body + hashlib.sha256(body).digest()
+
+
+def tallies() -> Iterator[tuple[str, Record]]:
+    """Batches and their tallies in both forms; either form may be written, both are read."""
+    stream = ReproducibleSource([SEED, 1])
+    for name, plan_record in (("grr", GRR), ("ss", SS), ("oue", OUE), ("mss", MSS), ("mss_compact", MSS_COMPACT)):
+        plan = Plan.from_contract(Contract.from_json(plan_record))
+        batch = plan.client(source=Script([], stream)).report_many([0, 1, 2, 3, 3, 3, 1])
+        tally = plan.tally(batch)
+        counts = [int(count) for count in tally.counts]
+        filled = [index for index, count in enumerate(counts) if count]
+        header = {
+            "fingerprint": plan.fingerprint,
+            "reports": "7",
+            "blocks": [list(block) for block in tally.layout.blocks],
+        }
+        sparse = tally_bytes({**header, "stored": len(filled)}, [*filled, *(counts[index] for index in filled)])
+        start = {"plan": plan_record, "batch": batch.hex()}
+        yield f"tally_{name}", {**start, "tally": tally_bytes({**header, "stored": None}, counts).hex()}
+        yield f"tally_{name}_sparse", {**start, "tally": sparse.hex()}

@@ -1,0 +1,75 @@
+"""Plans to report under and plans to spoil. Designs are stated, never chosen by a planner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from sunzi.contract import Contract, canonical_json
+from sunzi.designs.base import Design
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.domain import Domain
+from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
+
+Record = dict[str, Any]
+
+
+def parameters_of(protocol: str, epsilon: Fraction, designs: Sequence[Design]) -> Record:
+    """A plan's parameters with the thresholds that belong to them."""
+    if protocol in ("rappor", "oue"):
+        derive = symmetric_unary_thresholds if protocol == "rappor" else optimal_unary_thresholds
+        true, false = derive(epsilon)
+        return {"true_threshold": str(true), "false_threshold": str(false)}
+    responses = [BlockResponse(design, epsilon).parameters() for design in designs]
+    return {"responses": responses} if protocol.startswith("mss") else {"response": responses[0]}
+
+
+def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design) -> Record:
+    """A good plan as a JSON value of its own, to be spoilt."""
+    budget = Fraction(epsilon)
+    contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs))
+    loaded: Record = json.loads(canonical_json(contract.to_json()))
+    return loaded
+
+
+def spoilt(plan: Record, path: str, value: Any) -> Record:
+    """The plan with one entry replaced, or removed if ``value`` is ``...``; the path is written with slashes."""
+    copy: Any = json.loads(json.dumps(plan))
+    *parents, last = (int(step) if step.isdigit() else step for step in path.split("/"))
+    target = copy
+    for step in parents:
+        target = target[step]
+    if value is ...:
+        del target[last]
+    else:
+        target[last] = value
+    result: Record = copy
+    return result
+
+
+def threshold_for(block_size: int, points: int, epsilon: str) -> str:
+    """The threshold that would be right, as plans write it."""
+    return str(truth_threshold(block_size, points, Fraction(epsilon)))
+
+
+def response_with(response: Record, epsilon: str, block_size: int, points: int, /, **changes: Any) -> Record:
+    """A response changed in other ways, but with the threshold that fits its sizes."""
+    return {**response, **changes, "threshold": threshold_for(block_size, points, epsilon)}
+
+
+GRR = plan_json("grr", Domain(5), "1", Singletons(5))
+LABELS = plan_json("grr", Domain(["a", "b", "c"], other="c"), "1", Singletons(3))
+SS = plan_json("ss", Domain(10), "1", Subsets(10, 3))
+COMPACT = plan_json("ss-compact", Domain(13), "1", Cyclotomic(13, 4))
+PGR = plan_json("pgr", Domain(21), "1", Projective(4, 3, (1, 1, 1)))
+PGR_PRIME = plan_json("pgr", Domain(13), "1", Projective(3, 3))
+OUE = plan_json("oue", Domain(4), "1")
+RAPPOR = plan_json("rappor", Domain(4), "1")
+MSS = plan_json("mss", Domain(10), "1", Singletons(3), Subsets(5, 1), Subsets(7, 2))
+MSS_COMPACT = plan_json("mss-compact", Domain(8), "1", Cyclotomic(5, 2), Cyclotomic(7, 3))

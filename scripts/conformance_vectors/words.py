@@ -1,0 +1,151 @@
+"""Words that matter: 0, 2^64 − 1, a threshold and the word before it, and words on either side of rejection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sunzi.designs.response import BlockResponse
+from sunzi.numerics.randomness import Words, WordSource
+from sunzi.plan import Plan
+
+LARGEST_WORD = (1 << 64) - 1
+
+
+def surplus(bound: int) -> int:
+    """2^64 mod s: words whose low half is below it are rejected."""
+    return (1 << 64) % bound
+
+
+def word_with_low(bound: int, low: int) -> int:
+    """A word x with x·s ≡ low modulo 2^64; ``low`` must be a multiple of the power of two in s."""
+    zeros = (bound & -bound).bit_length() - 1
+    return (low >> zeros) * pow(bound >> zeros, -1, 1 << 64) % (1 << (64 - zeros))
+
+
+def last_rejected(bound: int) -> int:
+    """The rejected word with the largest low half; where no word is ever rejected, 0."""
+    return word_with_low(bound, surplus(bound) - (bound & -bound)) if surplus(bound) else 0
+
+
+def first_accepted(bound: int) -> int:
+    """The accepted word with the smallest low half."""
+    return word_with_low(bound, surplus(bound))
+
+
+def word_for(bound: int, variate: int) -> int:
+    """The smallest accepted word that gives this variate."""
+    word = -(-(variate << 64) // bound)
+    while word * bound % (1 << 64) < surplus(bound):
+        word += 1
+    return word
+
+
+class Script(WordSource):
+    """Given words first, then those of a stream; remembers all that were asked for."""
+
+    reproducible = True
+
+    def __init__(self, prefix: Iterable[int], stream: WordSource) -> None:
+        self._prefix = list(prefix)
+        self._stream = stream
+        self.taken: list[int] = []
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+        first, self._prefix = self._prefix[:count], self._prefix[count:]
+        rest = self._stream.words(count - len(first))
+        rest_words = [int(word) for word in rest]
+        self.taken += first + rest_words
+        result = self._stream.words(0).copy()
+        result.resize(count, refcheck=False)
+        result[:] = first + rest_words
+        return result
+
+
+class Awkward(WordSource):
+    """A stream in which every third word or so is one that matters to this plan."""
+
+    reproducible = True
+
+    def __init__(self, stream: WordSource, plan: Plan) -> None:
+        self._stream = stream
+        self._pool = [0, 0, 0, LARGEST_WORD]
+        for bound in sorted(bounds_of(plan)):
+            self._pool += [last_rejected(bound), first_accepted(bound)]
+        for threshold in sorted(thresholds_of(plan)):
+            self._pool += [threshold - 1, threshold]
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words."""
+        words, choice = self._stream.words(count).copy(), self._stream.words(count)
+        for position, chosen in enumerate(choice.tolist()):
+            if chosen % 3 == 0:
+                words[position] = self._pool[chosen // 3 % len(self._pool)]
+        return words
+
+
+def responses_of(plan: Plan) -> list[BlockResponse]:
+    """The block responses of a plan; none for unary encodings."""
+    found = getattr(plan.protocol, "responses", None) or [getattr(plan.protocol, "response", None)]
+    return [response for response in found if response is not None]
+
+
+def bounds_of(plan: Plan) -> set[int]:
+    """All bounds that this plan draws below."""
+    responses = responses_of(plan)
+    bounds = {int(bound) for response in responses for bound in response.design.draw_bounds}
+    return bounds | {len(responses)} if responses else bounds
+
+
+def thresholds_of(plan: Plan) -> set[int]:
+    """All thresholds of this plan."""
+    parameters = plan.contract.parameters
+    if "true_threshold" in parameters:
+        return {int(parameters["true_threshold"]), int(parameters["false_threshold"])}
+    return {response.threshold for response in responses_of(plan)}
+
+
+def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
+    """For one report of the value ``index``: words at every edge, followed by what the stream gives."""
+    responses = responses_of(plan)
+    if not responses:
+        yield from unary_prefixes(plan, index)
+        return
+    for number in range(EDGE_ROWS):
+        j = number % len(responses)
+        selector = [] if "response" in plan.contract.parameters else selector_words(len(responses), j)
+        bounds = [int(bound) for bound in responses[j].design.draw_bounds]
+        yield selector + edge_rows(responses[j].threshold, bounds)[number]
+
+
+def selector_words(count: int, j: int) -> list[int]:
+    """A rejected word, where there is one, and one that selects j."""
+    return ([last_rejected(count)] if surplus(count) else []) + [word_for(count, j)]
+
+
+EDGE_ROWS = 6
+
+
+def edge_rows(threshold: int, bounds: list[int]) -> list[list[int]]:
+    """The truth word and one word a bound, at every edge; the third row is rejected in the second round too."""
+    rejected = [last_rejected(bound) for bound in bounds]
+    again = [last_rejected(bound) for bound in bounds if surplus(bound)]
+    return [
+        [0] * (1 + len(bounds)),
+        [LARGEST_WORD] * (1 + len(bounds)),
+        [threshold - 1, *rejected, *again],
+        [threshold, *map(first_accepted, bounds)],
+        [threshold - 1, *(word_for(bound, 0) for bound in bounds)],
+        [threshold, *(word_for(bound, bound - 1) for bound in bounds)],
+    ]
+
+
+def unary_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
+    """All ones, all zeros, and both sides of both thresholds."""
+    true = int(plan.contract.parameters["true_threshold"])
+    false = int(plan.contract.parameters["false_threshold"])
+    size = plan.domain.size
+    yield [0] * size
+    yield [LARGEST_WORD] * size
+    yield [true - 1 if position == index else false for position in range(size)]
+    yield [true if position == index else false - 1 for position in range(size)]

@@ -1,0 +1,59 @@
+"""Every Python example in the README and the docs runs, each page from top to bottom in a fresh directory."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_pages_have_examples() -> None:
+    assert sum(len(blocks(page)) for page in PAGES) > 15
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_examples_of_a_page(page: Path, tmp_path: Path) -> None:
+    code = "\n".join(blocks(page))
+    ast.parse(code)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example_files(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", prose):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_error_table_is_complete() -> None:
+    from sunzi import errors
+
+    listed = set(re.findall(r"^\| `(\w+Error)`", (ROOT / "docs" / "guide.md").read_text(), flags=re.MULTILINE))
+    classes = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert listed == classes - {"SunziError"}
+
+
+def test_protocol_table_is_the_catalogue() -> None:
+    import sunzi
+
+    listed = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs" / "protocols.md").read_text(), flags=re.MULTILINE)
+    assert tuple(listed) == sunzi.catalogue()
