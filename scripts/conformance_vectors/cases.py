@@ -28,7 +28,7 @@ class Case:
     epsilon: str
     designs: Sequence[Design] = ()
     values: Sequence[Any] = ()
-    batch_rows: int = 10
+    batch_rows: int = 8
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:

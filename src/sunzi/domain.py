@@ -113,6 +113,7 @@ class Domain:
     def _label_indices(self, values: object) -> NDArray[np.int64]:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise DomainError(f"values must be a list, an array or a column, got {values!r}")
+        values = values.to_pylist() if hasattr(values, "to_pylist") else values
         positions = self._positions
         fallback = None if self.other is None else positions[self.other]
         found = [positions.get(value, fallback) if isinstance(value, str) else fallback for value in values]

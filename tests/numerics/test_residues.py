@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import toeplitz
-from sunzi.numerics.residues import ToeplitzGram, adjoint, expected_error, fold, tile
+from sunzi.numerics.residues import ToeplitzGram, _Preconditioner, adjoint, expected_error, fold, tile
 
 SIZES = [1, 2, 3, 5, 30, 60, 101, 300]
 SEEDS = [0, 1, 2]
@@ -212,6 +212,17 @@ class TestLargerSystems:
         unit[probe] = 1.0
         assert structured.inverse_diagonal()[probe] == pytest.approx(structured.solve(unit)[probe], rel=1e-9)
         assert structured.inverse_diagonal().sum() == pytest.approx(structured.inverse_trace(), rel=1e-10)
+
+    def test_the_preconditioner_is_symmetric_positive_definite_and_helps(self) -> None:
+        size, moduli = 600, [7, 11, 31, 47, 101, 251, 389, 569]
+        weights = np.linspace(0.5, 2.0, len(moduli))
+        precondition = _Preconditioner(size, moduli, weights.tolist(), np.float64)
+        matrix = np.array([precondition(row).copy() for row in np.eye(size)])
+        np.testing.assert_allclose(matrix, matrix.T, atol=1e-14)
+        assert np.linalg.eigvalsh(matrix)[0] > 0
+        dense = gram(size, moduli, weights)
+        factor = np.linalg.cholesky(matrix)
+        assert np.linalg.cond(factor.T @ dense @ factor) < 0.2 * np.linalg.cond(dense)
 
     @pytest.mark.usefixtures("first_column_solver")
     def test_neighbouring_primes_still_solve(self) -> None:

@@ -14,6 +14,7 @@ from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
+from sunzi.numerics.incidence import hyperplane_sums, incidence_counts
 from sunzi.numerics.projective import ProjectiveSpace
 
 MOST_POINTS = (1 << 31) - 1
@@ -51,15 +52,15 @@ class Projective(Design):
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """By the cheapest of Fourier transform, dynamic programme and adding the reported hyperplanes."""
-        return self.space.incidence_counts(*counters.nonzero(), limit).astype(np.int64)
+        return incidence_counts(self.space, *counters.nonzero(), limit).astype(np.int64)
 
     def block_sums(self, values: Floats) -> Floats:
         """The values on every hyperplane, added up."""
-        return np.asarray(self.space.hyperplane_sums(values), dtype=np.float64)
+        return np.asarray(hyperplane_sums(self.space, values), dtype=np.float64)
 
     def spread(self, weights: Floats, limit: int) -> Floats:
         """Weights on hyperplanes, added up at every point."""
-        return np.asarray(self.space.incidence_counts(np.arange(weights.size), weights, limit), dtype=np.float64)
+        return np.asarray(incidence_counts(self.space, np.arange(weights.size), weights, limit), dtype=np.float64)
 
     def missing_messages(self, limit: int) -> int:
         """None once [limit] holds the first q+1 points: they are a line, and every hyperplane meets a line."""
@@ -94,7 +95,7 @@ def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = N
         dimension += 1
     if (field_order**dimension - 1) // (field_order - 1) > MOST_POINTS:
         raise ParameterError(
-            f"over the field of {field_order} elements no geometry of fewer than 2^31 points holds {domain_size} values; "
-            "give another order, or use a compact protocol"
+            f"over the field of {field_order} elements no geometry of fewer than 2^31 points holds {domain_size} "
+            "values; give another order, or use a compact protocol"
         )
     return Projective(field_order, dimension)

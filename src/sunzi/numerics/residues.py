@@ -77,7 +77,7 @@ def adjoint(blocks: Sequence[NDArray[Any]], moduli: Sequence[int], weights: Arra
 
 
 class _FoldAndTile:
-    """target += A_m^T (scale * A_m source) between two fixed vectors, which may be one and the same; m at most their size.
+    """target += A_m^T (scale * A_m source) between two fixed vectors, maybe one and the same, of at least m entries.
 
     The views are cut once: in a loop over short vectors, cutting them anew would cost as much as the sums.
     """
@@ -132,7 +132,7 @@ class _GramProduct:
         np.copyto(self._source, vector)
         np.multiply(self._source, self._diagonal, out=self._target)
         for weight, receiver, giver in self._pairs:
-            receiver += weight * giver
+            np.add(receiver, weight * giver, out=receiver)
         for fold_and_tile in self._folds:
             fold_and_tile()
         return self._target

@@ -24,7 +24,7 @@ from sunzi.errors import EstimateError
 Floats = NDArray[np.float64]
 Precision = type[np.float32] | type[np.float64]
 Apply = Callable[[NDArray[Any]], NDArray[Any]]
-"""A linear map, in the precision it was made for. It may return the same buffer each time: use it before the next call."""
+"""A linear map in one precision. It may return the same buffer each time: use that before the next call."""
 
 RESIDUAL_TARGET = 3e-11
 """Where the refinement of the inverse column stops. Solutions inherit about this relative residual; we promise 1e-9."""

@@ -1,0 +1,244 @@
+"""Every vector of conformance/v1 against the library: byte for byte what is good, by its class of error what is bad."""
+
+import io
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import sunzi
+from sunzi import errors
+from sunzi.contract import Contract, parse_json
+from sunzi.numerics.randomness import ScriptedSource
+from sunzi.plan import Plan
+from sunzi.tally import Tally
+
+ROOT = Path(__file__).resolve().parent.parent
+VECTORS = ROOT / "conformance" / "v1"
+GOOD_PREFIXES = tuple(name.replace("-", "_") + "_" for name in sunzi.catalogue())
+
+
+def names(prefix):
+    return sorted(path.stem for path in VECTORS.glob(f"{prefix}*.json"))
+
+
+def load(name):
+    return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+GOOD = sorted({name for prefix in GOOD_PREFIXES for name in names(prefix)})
+
+
+def plan_of(record, directory):
+    """The record's plan, with its labels attached where they are in a file."""
+    if "label_file" not in record:
+        return Plan.from_json(json.dumps(record["plan"]))
+    paths = directory / "plan.json", directory / "labels.txt"
+    paths[0].write_text(json.dumps(record["plan"]), encoding="utf-8")
+    paths[1].write_bytes(record["label_file"].encode())
+    return sunzi.load_plan(paths[0], labels=paths[1])
+
+
+def scripted(texts):
+    return ScriptedSource([int(text) for text in texts])
+
+
+def least_words(plan, rows):
+    """The words that reports draw if none is rejected, at most; a random word is rejected once in 2^32 times or less."""
+    responses = getattr(plan.protocol, "responses", None)
+    if responses is None:
+        return rows * int(plan.protocol.words_per_report)
+    return rows * (1 + max(response.words_per_report for response in responses))
+
+
+class CountingSource(ScriptedSource):
+    """Counts the requests: the first of a draw is its matrix, every further one a round of replacements."""
+
+    requests = 0
+
+    def words(self, count):
+        self.requests += 1
+        return super().words(count)
+
+
+def replacement_rounds(plan, record):
+    """The most rounds that any batch of a plan with one response needs."""
+    rounds = []
+    for case in record["batches"]:
+        source = CountingSource([int(text) for text in case["words"]])
+        plan.client(source=source).report_many(case["values"])
+        rounds.append(source.requests - 1)
+    return max(rounds)
+
+
+def expect(error, action):
+    with pytest.raises(errors.SunziError) as caught:
+        action()
+    assert type(caught.value).__name__ == error
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_plan(name, tmp_path):
+    record = load(name)
+    plan = plan_of(record, tmp_path)
+    assert plan.fingerprint == record["fingerprint"]
+    assert plan.contract.to_json() == record["plan"]
+    assert parse_json(plan.contract.canonical) == record["plan"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_single_reports(name, tmp_path):
+    record = load(name)
+    plan = plan_of(record, tmp_path)
+    for case in record["cases"]:
+        source = scripted(case["words"])
+        report = plan.client(source=source).report(case["value"])
+        assert report.hex() == case["report"]
+        assert len(case["words"]) - source.remaining == case["words_used"]
+        assert plan.client(source=scripted(case["words"])).report_each([case["value"]]) == [report]
+        assert plan.tally([report]).reports == 1
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_batches(name, tmp_path):
+    record = load(name)
+    plan = plan_of(record, tmp_path)
+    for case in record["batches"]:
+        source = scripted(case["words"])
+        batch = plan.client(source=source).report_many(case["values"])
+        assert batch.hex() == case["batch"]
+        assert source.remaining == 0
+        single = plan.client(source=scripted(case["words"])).report_each(case["values"])
+        assert plan.tally(io.BytesIO(batch)) == plan.tally(single)
+    both = b"".join(bytes.fromhex(case["batch"]) for case in record["batches"])
+    assert plan.tally(io.BytesIO(both)).reports == sum(len(case["values"]) for case in record["batches"])
+
+
+@pytest.mark.parametrize("name", names("bad_plan_"))
+def test_bad_plan(name):
+    record = load(name)
+    data = bytes.fromhex(record["hex"]) if "hex" in record else record["text"].encode()
+    expect(record["error"], lambda: Plan.from_json(data))
+
+
+@pytest.mark.parametrize("name", names("bad_client_"))
+def test_bad_client(name):
+    record = load(name)
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    terms = {"max_epsilon": record.get("max_epsilon"), "fingerprint": record.get("pinned")}
+    expect(record["error"], lambda: plan.client(**terms))
+    assert plan.client(max_epsilon=plan.epsilon, fingerprint=plan.fingerprint).is_private
+
+
+@pytest.mark.parametrize("name", names("bad_value_"))
+def test_bad_value(name):
+    record = load(name)
+    client = Plan.from_json(json.dumps(record["plan"])).client()
+    expect(record["error"], lambda: client.report(record["value"]))
+    expect(record["error"], lambda: client.report_many([record["value"]]))
+
+
+@pytest.mark.parametrize("name", names("bad_labels_"))
+def test_bad_label_file(name, tmp_path):
+    record = load(name)
+    assert Contract.from_json(record["plan"])
+    expect(record["error"], lambda: plan_of(record, tmp_path))
+
+
+@pytest.mark.parametrize("name", names("bad_report_"))
+def test_bad_report(name):
+    record = load(name)
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    expect(record["error"], lambda: plan.tally([bytes.fromhex(record["report"])]))
+
+
+@pytest.mark.parametrize("name", names("bad_batch_"))
+def test_bad_batch(name):
+    record = load(name)
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    batch = bytes.fromhex(record["batch"])
+    expect(record["error"], lambda: plan.tally(io.BytesIO(batch)))
+    expect(record["error"], lambda: plan.tally(batch))
+
+
+@pytest.mark.parametrize("name", names("tally_"))
+def test_tally(name):
+    record = load(name)
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    tally = Tally.from_bytes(bytes.fromhex(record["tally"]))
+    assert tally == plan.tally(bytes.fromhex(record["batch"]))
+    assert Tally.from_bytes(tally.to_bytes()) == tally
+    assert plan.estimate(tally).reports == tally.reports
+
+
+@pytest.mark.parametrize("name", names("bad_tally_"))
+def test_bad_tally(name):
+    record = load(name)
+    expect(record["error"], lambda: Tally.from_bytes(bytes.fromhex(record["tally"])))
+
+
+def test_every_file_is_tested():
+    """No vector has a name that all tests pass over."""
+    prefixes = (
+        "bad_plan_",
+        "bad_client_",
+        "bad_value_",
+        "bad_labels_",
+        "bad_report_",
+        "bad_batch_",
+        "bad_tally_",
+        "tally_",
+    )
+    tested = {*GOOD, *(name for prefix in prefixes for name in names(prefix))}
+    assert tested == {path.stem for path in VECTORS.iterdir()}
+    assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 420_000
+
+
+def test_vectors_cover_protocols_designs_and_edges(tmp_path):
+    """Of every protocol there are small domains; of every design, codes, fields and rejections in singles and in batches."""
+    kinds, codes, fields, singles, batches, twice, sizes = set(), set(), set(), set(), set(), set(), {}
+    for name in GOOD:
+        record = load(name)
+        plan = plan_of(record, tmp_path)
+        protocol, parameters = plan.protocol.name, record["plan"]["parameters"]
+        responses = parameters.get("responses", [parameters["response"]] if "response" in parameters else [])
+        kinds |= {(protocol, response["design"]) for response in responses}
+        codes |= {response["code"] for response in responses if "code" in response}
+        fields |= {response["order"] for response in responses if "order" in response}
+        sizes.setdefault(protocol, set()).add(plan.domain.size)
+        if any(case["words_used"] > least_words(plan, 1) for case in record["cases"]):
+            singles.add(protocol)
+        if any(len(case["words"]) > least_words(plan, len(case["values"])) for case in record["batches"]):
+            batches.add(protocol)
+        if "response" in parameters and replacement_rounds(plan, record) >= 2:
+            twice.add(protocol)
+    with_draws = set(sunzi.catalogue()) - {"rappor", "oue"}
+    assert singles == batches == with_draws
+    assert twice == {"grr", "ss", "ss-compact", "pgr"}
+    assert kinds >= {("grr", "singletons"), ("ss", "subsets"), ("ss-compact", "cyclotomic"), ("pgr", "projective")}
+    assert kinds >= {("mss", "subsets"), ("mss-compact", "cyclotomic")}
+    assert kinds >= {(protocol, "singletons") for protocol in with_draws}
+    assert codes == {"enumerative", "bitmap"}
+    assert fields >= {2, 3, 4, 5, 8, 9, 16, 27}
+    assert set(sizes) == set(sunzi.catalogue())
+    assert all(len(found) >= 4 for found in sizes.values())
+
+
+def test_epsilon_is_never_above_the_largest_that_a_client_accepts():
+    """The good vectors include the largest epsilon and fractions; a client that accepts exactly that much accepts them."""
+    seen = set()
+    for name in GOOD:
+        plan = Plan.from_json(json.dumps(load(name)["plan"]))
+        seen.add(plan.epsilon)
+        assert plan.client(max_epsilon=plan.epsilon).plan is plan
+        expect("PrivacyError", lambda: plan.client(max_epsilon=plan.epsilon * Fraction(999, 1000)))
+    assert seen >= {Fraction(32), Fraction(1, 3)}
+
+
+def test_generator_gives_the_same_files():
+    script = ROOT / "scripts" / "make-conformance"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
