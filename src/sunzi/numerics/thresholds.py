@@ -35,7 +35,7 @@ def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
         )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
         raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}")
-    return fraction
+    return Fraction(int(fraction.numerator), int(fraction.denominator))  # numpy's integers would overflow later on
 
 
 def exponential_below(epsilon: Fraction) -> int:

@@ -217,7 +217,7 @@ def _refine(column: Floats, multiply: Apply, precondition: Apply) -> ToeplitzInv
     transform, budget = NegacyclicTransform(len(column)), ITERATION_LIMIT
     inverse = ToeplitzInverse(column, transform)
     residual, norm = _residual(column, multiply)
-    while norm > RESIDUAL_TARGET:
+    while not norm <= RESIDUAL_TARGET:
         candidate = inverse.column + inverse.solve(residual, single=True)
         candidate_residual, candidate_norm = _residual(candidate, multiply)
         if not candidate_norm <= 0.1 * norm:

@@ -1,0 +1,26 @@
+"""The explicit list of benchmarks, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from benchmarks import clients, growth, modular, servers, whole
+from benchmarks.results import Result
+
+Benchmark = Callable[[float], Iterator[Result]]
+"""Takes a scale (1 for what is reported, less for a trial that nobody reads) and yields results as they come."""
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "import": whole.importing,
+    "randomise-vs-words": clients.randomise_against_words,
+    "randomise-vs-peer": clients.randomise_against_peer,
+    "sample-and-count": clients.sample_and_count,
+    "tally": servers.tally,
+    "decode-compact": servers.decode_compact,
+    "decode-pgr": servers.decode_pgr,
+    "decode-mss": modular.decode_mss,
+    "standard-errors": modular.standard_errors,
+    "memory": whole.memory,
+    "whole-way": whole.whole_way,
+    "growth": growth.growth,
+}

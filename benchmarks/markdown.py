@@ -1,0 +1,77 @@
+"""The part of docs/performance.md that is measured, made from results alone."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+from benchmarks.growth import growth_markdown
+from benchmarks.results import Result, bound_text, duration, number, summary, verdict
+
+BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
+END = "<!-- measured: end -->"
+
+
+def write_into(path: Path, results: Sequence[Result]) -> None:
+    """Replace what stands between the two marks of a page; everything else stays."""
+    page = path.read_text(encoding="utf-8")
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path} must contain the lines {BEGIN!r} and {END!r}")
+    path.write_text(f"{before}{BEGIN}\n\n{section(results)}\n\n{END}{after}", encoding="utf-8")
+
+
+def section(results: Sequence[Result]) -> str:
+    """The ratios, the times without a reference, and the growth, each if there is any."""
+    compared = [result for result in results if result.ratio is not None]
+    alone = [result for result in results if result.ratio is None and not result.name.startswith("growth/")]
+    parts = [machine()]
+    if compared:
+        parts += ["### Ratios", _ratios(compared), summary(compared)]
+    if alone:
+        parts += ["### From reports to frequencies", _times(alone)]
+    if grown := growth_markdown(results):
+        parts += ["### Growth", grown]
+    return "\n\n".join(parts)
+
+
+def machine() -> str:
+    """Where and with what this was measured."""
+    versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
+    return f"One core of {os.cpu_count()} ({_processor()}), {platform.system()}, {versions}."
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _ratios(results: Sequence[Result]) -> str:
+    lines = ["| what | time | against | time | ratio | bound | holds |", "|---|--:|---|--:|--:|--:|---|"]
+    for result in results:
+        cells = (
+            result.measured,
+            duration(result.seconds),
+            result.reference,
+            duration(result.reference_seconds),
+            number(result.ratio),
+            bound_text(result),
+            verdict(result),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _times(results: Sequence[Result]) -> str:
+    lines = ["| what | time |", "|---|--:|"]
+    lines += [f"| {result.measured} | {duration(result.seconds)} |" for result in results]
+    return "\n".join(lines)

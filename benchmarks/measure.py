@@ -1,0 +1,66 @@
+"""Timing on a busy machine: processor time instead of the clock on the wall, and both sides of a ratio in turn.
+
+What other programs do hardly enters processor time, save through shared caches and a changing clock rate. Those change
+slowly, so a ratio is taken between neighbouring runs, and the median over several such pairs is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import process_time
+
+Action = Callable[[], object]
+
+LEAST_SECONDS = 0.02
+"""Runs shorter than this are repeated within one reading of the clock."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Medians over all rounds; the ratios are medians of each round's own ratio."""
+
+    measured: float
+    """Seconds of one run of what is measured."""
+    reference: float
+    """Seconds of one run of what it is measured against."""
+    slowdown: float
+    """Measured over reference."""
+    speedup: float
+    """Reference over measured."""
+
+
+def compare(measured: Action, reference: Action, rounds: int = 7, warm_up: bool = True) -> Comparison:
+    """Time both in turn. A warm-up call of each also finds how many calls fill one reading of the clock."""
+    calls = [_calls_needed(action) if warm_up else 1 for action in (measured, reference)]
+    return paired([(_timed(measured, calls[0]), _timed(reference, calls[1])) for _ in range(rounds)])
+
+
+def paired(rounds: list[tuple[float, float]]) -> Comparison:
+    """From the seconds of neighbouring runs of the two."""
+    return Comparison(
+        median(mine for mine, _ in rounds),
+        median(theirs for _, theirs in rounds),
+        median(mine / theirs for mine, theirs in rounds),
+        median(theirs / mine for mine, theirs in rounds),
+    )
+
+
+def seconds(action: Action, rounds: int = 5, warm_up: bool = True) -> float:
+    """The median time of one call."""
+    calls = _calls_needed(action) if warm_up else 1
+    return median(_timed(action, calls) for _ in range(rounds))
+
+
+def _calls_needed(action: Action) -> int:
+    action()
+    taken = _timed(action, 1)
+    return max(1, min(1000, round(LEAST_SECONDS / max(taken, 1e-6))))
+
+
+def _timed(action: Action, calls: int) -> float:
+    start = process_time()
+    for _ in range(calls):
+        action()
+    return (process_time() - start) / calls

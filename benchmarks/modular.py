@@ -1,0 +1,159 @@
+"""Modular decoding against a general sparse solver, and standard errors against one decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import lsmr
+
+from benchmarks import settings
+from benchmarks.measure import Comparison, compare
+from benchmarks.results import Result
+from sunzi.estimate import Estimate
+from sunzi.numerics import simplex
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.residues import fold
+from sunzi.plan import Plan, make_plan
+from sunzi.protocols.modular import ModularProtocol
+from sunzi.protocols.modular_estimation import ModularDecoder
+from sunzi.protocols.modular_variance import ModularVariance
+from sunzi.tally import Tally
+
+Floats = NDArray[np.float64]
+
+DOMAIN_SIZES = (22_000, 200_000, 1_000_000)
+WARM_ROUNDS = {22_000: 9, 200_000: 7, 1_000_000: 3}
+TOLERANCE = 1e-6
+
+
+def decode_mss(scale: float) -> Iterator[Result]:
+    """MSS from its tally to frequencies, against lsmr on the explicit sparse matrix: once the plan has decoded before,
+    and for the first time.
+    """
+    for full_size in DOMAIN_SIZES:
+        size, rounds = settings.domain_size(full_size, scale), settings.rounds(WARM_ROUNDS[full_size], scale)
+        plan = make_plan("mss", size, settings.EPSILON)
+        tally = modelled_tally(plan, settings.users(settings.USERS, scale))
+        solve = partial(least_squares, decoder_of(plan, tally))
+        warm = compare(partial(plan.estimate, tally), solve, rounds)
+        fresh = [forgetful(plan) for _ in range(rounds)]
+        first = compare(partial(_decode_first, fresh, tally), solve, rounds, warm_up=False)
+        yield _decoding(plan, "warm", warm, 10)
+        yield _decoding(plan, "first", first, 4)
+
+
+def _decode_first(plans: list[Plan], tally: Tally) -> Estimate:
+    return plans.pop().estimate(tally)
+
+
+def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result:
+    size, moduli = plan.domain.size, modular(plan).moduli
+    wording = {"warm": "decode", "first": "decode for the first time"}[state]
+    return Result(
+        f"decode-mss/k-{size}/{state}",
+        f"{wording} a tally of mss, {size:,} values",
+        times.measured,
+        "scipy's lsmr on a CSR matrix",
+        times.reference,
+        times.speedup,
+        bound,
+        "at least",
+        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": len(moduli), "tolerance": TOLERANCE},
+    )
+
+
+def modular(plan: Plan) -> ModularProtocol:
+    """The plan's protocol, known to be modular."""
+    assert isinstance(plan.protocol, ModularProtocol)
+    return plan.protocol
+
+
+def forgetful(plan: Plan) -> Plan:
+    """The same plan, with nothing computed yet."""
+    protocol = modular(plan)
+    return Plan(plan.contract, type(protocol)(protocol.domain_size, protocol.responses))
+
+
+def modelled_tally(plan: Plan, users: int) -> Tally:
+    """A tally as so many users would leave it, drawn from the normal distribution of its counters: subsets of a million
+    values would take hours to draw one by one.
+    """
+    protocol = modular(plan)
+    generator = np.random.default_rng(settings.SEED)
+    held = np.bincount(settings.values(users, protocol.domain_size), minlength=protocol.domain_size) / users
+    blocks = []
+    for response in protocol.responses:
+        reports, design, rates = users // len(protocol.responses), response.design, response.probabilities
+        means = reports * (rates.false + rates.gap * fold(held, design.points))
+        noise = generator.standard_normal(design.points) * np.sqrt(reports * rates.false * (1 - rates.false))
+        counts = np.clip(np.rint(means + noise), 0, reports).astype(np.int64)
+        blocks.append(_summing_to(counts, reports * design.block_size, reports, generator))
+    counters = Counters(protocol.tally_layout.length, None, np.concatenate(blocks))
+    reports = users // len(protocol.responses) * len(protocol.responses)
+    return Tally(plan.contract.fingerprint, protocol.tally_layout, reports, counters)
+
+
+def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """The same counts, each within [0, most], a few of them changed so that they add up as every tally does."""
+    while missing := total - int(counts.sum()):
+        step = 1 if missing > 0 else -1
+        room = np.flatnonzero((counts + step >= 0) & (counts + step <= most))
+        counts[generator.permutation(room)[: abs(missing)]] += step
+    return counts
+
+
+def decoder_of(plan: Plan, tally: Tally) -> ModularDecoder:
+    """The decoder of the plan's own default estimate."""
+    return ModularDecoder(modular(plan), tally, "planned", 0.0, "full")
+
+
+def least_squares(decoder: ModularDecoder) -> Floats:
+    """The same frequencies by scipy's general solver: the weighted rows of all blocks as one CSR matrix, built here."""
+    size, moduli = decoder.protocol.domain_size, decoder.moduli
+    items, offsets = np.arange(size), np.concatenate([[0], np.cumsum(moduli)])
+    rows = np.concatenate([items % modulus + offset for modulus, offset in zip(moduli, offsets, strict=False)])
+    roots = np.sqrt(decoder.weights)
+    matrix = sparse.csr_array(
+        (np.repeat(roots, size), (rows, np.tile(items, len(moduli)))), shape=(int(offsets[-1]), size)
+    )
+    right_side = np.concatenate(
+        [root * estimates for root, estimates in zip(roots, decoder.residue_estimates(), strict=True)]
+    )
+    solution: Floats = lsmr(matrix, right_side, atol=TOLERANCE, btol=TOLERANCE)[0]
+    return solution
+
+
+def standard_errors(scale: float) -> Iterator[Result]:
+    """The errors of all items, exactly and by the quick bound, against one decoding."""
+    for full_size in DOMAIN_SIZES:
+        size, rounds = settings.domain_size(full_size, scale), settings.rounds(WARM_ROUNDS[full_size], scale)
+        plan = make_plan("mss", size, settings.EPSILON)
+        tally = modelled_tally(plan, settings.users(settings.USERS, scale))
+        decoder = decoder_of(plan, tally)
+        frequencies = simplex.project(plan.estimate(tally).frequencies)
+        variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
+        decode = partial(plan.estimate, tally)
+        full = compare(partial(variance.full, frequencies), decode, max(1, rounds // 2))
+        quick = compare(partial(variance.quick, frequencies), decode, rounds)
+        yield _errors(plan, "full", full, 6 * len(decoder.moduli))
+        yield _errors(plan, "quick", quick, 3)
+
+
+def _errors(plan: Plan, kind: str, times: Comparison, bound: float) -> Result:
+    size, moduli = plan.domain.size, modular(plan).moduli
+    wording = {"full": "standard errors of all items", "quick": "their quick upper bound"}[kind]
+    return Result(
+        f"standard-errors/k-{size}/{kind}",
+        f"{wording}, {size:,} values",
+        times.measured,
+        "one decoding of the same plan",
+        times.reference,
+        times.slowdown,
+        bound,
+        "at most",
+        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": len(moduli)},
+    )

@@ -1,0 +1,123 @@
+"""What a benchmark found, as JSON and as a table in a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Sense = Literal["at most", "at least"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One finding. Without a reference there is no ratio, and without a bound nothing to hold."""
+
+    name: str
+    measured: str
+    """What was timed, in words."""
+    seconds: float
+    reference: str = ""
+    reference_seconds: float | None = None
+    ratio: float | None = None
+    bound: float | None = None
+    sense: Sense = "at most"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the ratio keeps to its bound."""
+        if self.ratio is None or self.bound is None:
+            return None
+        return self.ratio <= self.bound if self.sense == "at most" else self.ratio >= self.bound
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, ratio, bound, holds; the rest are details."""
+        details = {
+            "measured": self.measured,
+            "seconds": self.seconds,
+            "reference": self.reference,
+            "reference_seconds": self.reference_seconds,
+            "sense": self.sense,
+            **self.details,
+        }
+        return {"name": self.name, "ratio": self.ratio, "bound": self.bound, "holds": self.holds, "details": details}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Result:
+        """The inverse of :meth:`to_json`."""
+        details = dict(entry["details"])
+        own = {name: details.pop(name) for name in ("measured", "seconds", "reference", "reference_seconds", "sense")}
+        return cls(name=entry["name"], ratio=entry["ratio"], bound=entry["bound"], details=details, **own)
+
+
+def save(results: Iterable[Result], path: Path) -> None:
+    """Write the list of all results."""
+    path.write_text(json.dumps([result.to_json() for result in results], indent=2) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> list[Result]:
+    """Read what :func:`save` wrote."""
+    return [Result.from_json(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def table(results: Sequence[Result]) -> str:
+    """Aligned columns for a terminal, and how many bounds hold."""
+    rows = [("benchmark", "ratio", "bound", "holds", "time", "reference")]
+    rows += [
+        (
+            result.name,
+            number(result.ratio),
+            bound_text(result),
+            verdict(result),
+            duration(result.seconds),
+            duration(result.reference_seconds),
+        )
+        for result in results
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+    lines.insert(1, "-" * len(lines[0]))
+    return "\n".join([*lines, summary(results)])
+
+
+def summary(results: Sequence[Result]) -> str:
+    """One sentence."""
+    bounded = [result for result in results if result.holds is not None]
+    return f"{sum(result.holds is True for result in bounded)} of {len(bounded)} bounds hold."
+
+
+def bound_text(result: Result) -> str:
+    """≤ or ≥ and the number."""
+    if result.bound is None:
+        return ""
+    return f"{'≤' if result.sense == 'at most' else '≥'} {result.bound:g}"
+
+
+def verdict(result: Result) -> str:
+    """A word for ``holds``."""
+    return {True: "yes", False: "NO", None: ""}[result.holds]
+
+
+def number(value: float | None) -> str:
+    """Three digits."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def duration(seconds: float | None) -> str:
+    """Three digits and a unit."""
+    if seconds is None:
+        return ""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= factor:
+            return f"{number(seconds / factor)} {unit}"
+    return f"{number(seconds * 1e9)} ns"

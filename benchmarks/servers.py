@@ -1,0 +1,179 @@
+"""What a server does for protocols of one design: tallying, and decoding by Fourier transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from benchmarks import children, settings
+from benchmarks.clients import COMPACT
+from benchmarks.measure import compare, seconds
+from benchmarks.results import Result
+from sunzi import wire
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
+from sunzi.numerics import kernels
+from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.plan import Plan, make_plan
+from sunzi.protocols.block_response import BlockProtocol
+
+FEW_USERS = 10_000
+
+_MOST_INDICES = 6_000_000
+_HYPERPLANES_AT_ONCE = 64
+
+
+def tally(scale: float) -> Iterator[Result]:
+    """From the bytes of a batch to a tally, against counting integers that are unpacked already; with `fast` and
+    without.
+    """
+    yield from (Result.from_json(entry) for entry in tallies(scale))
+    plain = children.call("servers:tallies", scale, {"SUNZI_NO_NUMBA": "1"})
+    yield from (Result.from_json(entry) for entry in plain)
+
+
+def tallies(scale: float) -> list[dict[str, Any]]:
+    """The two compact protocols in this process, with numba if it is there."""
+    return [_tally(name, scale).to_json() for name in COMPACT]
+
+
+def _tally(name: str, scale: float) -> Result:
+    count, size = settings.users(settings.USERS, scale), settings.domain_size(settings.DOMAIN_SIZE, scale)
+    fast = kernels.load() is not None
+    plan = make_plan(name, size, settings.EPSILON)
+    messages = plan.protocol.randomize(settings.values(count, size), ReproducibleSource(settings.SEED))
+    batch = batch_of(plan, messages)
+    counters = plan.protocol.tally_layout.length
+    times = compare(
+        partial(plan.tally, batch), partial(np.bincount, messages, minlength=counters), settings.rounds(15, scale)
+    )
+    return Result(
+        f"tally/{name}/{'fast' if fast else 'plain'}",
+        f"tally {count:,} reports of {name}, {'with' if fast else 'without'} numba",
+        times.measured,
+        "np.bincount of the unpacked integers",
+        times.reference,
+        times.slowdown,
+        4 if fast else 7,
+        "at most",
+        {"users": count, "domain_size": size, "epsilon": settings.EPSILON, "bytes": len(batch), "counters": counters},
+    )
+
+
+def batch_of(plan: Plan, messages: Any) -> bytes:
+    """The bytes that a client sends for these messages."""
+    protocol = plan.protocol
+    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, protocol.encode(messages))
+
+
+def decode_compact(scale: float) -> Iterator[Result]:
+    """Compact SS from its tally to point counts, against its Fourier transforms alone or its additions alone."""
+    count, size = settings.users(FEW_USERS, scale), settings.domain_size(settings.DOMAIN_SIZE, scale)
+    for epsilon in settings.EPSILONS:
+        plan = make_plan("ss-compact", size, epsilon)
+        protocol = plan.protocol
+        assert isinstance(protocol, BlockProtocol)
+        design = protocol.design
+        if not isinstance(design, Cyclotomic):
+            continue  # tiny domains do without
+        counters = plan.simulate(settings.values(count, size), seed=settings.SEED).block(0)
+        additions, share = _additions(count * design.block_size, design.points)
+        transforms = _transforms(design)
+        adding = seconds(additions, 3) * share < seconds(transforms, 3)
+        times = compare(
+            partial(design.point_counts, counters, size),
+            additions if adding else transforms,
+            settings.rounds(9, scale),
+        )
+        part = share if adding else 1.0
+        yield Result(
+            f"decode-compact/epsilon-{epsilon}",
+            f"decode {count:,} reports of ss-compact, ε = {epsilon}",
+            times.measured,
+            "its n·w additions alone" if adding else f"its {design.classes + 1} real transforms alone",
+            times.reference * part,
+            times.slowdown / part,
+            2,
+            "at most",
+            {
+                "users": count,
+                "domain_size": size,
+                "epsilon": epsilon,
+                "classes": design.classes,
+                "block_size": design.block_size,
+                "library_adds": design.additions_are_cheaper(counters),
+            },
+        )
+
+
+def _transforms(design: Cyclotomic) -> Callable[[], None]:
+    """e forward transforms and a backward one, of real vectors padded to twice the points."""
+    length = int(fft.next_fast_len(2 * design.points - 1, real=True))
+    row = np.random.default_rng(settings.SEED).random(design.points)
+    spectrum = fft.rfft(row, length)
+
+    def run() -> None:
+        for _ in range(design.classes):
+            fft.rfft(row, length, workers=1)
+        fft.irfft(spectrum, length, workers=1)
+
+    return run
+
+
+def _additions(number: int, points: int) -> tuple[Callable[[], object], float]:
+    """Adding so many points, or as many as fit in memory and how many times more there are."""
+    taken = min(number, _MOST_INDICES)
+    indices = np.random.default_rng(settings.SEED).integers(0, points, taken)
+    return partial(np.bincount, indices, minlength=points), number / taken
+
+
+def decode_pgr(scale: float) -> Iterator[Result]:
+    """PGR on the 19,531 points of PG(6, 5) from its tally to point counts, against the incidence matrix in blocks."""
+    dimension = 7 if scale >= 1 else 4
+    size = (5**dimension - 1) // 4
+    plan = make_plan("pgr", size, "1.3863", order=5)
+    protocol = plan.protocol
+    assert isinstance(protocol, BlockProtocol)
+    design = protocol.design
+    assert isinstance(design, Projective)
+    vectors = design.space.vectors(np.arange(size)).astype(np.float32)
+    for count in (FEW_USERS, settings.USERS):
+        users = settings.users(count, scale)
+        counters = plan.simulate(settings.values(users, size), seed=settings.SEED).block(0)
+        messages, weights = counters.nonzero()
+        times = compare(
+            partial(design.point_counts, counters, size),
+            partial(_incidence_product, vectors, messages, weights),
+            settings.rounds(3, scale),
+        )
+        yield Result(
+            f"decode-pgr/n-{users}",
+            f"decode {users:,} reports of pgr, {size:,} values",
+            times.measured,
+            "incidence product in blocks",
+            times.reference,
+            times.speedup,
+            20,
+            "at least",
+            {"users": users, "domain_size": size, "order": 5, "dimension": dimension},
+        )
+
+
+def _incidence_product(
+    vectors: NDArray[np.float32], messages: NDArray[np.int64], weights: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Σ_y c[y]·1{⟨x, y⟩ = 0} for every point x, a block of hyperplanes y at a time; 5 is prime, so products are
+    integers modulo 5.
+    """
+    totals = np.zeros(len(vectors))
+    for start in range(0, messages.size, _HYPERPLANES_AT_ONCE):
+        chunk = slice(start, start + _HYPERPLANES_AT_ONCE)
+        products = (vectors[messages[chunk]] @ vectors.T).astype(np.uint8)
+        incident = (products % np.uint8(5) == 0).astype(np.float32)
+        totals += weights[chunk].astype(np.float32) @ incident
+    return totals
