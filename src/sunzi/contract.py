@@ -21,6 +21,7 @@ FORMAT = "sunzi-plan"
 VERSION = 1
 _KEYS = ("format", "version", "protocol", "epsilon", "domain", "parameters")
 _LARGEST_NUMBER = (1 << 53) - 1
+_DEEPEST = 16
 _FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
 
 
@@ -122,19 +123,21 @@ def parse_json(data: bytes) -> object:
 
 def canonical_json(value: object) -> bytes:
     """RFC 8785 for values without fractions: sorted ASCII keys, no spaces, shortest escapes, integers below 2^53."""
-    _check_canonical(value)
+    _check_canonical(value, _DEEPEST)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _check_canonical(value: object) -> None:
+def _check_canonical(value: object, depth: int) -> None:
+    if depth == 0:
+        raise PlanError(f"a plan nests at most {_DEEPEST} levels deep")
     if isinstance(value, dict):
         for key, item in value.items():
             if not (isinstance(key, str) and key.isascii()):
                 raise PlanError(f"a key must be ASCII text, got {key!r}")
-            _check_canonical(item)
+            _check_canonical(item, depth - 1)
     elif isinstance(value, list):
         for item in value:
-            _check_canonical(item)
+            _check_canonical(item, depth - 1)
     elif isinstance(value, str):
         try:
             value.encode()

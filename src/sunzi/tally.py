@@ -93,7 +93,7 @@ class Tally:
         """Merge; exact, associative and commutative."""
         if not isinstance(other, Tally):
             return NotImplemented
-        if self.fingerprint != other.fingerprint:
+        if (self.fingerprint, self.layout) != (other.fingerprint, other.layout):
             raise TallyError(
                 f"tallies of different plans do not add: {self.fingerprint.hex()[:16]}… and "
                 f"{other.fingerprint.hex()[:16]}…"
@@ -120,13 +120,8 @@ class Tally:
     def to_bytes(self) -> bytes:
         """Magic, header, counts as little-endian int64, SHA-256 of all that precedes it."""
         sparse = self.counters.is_sparse
-        header = {
-            "fingerprint": self.fingerprint.hex(),
-            "reports": str(self.reports),
-            "blocks": [list(block) for block in self.layout.blocks],
-            "stored": self.counters.stored if sparse else None,
-        }
-        encoded = json.dumps(header, separators=(",", ":")).encode()
+        stored = self.counters.stored if sparse else None
+        encoded = _header(self.fingerprint, self.layout, self.reports, stored)
         arrays = self.counters.nonzero() if sparse else (self.counters.dense(),)
         parts = [MAGIC, _LENGTH.pack(len(encoded)), encoded, *(array.astype("<i8").tobytes() for array in arrays)]
         body = b"".join(parts)
@@ -145,9 +140,16 @@ class Tally:
         try:
             header = json.loads(body[start : start + length])
             layout = TallyLayout(tuple((int(size), int(weight)) for size, weight in header["blocks"]))
-            fingerprint, reports = bytes.fromhex(header["fingerprint"]), int(header["reports"])
-            counters = _read_counters(body[start + length :], layout.length, header["stored"])
-            return cls(fingerprint, layout, reports, counters)
+            fingerprint, reports, stored = (
+                bytes.fromhex(header["fingerprint"]),
+                int(header["reports"]),
+                header["stored"],
+            )
+            # One header has one spelling, so that whatever another program would read differently is refused.
+            if body[start : start + length] != _header(fingerprint, layout, reports, stored):
+                raise TallyError("the tally's header is not in its normal form")
+            _check_header(fingerprint, layout, stored)
+            return cls(fingerprint, layout, reports, _read_counters(body[start + length :], layout.length, stored))
         except SunziError:
             raise
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -156,6 +158,26 @@ class Tally:
     def save(self, path: str | Path) -> None:
         """Write the tally in one atomic step: the file is whole or untouched."""
         write_atomically(path, self.to_bytes())
+
+
+def _header(fingerprint: bytes, layout: TallyLayout, reports: int, stored: int | None) -> bytes:
+    """What a tally file says of its counts: ``stored`` cells if it is sparse, None if it holds them all."""
+    header = {
+        "fingerprint": fingerprint.hex(),
+        "reports": str(reports),
+        "blocks": [list(block) for block in layout.blocks],
+        "stored": stored,
+    }
+    return json.dumps(header, separators=(",", ":")).encode()
+
+
+def _check_header(fingerprint: bytes, layout: TallyLayout, stored: object) -> None:
+    if len(fingerprint) != _DIGEST_BYTES:
+        raise TallyError(f"a fingerprint has {_DIGEST_BYTES} bytes, got {len(fingerprint)}")
+    if not layout.blocks or any(size < 1 or weight < 0 for size, weight in layout.blocks):
+        raise TallyError(f"every block needs counters and a weight of at least 0, got {list(layout.blocks)[:3]}")
+    if stored is not None and (type(stored) is not int or stored < 0):
+        raise TallyError(f"stored must be a number of cells or null, got {stored!r}")
 
 
 def _read_counters(data: bytes, length: int, stored: int | None) -> Counters:

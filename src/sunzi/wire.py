@@ -150,7 +150,7 @@ def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether bytes open like a batch; a single report does so with probability 2^−64 at most."""
+    """Whether bytes open like a batch; a single report does so about once in 2^61 at most."""
     return data[: len(BATCH_MAGIC)] == BATCH_MAGIC
 
 

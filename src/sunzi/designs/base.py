@@ -37,6 +37,12 @@ class Design(ABC):
     """Number of distinct messages, each naming a block; equally many contain any given point."""
     draw_bounds: NDArray[np.uint64]
     """After the truth word, a report draws one uniform integer below each of these."""
+
+    @property
+    def draw_count(self) -> int:
+        """How many integers a report draws after the truth word."""
+        return int(self.draw_bounds.size)
+
     counter_count: int
     """Number of counters that a tally of this design has."""
     counter_weight: int = 1

@@ -55,7 +55,7 @@ class BlockResponse:
     @property
     def words_per_report(self) -> int:
         """Words that one report draws, rejections aside."""
-        return 1 + int(self.design.draw_bounds.size)
+        return 1 + self.design.draw_count
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """One message a value, from words taken row by row."""

@@ -53,8 +53,12 @@ class Subsets(Design):
             )
         self.counter_count = points
         self.counter_weight = block_size
-        picks = np.arange(points - 1, points - 1 - block_size, -1, dtype=np.uint64)
-        self.draw_bounds = np.concatenate([np.array([block_size], dtype=np.uint64), picks])
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:  # type: ignore[override]  # as long as a block, so made when needed
+        """Which chosen point the value replaces, then one pick a point."""
+        picks = np.arange(self.points - 1, self.points - 1 - self.block_size, -1, dtype=np.uint64)
+        return np.concatenate([np.array([self.block_size], dtype=np.uint64), picks])
 
     @cached_property
     def message_count(self) -> int:  # type: ignore[override]  # computed on demand: it can have thousands of bits
