@@ -97,7 +97,8 @@ class Domain:
     def _integers(self, values: object) -> NDArray[Any]:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise DomainError(f"values must be a list, an array or a column, got {values!r}")
-        listed = values.to_numpy() if hasattr(values, "to_numpy") else values
+        arrow = {"zero_copy_only": False} if hasattr(values, "to_pylist") else {}  # else it refuses nulls by itself
+        listed = values.to_numpy(**arrow) if hasattr(values, "to_numpy") else values
         array = listed if isinstance(listed, np.ndarray) else np.array(list(listed), dtype=object)
         if array.dtype.kind in "iu":
             return array
@@ -113,12 +114,12 @@ class Domain:
     def _label_indices(self, values: object) -> NDArray[np.int64]:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise DomainError(f"values must be a list, an array or a column, got {values!r}")
-        values = values.to_pylist() if hasattr(values, "to_pylist") else values
+        values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         positions = self._positions
         fallback = None if self.other is None else positions[self.other]
         found = [positions.get(value, fallback) if isinstance(value, str) else fallback for value in values]
         if fallback is None and None in found:
-            wrong = list(values)[found.index(None)]
+            wrong = values[found.index(None)]
             raise DomainError(f"label {wrong!r} is not in the domain; add it, or give the domain an 'other'")
         return np.array(found, dtype=np.int64)
 

@@ -117,6 +117,12 @@ def test_extremes():
     assert sparse.extremes()[0] >= 0
 
 
+def test_totals_do_not_wrap_around():
+    assert Counters(5, None, np.full(5, 2**62)).total() == 5 * 2**62
+    assert Counters(3, None, np.array([2**62, -(2**62), -7])).total() == -7
+    assert Counters(3, None, np.array([2**40, 2**31, 1])).total() == 2**40 + 2**31 + 1
+
+
 def test_counts_beyond_32_bits_are_exact():
     large = Counters(3, None, np.array([2**40, 0, 2**62], dtype=np.int64))
     assert (large + counted(3, [0])).dense().tolist() == [2**40 + 1, 0, 2**62]

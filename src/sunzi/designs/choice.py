@@ -96,6 +96,8 @@ def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: i
     """The best union of a given number of classes, on the given prime or on the first prime above the domain that has
     so many.
     """
+    if classes < 1:
+        raise ParameterError(f"classes must be at least 1, got {classes}")
     prime = points or next_prime(domain_size)
     while (prime - 1) % classes:
         if points or prime > 1000 * classes * domain_size:

@@ -67,8 +67,10 @@ class Counters:
         return int(np.count_nonzero(self._values))
 
     def total(self) -> int:
-        """The sum of all counts."""
-        return int(self._values.sum())
+        """The sum of all counts, exact even where it needs more than 63 bits."""
+        if max(map(abs, self.extremes())) < 1 << 31:
+            return int(self._values.sum())
+        return (int((self._values >> 32).sum()) << 32) + int((self._values & 0xFFFFFFFF).sum())
 
     def extremes(self) -> tuple[int, int]:
         """The smallest and the largest count held; zeros where there is none."""

@@ -8,6 +8,7 @@ Gram matrix
 is Toeplitz, so neither A nor T is ever formed: A is a fold, A^T a tile, and T^-1 a few Fourier transforms.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, reversed_column
 
-_PRECONDITIONED_SHARE = (
-    0.2  # of the size: beyond it the combs of frequencies overlap and the preconditioner loses its grip
-)
+# The preconditioner takes the smallest moduli, up to this share of the size: beyond, their frequencies overlap.
+_PRECONDITIONED_SHARE = 0.2
 _PRECONDITIONED_MODULI = 6
+# Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
 
 
@@ -57,7 +58,7 @@ def tile(residues: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def add_tiled(total: NDArray[Any], residues: NDArray[Any]) -> None:
-    """Add A_m^T s to `total` in place."""
+    """Add A_m^T s to `total`, a contiguous vector, in place."""
     size, modulus = len(total), len(residues)
     rows = size // modulus
     if rows:
@@ -149,8 +150,8 @@ class _Preconditioner:
 
     def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float], precision: Precision) -> None:
         ascending = sorted(zip(moduli, weights, strict=True))
-        totals = np.cumsum([modulus for modulus, _ in ascending])
-        count = min(_PRECONDITIONED_MODULI, int(np.searchsorted(totals, _PRECONDITIONED_SHARE * size, side="right")))
+        totals = itertools.accumulate(modulus for modulus, _ in ascending[:_PRECONDITIONED_MODULI])
+        count = sum(total <= _PRECONDITIONED_SHARE * size for total in totals)
         rest = _PRECONDITIONER_CAUTION * sum(weight for _, weight in ascending[count:])
         excess = [weight * size / modulus / rest for modulus, weight in ascending[:count]]
         shrink = [1 / math.sqrt(1 + each) for each in excess]
@@ -161,7 +162,9 @@ class _Preconditioner:
         scratch = np.empty(size // 2, precision)
         factors: list[_FoldAndTile] = []
         for (modulus, _), each in zip(ascending[:count], shrink, strict=True):
-            averaging = ((each - 1) / fold(np.ones(size), modulus)).astype(precision)
+            rows, tail = divmod(size, modulus)
+            averaging = np.full(modulus, (each - 1) / rows, precision)
+            averaging[:tail] = (each - 1) / (rows + 1)
             factors.append(_FoldAndTile(self._buffer, self._buffer, modulus, averaging, scratch))
         self._palindrome = factors + factors[-2::-1]
 

@@ -75,9 +75,7 @@ class NegacyclicTransform:
 
     @staticmethod
     def _twiddle_table(rows: int, columns: int) -> NDArray[np.complex128]:
-        """exp(-2 pi i (row + 1/4) column / N), by doubling: log2(rows) vectors of exponentials instead of N
-        exponentials.
-        """
+        """exp(-2 pi i (row + 1/4) column / N), by doubling the rows: products are cheaper than exponentials."""
         turns = np.arange(columns) / (rows * columns)
         table = np.empty((rows, columns), dtype=np.complex128)
         table[0] = np.exp(-0.5j * np.pi * turns)
