@@ -29,7 +29,7 @@ sys.meta_path.insert(0, Forbidden())
 def run(code, forbid=True):
     """What a fresh process prints. Warnings are errors there, as they are here."""
     program = (FORBID if forbid else "") + textwrap.dedent(code)
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "SUNZI_NO_NUMBA": ""}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, env=environment, check=False
     )
@@ -95,31 +95,33 @@ def test_extras_change_no_byte():
     assert with_extras == run(CORE)
 
 
-@pytest.mark.parametrize(
-    ("call", "extra"),
-    [
-        ("estimate.to_frame()", "frames"),
-        ("estimate.to_frame('pandas')", "frames"),
-        ("estimate.to_frame('polars')", "frames"),
-        ("estimate.simplex().to_frame()", "frames"),
-        ("estimate.plot()", "plot"),
-        ("estimate.plot('picture.png')", "plot"),
-    ],
-)
-def test_a_feature_without_its_extra_names_the_extra(call, extra):
+FEATURES = {
+    "estimate.to_frame()": "frames",
+    "estimate.to_frame('pandas')": "frames",
+    "estimate.to_frame('polars')": "frames",
+    "estimate.simplex().to_frame()": "frames",
+    "estimate.plot()": "plot",
+    "estimate.plot('picture.png')": "plot",
+}
+
+
+def test_a_feature_without_its_extra_names_the_extra():
     code = f"""
         import sunzi
         plan = sunzi.make_plan("grr", 5, 1)
         estimate = plan.estimate(plan.tally(plan.client(seed=1).report_many([0, 1, 2, 3])))
-        try:
-            {call}
-        except sunzi.MissingExtraError as error:
-            assert isinstance(error, ImportError) and isinstance(error, sunzi.SunziError)
-            print(error.extra, error)
+        for call in {list(FEATURES)!r}:
+            try:
+                eval(call)
+            except sunzi.MissingExtraError as error:
+                assert isinstance(error, ImportError) and isinstance(error, sunzi.SunziError)
+                print(error.extra, error, sep=": ")
     """
-    printed = run(code)
-    assert printed.split()[0] == extra
-    assert f"pip install 'sunzi[{extra}]'" in printed
+    lines = run(code).splitlines()
+    assert len(lines) == len(FEATURES)
+    for line, extra in zip(lines, FEATURES.values(), strict=True):
+        assert line.startswith(f"{extra}: ")
+        assert line.endswith(f"pip install 'sunzi[{extra}]'")
 
 
 def test_with_the_extras_the_same_calls_work(tmp_path):

@@ -310,3 +310,9 @@ def test_powers_of_two_never_reject():
     words = np.array([[0], [1], [2**64 - 1], [2**63]], dtype=np.uint64)
     found = uniform_below(words, np.array([2**31], dtype=np.uint64), ScriptedSource([]))
     assert found[:, 0].tolist() == [0, 0, 2**31 - 1, 2**30]
+
+
+@pytest.mark.parametrize("seed", [-1, "seven", 1.5])
+def test_bad_seeds_are_named(seed: object) -> None:
+    with pytest.raises(ParameterError, match="seed must be a whole number"):
+        make_plan("grr", 5, 1).client(seed=seed)

@@ -1,10 +1,11 @@
 """Tallies: merging is addition, files are whole or refused, and counts that no reports could give are refused."""
 
+import errno
 import hashlib
 import json
 import os
+import resource
 import struct
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sunzi import files
 from sunzi.errors import SunziError, TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan
@@ -311,36 +311,35 @@ def test_same_plan_but_another_layout_does_not_add():
             mine + other
 
 
-class BreakingFile:
-    """A file that breaks after the first half of what is written."""
-
-    def __init__(self, stream):
-        self._stream = stream
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self._stream.close()
-
-    def write(self, data):
-        self._stream.write(data[: len(data) // 2])
-        raise OSError("no space left on device")
-
-
-@pytest.mark.parametrize("step", ["write", "fsync", "rename"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_failing_save_leaves_the_old_file_and_no_other(step, tmp_path):
-    path, opened = tmp_path / "kept.tally", os.fdopen
+    path = tmp_path / "kept.tally"
     old = some_tally(PLANS["grr"], 5)
     old.save(path)
-    failure = OSError("no space left on device")
-    broken = {
-        "write": mock.patch.object(files.os, "fdopen", lambda *arguments: BreakingFile(opened(*arguments))),
-        "fsync": mock.patch.object(files.os, "fsync", side_effect=failure),
-        "rename": mock.patch.object(Path, "replace", side_effect=failure),
-    }[step]
-    with broken, pytest.raises(OSError, match="no space left"):
+    failure = OSError(errno.ENOSPC, "no space left on device")
+    with mock.patch.object(os, step, side_effect=failure), pytest.raises(OSError, match="no space left"):
         some_tally(PLANS["grr"], 50).save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["kept.tally"]
+    assert load_tally(path) == old
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file_and_no_other(tmp_path):
+    """The system itself refuses every byte after the hundredth; in a child process, which alone is limited so."""
+    path = tmp_path / "kept.tally"
+    old, new = some_tally(PLANS["grr"], 5), some_tally(PLANS["grr"], 50)
+    old.save(path)
+    assert len(new.to_bytes()) > 100
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+            new.save(path)
+        except OSError as error:
+            code = 0 if error.errno == errno.EFBIG else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept.tally"]
     assert load_tally(path) == old
 

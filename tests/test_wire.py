@@ -1,7 +1,9 @@
 """Bytes of reports and batches: round trips, exact lengths, and everything that must be refused."""
 
 import io
+import os
 import struct
+import threading
 import tracemalloc
 import zlib
 from math import comb, prod
@@ -381,3 +383,19 @@ def test_the_layouts_used_here_cover_both_sides_of_every_divide():
     mixed = [layout for layout in layouts if len(set(layout.payload_bits)) > 1]
     assert any(min(layout.payload_bits) <= 2 and max(layout.payload_bits) > 56 for layout in mixed)
     assert prod(layout.max_bits for layout in layouts) > 0
+
+
+def test_unbuffered_pipes_give_what_they_have() -> None:
+    plan = make_plan("ss-compact", 1000, 1)
+    batch = plan.client(seed=1).report_many(np.arange(200_000) % 1000)
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(writing, "wb") as stream:
+            stream.write(batch)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        assert plan.tally(stream) == plan.tally(batch)
+    writer.join()

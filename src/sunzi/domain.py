@@ -104,6 +104,8 @@ class Domain:
             return array
         if array.size == 0:
             return array.astype(np.int64)
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise DomainError("a value is missing (null or NaN); fill it in or leave its row out")
         for value in array.ravel().tolist():
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise DomainError(f"value {value!r} is not one of the integers 0 … {self.size - 1}")

@@ -175,8 +175,12 @@ class _Reader:
         self.checksum = 0
 
     def take(self, count: int) -> bytes:
-        data = self._stream.read(count)
-        if len(data) != count:
+        parts, missing = [], count
+        while missing and (part := self._stream.read(missing)):  # a pipe may give less than is asked for
+            parts.append(part)
+            missing -= len(part)
+        data = b"".join(parts)
+        if missing:
             raise ReportError(f"the batch is cut short: {count} more bytes were due, {len(data)} are there")
         self.checksum = zlib.crc32(data, self.checksum)
         return data

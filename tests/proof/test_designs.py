@@ -6,12 +6,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from sunzi.designs import cyclotomic
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective, choose_projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
+from sunzi.plan import make_plan
 
 CYCLOTOMIC = [
     (2, 1, (0,), False),
@@ -238,6 +240,48 @@ def test_adding_blocks_and_transforming_agree(points, classes, monkeypatch):
             assert np.array_equal(design.point_counts(counters, points), incidence[messages].sum(axis=0))
 
 
+@pytest.fixture(scope="module")
+def large():
+    """A prime with (m−1)/4 odd, so that −1 is not in H, large enough for the routes that small designs never take."""
+    points, classes = 100_069, 4
+    assert (points - 1) // classes % 2 == 1
+    g = Cyclotomic(points, classes).generator
+    base = np.array([pow(g, classes * i, points) for i in range((points - 1) // classes)])
+    return points, classes, [pow(g, a, points) * base % points for a in range(classes)]
+
+
+@pytest.mark.parametrize("chunks", ["at once", "piecemeal"])
+def test_a_large_design_by_transforms(large, chunks, monkeypatch):
+    points, classes, blocks = large
+    if chunks == "piecemeal":
+        monkeypatch.setattr(cyclotomic, "_CHUNK_CELLS", 1)
+        monkeypatch.setattr(cyclotomic, "_CACHED_SPECTRA_BYTES", 0)
+        monkeypatch.setattr(cyclotomic, "_ADDED_CELLS", 30_000)
+    design, generator = Cyclotomic(points, classes), np.random.default_rng(45)
+    messages = generator.integers(0, design.message_count, 150)
+    multiplicities = generator.integers(1, 2**32, 150)
+    expected = np.zeros(points, dtype=np.int64)
+    for message, times in zip(messages.tolist(), multiplicities.tolist(), strict=True):
+        expected[(blocks[message // points] + message % points) % points] += times
+    counters = Counters(design.counter_count, None, weigh(design.counter_count, messages, multiplicities))
+    for additions in (True, False):
+        monkeypatch.setattr(Cyclotomic, "additions_are_cheaper", lambda self, counters, way=additions: way)
+        assert np.array_equal(design.point_counts(counters, points - 7), expected[:-7])
+    values = generator.normal(size=points - 7)
+    sums = design.block_sums(values)
+    padded = np.concatenate([values, np.zeros(7)])
+    direct = [padded[(blocks[message // points] + message % points) % points].sum() for message in messages.tolist()]
+    assert np.allclose(sums[messages], direct, rtol=0, atol=1e-7)
+    weights = weigh(design.counter_count, messages, multiplicities / 2**32)
+    assert np.allclose(design.spread(weights, points), expected / 2**32, rtol=0, atol=1e-7)
+
+
+def weigh(length, cells, weights):
+    vector = np.zeros(length, dtype=weights.dtype)
+    np.add.at(vector, cells, weights)
+    return vector
+
+
 @pytest.mark.parametrize(("points", "size"), [(2, 1), (4, 3), (5, 2), (7, 3), (8, 4)])
 @pytest.mark.parametrize("code", ["enumerative", "bitmap"])
 def test_subsets(points, size, code):
@@ -353,3 +397,8 @@ def test_the_chosen_geometry_holds_the_domain_and_is_the_smallest():
             design = choose_projective(size, Fraction(epsilon))
             smaller = (design.order ** (design.dimension - 1) - 1) // (design.order - 1)
             assert smaller < size <= design.points or design.dimension == 2
+
+
+def test_attackability_of_a_huge_compact_plan() -> None:
+    """Its 10^12 messages are never listed."""
+    assert 0 < make_plan("ss-compact", 10_000_000, 12).attackability < 0.02

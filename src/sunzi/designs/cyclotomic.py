@@ -114,8 +114,11 @@ class Cyclotomic(Design):
 
     @cached_property
     def _blocks(self) -> Integers:
-        """Row a holds g^a·D, less than m apart from any shift of it."""
-        return self._multipliers[:, None] * self._points[None, : self.block_size] % self.points
+        """Row a holds g^a·D."""
+        return self._scaled_blocks(slice(0, self.classes))
+
+    def _scaled_blocks(self, chunk: slice) -> Integers:
+        return self._multipliers[chunk, None] * self._points[None, : self.block_size] % self.points
 
     def _add_blocks(self, messages: Integers, multiplicities: Integers) -> Integers:
         if multiplicities.sum() <= 2 * messages.size:  # counting a block twice is quicker than weighing it
@@ -155,7 +158,7 @@ class Cyclotomic(Design):
         return self._transform_blocks(slice(0, self.classes))
 
     def _transform_blocks(self, chunk: slice) -> Spectrum:
-        blocks = self._multipliers[chunk, None] * self._points[None, : self.block_size] % self.points
+        blocks = self._scaled_blocks(chunk)
         indicators = np.zeros((blocks.shape[0], self.points))
         np.put_along_axis(indicators, blocks, 1.0, axis=1)
         return fft.rfft(indicators, self._padded_length, axis=1)
@@ -190,6 +193,17 @@ class Cyclotomic(Design):
             # A shift of b − m stands at the end of the padded circle; b = 0 has none.
             sums[chunk, 1:] += circular[:, self._padded_length - self.points + 1 :]
         return sums.reshape(-1)
+
+    def missing_messages(self, limit: int) -> int:
+        """A block misses [limit] for one shift for every step by which a gap between its points exceeds the limit."""
+        if self.points - limit < self.block_size:
+            return 0
+        total, rows = 0, max(1, _CHUNK_CELLS // self.block_size)
+        for start in range(0, self.classes, rows):
+            blocks = np.sort(self._scaled_blocks(slice(start, start + rows)), axis=1)
+            gaps = np.diff(blocks, axis=1, append=blocks[:, :1] + self.points)
+            total += int(np.maximum(gaps - limit, 0).sum())
+        return total
 
     def parameters(self) -> dict[str, Any]:
         """The integers that fix D."""

@@ -101,8 +101,10 @@ class BlockResponse:
         """Σ_y max_{x < limit} P(y|x): k times the success of the Bayes-optimal attacker under a uniform prior (MATH
         §4).
         """
-        inside, outside = self.message_probabilities()
         missing = self.design.missing_messages(limit) if limit < self.design.points else 0
+        if not missing:  # the number of messages cancels; for subsets it can have a million digits
+            return float(self.inclusion * self.design.points / self.design.block_size)
+        inside, outside = self.message_probabilities()
         return float(inside * (self.design.message_count - missing) + outside * missing)
 
     def parameters(self) -> dict[str, Any]:

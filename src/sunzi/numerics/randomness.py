@@ -95,7 +95,10 @@ class ReproducibleSource(WordSource):
     reproducible = True
 
     def __init__(self, seed: int | Sequence[int]) -> None:
-        self._stream = np.random.SFC64(np.random.SeedSequence(seed))
+        try:
+            self._stream = np.random.SFC64(np.random.SeedSequence(seed))
+        except (ValueError, TypeError):
+            raise ParameterError(f"seed must be a whole number of at least 0, or a list of them, got {seed!r}") from None
         self.generator = np.random.Generator(self._stream)
         """Variates of other distributions, from the same stream."""
 

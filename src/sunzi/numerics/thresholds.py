@@ -34,7 +34,7 @@ def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
             f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {epsilon}"
         )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
-        raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}")
+        raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}; round it")
     return Fraction(int(fraction.numerator), int(fraction.denominator))  # numpy's integers would overflow later on
 
 

@@ -85,6 +85,8 @@ class ModularProtocol(Protocol):
                 f"the moduli minus one must add up to at least {domain_size - 1} to tell {domain_size} values apart, "
                 f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
             )
+        if len({response.epsilon for response in responses}) != 1:
+            raise PlanError("all block responses of a plan must have the same epsilon")
         for response in responses:
             if response.design.kind not in self.designs:
                 raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {response.design.kind!r}")

@@ -92,18 +92,25 @@ class ModularVariance:
     def _heavy_part(self, index: int, block: Floats, chosen: NDArray[np.intp], mean: float) -> Floats:
         """Σ_a (g_a − ḡ)·H[i,a]² over the item's own residue and the heavy ones; every other g_a counts as ḡ."""
         size, modulus, weight = self.gram.size, self.moments[index].points, float(self.weights[index])
-        own = weight * self.gram.product_diagonal(modulus)
-        total = tile(block - mean, size) * own**2
+        total = self._own_part(modulus, weight**2 * (block - mean))
         if chosen.size:
             combs = np.zeros((chosen.size, size), dtype=np.float32)
             for row, residue in zip(combs, chosen, strict=True):
-                row[residue::modulus] = 1.0
-            columns = weight * self.gram.solve(combs, single=True)
+                row[residue::modulus] = weight
+            columns = self.gram.solve(combs, single=True)
+            np.square(columns, out=columns)
             for column, residue in zip(columns, chosen, strict=True):
-                squares = (block[residue] - mean) * column.astype(np.float64) ** 2
-                squares[residue::modulus] = 0.0  # the item's own residue is in already
-                total += squares
-        return self.moments[index].heavy / self.reports[index] * total
+                column[residue::modulus] = 0.0  # the item's own residue is in already
+            total += (block[chosen] - mean).astype(np.float32) @ columns
+        total *= self.moments[index].heavy / self.reports[index]
+        return total
+
+    def _own_part(self, modulus: int, excess: Floats) -> Floats:
+        """excess[a]·(T⁻¹A_jᵀ)[i,a]² at the item's own residue a = i mod m_j."""
+        own = self.gram.product_diagonal(modulus)
+        own *= own
+        own *= tile(excess, self.gram.size)
+        return own
 
     def _common_part(self, index: int, block: Floats) -> Floats:
         """α(H1)² + 2β(H1)(Hg) − (Hg)², with H_j·1 = w_j·T⁻¹1."""
@@ -135,13 +142,13 @@ class ModularVariance:
             for weight, moments, peak, reports in zip(self.weights, self.moments, peaks, self.reports, strict=True)
         ]
         total = self.gram.sandwich_diagonal(np.array(coefficients))
-        ones = self.gram.ones_solution
+        common = 0.0
         for block, moments, weight, reports, peak in zip(
-            residues, self.moments, self.weights, self.reports, peaks, strict=True
+            residues, self.moments, self.weights.tolist(), self.reports, peaks, strict=True
         ):
-            own = float(weight) * self.gram.product_diagonal(moments.points)
-            total += max(moments.heavy, 0.0) / reports * tile(block - peak, self.gram.size) * own**2
-            total += max(moments.constant + moments.mixed**2, 0.0) / reports * (float(weight) * ones) ** 2
+            total += self._own_part(moments.points, max(moments.heavy, 0.0) * weight**2 / reports * (block - peak))
+            common += max(moments.constant + moments.mixed**2, 0.0) * weight**2 / reports
+        total += common * self.gram.ones_solution**2
         return total
 
 
