@@ -1,65 +1,112 @@
-"""The command ``sunzi``: one subcommand a file, each importing what it needs when it runs.
+"""The command ``sunzi``: one subcommand a file, each imported only when it is run.
 
-``sunzi --help`` and ``sunzi --version`` import neither numpy nor scipy.
-
-Exit codes:
-
-=====  ==================================================================================================
-0      done
-1      the operating system refused, for instance a file that cannot be written
-2      the arguments or the data are wrong: argparse's own errors, and every :class:`~sunzi.errors.SunziError`
-130    interrupted from the keyboard (128 + SIGINT, as shells count)
-141    the reader of the output went away (128 + SIGPIPE), which is no error and says nothing
-=====  ==================================================================================================
+``sunzi --help`` and ``sunzi --version`` import neither numpy nor scipy, nor any command.
 
 Errors are one line on standard error, ``sunzi: error: ...``; a traceback means a bug in Sunzi.
 """
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Any
 
 from sunzi._version import __version__
-from sunzi.cli import demo
 from sunzi.errors import SunziError
 
-_COMMANDS = (demo,)
+COMMANDS = {
+    "plan": "weigh all protocols for a domain, an epsilon and a number of users, choose one and write its plan",
+    "privatize": "turn one column of a table into reports",
+    "tally": "count reports",
+    "merge": "add tallies of one plan up",
+    "estimate": "turn a tally into a histogram with intervals",
+    "inspect": "say what a plan, a file of reports or a tally holds, and whether it is whole",
+    "compare": "sweep protocols over epsilon, domain sizes or numbers of users, by formula or by simulation",
+    "demo": "run one collection with simulated users, and show how close the estimate comes",
+}
+"""Every command and what it does. ``sunzi.cli.NAME`` offers ``add_parser(commands)``, which says what it takes."""
+
+EXIT_CODES = {
+    0: "done",
+    1: "the operating system refused, for instance a file that cannot be read or written",
+    2: "the arguments or the data are wrong; the message names the value and the fix",
+    130: "interrupted from the keyboard (128 + SIGINT, as shells count)",
+    141: "the reader of the output went away (128 + SIGPIPE), which is no error and says nothing",
+    143: "told to end (128 + SIGTERM)",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        parsed = build_parser().parse_args(arguments)
-        code: int = parsed.run(parsed)
-        # What is still buffered must meet its reader, or the reader's absence, in here.
-        sys.stdout.flush()
-        return code
+        with _terminable():
+            parsed = build_parser(*_command_of(words)).parse_args(words)
+            code: int = parsed.run(parsed)
+            # What is still buffered must meet its reader, or the reader's absence, in here.
+            sys.stdout.flush()
+            return code
     except SunziError as error:
-        return _complain(error, code=2)
+        return _complain(str(error), code=2)
     except BrokenPipeError:
         # The interpreter flushes once more at exit and would fail again: give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        return _complain(error, code=1)
+        named = error.filename is not None and error.strerror
+        return _complain(f"{error.filename}: {error.strerror}" if named else str(error), code=1)
     except KeyboardInterrupt:
         return 130
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Collect the commands. Building it imports nothing heavy, so that ``--help`` answers at once."""
+def _command_of(words: Sequence[str]) -> list[str]:
+    """The command among these words, if there is one: no option that may precede it takes a value."""
+    return [word for word in words if not word.startswith("-")][:1]
+
+
+def build_parser(*commands: str) -> argparse.ArgumentParser:
+    """All commands by name and summary. Only those given are imported and know their arguments, so that ``--help``
+    answers at once.
+    """
     parser = argparse.ArgumentParser(
-        prog="sunzi", description="Frequency estimation under local differential privacy.", allow_abbrev=False
+        prog="sunzi",
+        description="Frequency estimation under local differential privacy.",
+        epilog="Exit codes: " + ". ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sunzi {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        if name in commands:
+            module: Any = import_module(f"sunzi.cli.{name}")
+            module.add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
     return parser
 
 
-def _complain(error: Exception, code: int) -> int:
-    message = " ".join(str(error).split())
-    print(f"sunzi: error: {message}", file=sys.stderr)
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a request to end unwind the program, so that no half-written file stays behind."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # only the main thread may listen to signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"sunzi: error: {' '.join(message.split())}", file=sys.stderr)
     return code

@@ -2,6 +2,7 @@
 
 Fields may be quoted, and hold line breaks then; quotation marks within are doubled. Every row must have as many fields
 as the line of column names. A blank line is an empty value in a table of one column, and nothing in a wider one.
+The one difference: pyarrow refuses a row of more than 1 MiB, Python's reader a field of more than 131,072 characters.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from sunzi.tables import arrow_reader
 from sunzi.tables.rows import ROWS_AT_ONCE, Column, Rows, choose_column
 
 _BUFFER_BYTES = 1 << 18
-_BLOCK_BYTES = 1 << 23  # also the longest row that pyarrow can read
+# Also the longest row that pyarrow can read. It reads up to 32 blocks ahead, so larger ones would fill the memory.
+_BLOCK_BYTES = 1 << 20
 
 
 class _CountingStream(io.RawIOBase):
@@ -55,7 +57,7 @@ def csv_column(
     return Column(name, pieces, lambda: counting.count / size if size else None)
 
 
-def _header(stream: io.BufferedReader, delimiter: str) -> list[str]:
+def _header(stream: io.BufferedReader[_CountingStream], delimiter: str) -> list[str]:
     lines = (line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(stream))
     try:
         names = next(csv.reader(lines, delimiter=delimiter), None)
@@ -71,12 +73,14 @@ def _closed_quotes(pieces: Iterator[Rows], counting: _CountingStream) -> Iterato
     yield from pieces
     if counting.quotes % 2:
         raise ParameterError(
-            "the table has an odd number of quotation marks, so one of them is never closed; a mark inside a value must "
-            "be doubled, and the value quoted"
+            "the table has an odd number of quotation marks, so one of them is never closed; a mark inside a value "
+            "must be doubled, and the value quoted"
         )
 
 
-def _read_by_python(stream: io.BufferedReader, names: list[str], position: int, delimiter: str) -> Iterator[Rows]:
+def _read_by_python(
+    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+) -> Iterator[Rows]:
     # Other columns may hold what they like; whether this one is UTF-8 is checked on its distinct texts.
     text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
     rows = _whole_rows(csv.reader(text, delimiter=delimiter), len(names))
@@ -110,7 +114,9 @@ def _check_utf8(texts: Iterable[str]) -> None:
             raise ParameterError(f"value {text!r} is not UTF-8; convert the table first") from None
 
 
-def _read_by_arrow(stream: io.BufferedReader, names: list[str], position: int, delimiter: str) -> Iterator[Rows]:
+def _read_by_arrow(
+    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+) -> Iterator[Rows]:
     from pyarrow import csv as arrow_csv
     from pyarrow import dictionary, int32, string
 
@@ -123,7 +129,7 @@ def _read_by_arrow(stream: io.BufferedReader, names: list[str], position: int, d
         batches = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(column_names=numbers, block_size=_BLOCK_BYTES, use_threads=False),
-            arrow_csv.ParseOptions(delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
             arrow_csv.ConvertOptions(include_columns=[numbers[position]], column_types=texts),
         )
         yield from arrow_reader.pieces_of(batch.column(0) for batch in batches)

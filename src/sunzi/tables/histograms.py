@@ -12,17 +12,22 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sunzi.estimate import Estimate, Histogram, Target
 from sunzi.tables.arrow_reader import need_pyarrow
+
+Note = str | int | float
 
 
 @dataclass(frozen=True)
 class HistogramTable:
     """Columns of equal length, and notes about all of them, for formats that can carry notes."""
 
+    indices: NDArray[np.int64]
+    """The values' places in the domain."""
     columns: Mapping[str, list[Any]]
-    notes: Mapping[str, str | int | float]
+    notes: Mapping[str, Note]
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -71,7 +76,7 @@ def histogram_table(
     target: Target = "reporters",
     top: int | None = None,
     processed: Histogram | None = None,
-    notes: Mapping[str, str | int | float] | None = None,
+    notes: Mapping[str, Note] | None = None,
 ) -> HistogramTable:
     """All values in the domain's order, or the ``top`` most frequent ones, most frequent first."""
     order = np.arange(estimate.domain.size) if top is None else np.argsort(-estimate.frequencies, kind="stable")
@@ -86,9 +91,8 @@ def histogram_table(
         "standard_error": estimate.standard_errors_for(target)[chosen].tolist(),
         "count": estimate.counts[chosen].tolist(),
     }
-    about: dict[str, str | int | float] = {"reports": estimate.reports, "level": level, "target": target}
+    about: dict[str, Note] = {"reports": estimate.reports, "level": level, "target": target}
     if processed is not None:
         columns[f"frequency_{processed.method}"] = processed.frequencies[chosen].tolist()
         about |= {"postprocess": processed.method, "postprocess_effect": processed.effect}
-    return HistogramTable(columns, {**(notes or {}), **about})
-
+    return HistogramTable(chosen, columns, {**(notes or {}), **about})

@@ -1,0 +1,224 @@
+"""``sunzi estimate``: a tally becomes a histogram: a table, a file of numbers, a picture or a page.
+
+The unbiased estimate and its interval are always there; what post-processing makes of it stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from sunzi.cli.merge import read_tally
+from sunzi.cli.streams import STANDARD, check_paths, goes_to_standard_output, name_of_input, open_output
+from sunzi.cli.terminal import is_terminal, printable, say, shortened, styled, table
+from sunzi.cli.words import counted, decimals_for, epsilon_in_words, percent
+from sunzi.errors import ParameterError, TallyError
+
+if TYPE_CHECKING:
+    from sunzi.estimate import Estimate, Histogram
+    from sunzi.plan import Plan
+    from sunzi.tables.histograms import HistogramTable, Note
+
+_TABLES = (".csv", ".json", ".parquet")
+_PICTURES = (".png", ".svg")
+_SUFFIXES = (*_TABLES, *_PICTURES, ".html")
+_SHOWN = 20
+_ON_A_PAGE = 50
+_LONGEST_LABEL = 40
+_POSTPROCESSING: dict[str, Callable[[Estimate, float], Histogram]] = {
+    "simplex": lambda estimate, _: estimate.simplex(),
+    "clip": lambda estimate, _: estimate.clip(),
+    "significant": lambda estimate, level: estimate.significant(level),
+    "constrained": lambda estimate, _: estimate.constrained(),
+}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``estimate`` to the command line."""
+    description = (
+        "Turn a tally into a histogram with an interval for every value. Frequencies are unbiased, so those of rare "
+        "values may be negative. On a terminal this prints a table of the most frequent values, in a pipe CSV of all."
+    )
+    parser = commands.add_parser("estimate", description=description, allow_abbrev=False)
+    parser.add_argument("plan", metavar="PLAN", help="the plan file")
+    parser.add_argument("tally", metavar="TALLY", help="the tally file, or - for standard input")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"where to write it; the suffix says how: {', '.join(_SUFFIXES)}. Parquet needs the extra 'frames', a "
+        "picture the extra 'plot'; a page needs neither, and nothing from elsewhere",
+    )
+    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        help=f"only the N most frequent values, most frequent first (default: {_SHOWN} on a terminal and in a picture, "
+        f"{_ON_A_PAGE} on a page, all of them in the domain's order elsewhere)",
+    )
+    parser.add_argument(
+        "--level", metavar="L", type=float, default=0.95, help="how often an interval covers (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--postprocess",
+        choices=tuple(_POSTPROCESSING),
+        help="add a column of post-processed frequencies, which are biased and have no intervals",
+    )
+    parser.add_argument(
+        "--target",
+        choices=("reporters", "population"),
+        default="reporters",
+        help="whom the intervals are about: the users who reported, or the population that they are a random sample of "
+        "(default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Estimate, and write it in the form asked for."""
+    write = _writer(arguments)
+    plan, estimate = _estimate(arguments)
+    processed = _POSTPROCESSING[arguments.postprocess](estimate, arguments.level) if arguments.postprocess else None
+    if write is None:
+        _print_table(arguments, plan, estimate, processed)
+        return 0
+    with open_output(arguments.output, "a histogram") as stream:
+        write(stream, arguments, plan, estimate, processed)
+    return 0
+
+
+def _writer(arguments: argparse.Namespace) -> Callable[..., None] | None:
+    """What writes the output, or None for a table on the terminal; complaints come before any work."""
+    if arguments.top is not None and arguments.top < 1:
+        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
+    check_paths([arguments.plan, arguments.tally], arguments.output)
+    if goes_to_standard_output(arguments.output):
+        return None if is_terminal(sys.stdout) else partial(_write_table, ".csv")
+    suffix = PurePath(arguments.output).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ParameterError(f"the output's name must end in one of {', '.join(_SUFFIXES)}; got {arguments.output!r}")
+    if suffix in _PICTURES and arguments.postprocess:
+        raise ParameterError("a picture shows the unbiased estimate only; for --postprocess choose a table or a page")
+    if suffix in _PICTURES and arguments.target != "reporters":
+        raise ParameterError("a picture's intervals are about the reporters; for --target choose a table or a page")
+    if suffix in _PICTURES:
+        return partial(_write_picture, suffix.removeprefix("."))
+    return _write_page if suffix == ".html" else partial(_write_table, suffix)
+
+
+def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
+    from sunzi.plan import load_plan
+
+    if arguments.plan == STANDARD:
+        raise ParameterError("the plan must be a file; only the tally may come from standard input")
+    plan = load_plan(arguments.plan, labels=arguments.labels)
+    if plan.domain.has_labels and plan.domain.labels is None:
+        raise ParameterError(f"{arguments.plan} names its labels by their hash: give the label file with --labels")
+    tally = read_tally(arguments.tally)
+    try:
+        return plan, plan.estimate(tally)
+    except TallyError as error:
+        raise TallyError(f"{name_of_input(arguments.tally)}: {error}") from None
+
+
+def _table(arguments: argparse.Namespace, plan: Plan, top: int | None, *estimated: Any) -> HistogramTable:
+    from sunzi.tables.histograms import histogram_table
+
+    estimate, processed = estimated
+    notes: dict[str, Note] = {
+        "plan": plan.fingerprint,
+        "protocol": plan.protocol.name,
+        "epsilon": str(plan.epsilon),
+        "domain_size": plan.domain.size,
+    }
+    return histogram_table(
+        estimate, level=arguments.level, target=arguments.target, top=top, processed=processed, notes=notes
+    )
+
+
+def _write_table(
+    suffix: str,
+    stream: BinaryIO,
+    arguments: argparse.Namespace,
+    plan: Plan,
+    estimate: Estimate,
+    processed: Histogram | None,
+) -> None:
+    rows = _table(arguments, plan, arguments.top, estimate, processed)
+    write = {".csv": rows.write_csv, ".json": rows.write_json, ".parquet": rows.write_parquet}[suffix]
+    write(stream)
+
+
+def _write_picture(
+    kind: str, stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, _: Histogram | None
+) -> None:
+    figure = estimate.plot(top=arguments.top or _SHOWN, level=arguments.level)
+    drawn = io.BytesIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(drawn, format=kind, dpi=150, metadata={"Title": f"Histogram under the plan {plan.fingerprint}"})
+    if any("missing from font" in str(warning.message) for warning in caught):
+        say("sunzi: note: the picture's font lacks characters of some labels; a page (.html) shows them", sys.stderr)
+    stream.write(drawn.getvalue())
+
+
+def _write_page(
+    stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, processed: Histogram | None
+) -> None:
+    from sunzi.cli.page import page
+
+    rows = _table(arguments, plan, arguments.top or _ON_A_PAGE, estimate, processed)
+    stream.write(page(plan, rows, _lowest(arguments, estimate, rows)).encode())
+
+
+def _lowest(arguments: argparse.Namespace, estimate: Estimate, rows: HistogramTable) -> list[float]:
+    """The rows' lower ends with all values considered at once, since these rows were picked among all."""
+    low, _ = estimate.interval(arguments.level, target=arguments.target, simultaneous=True)
+    return low[rows.indices].tolist()
+
+
+def _print_table(arguments: argparse.Namespace, plan: Plan, estimate: Estimate, processed: Histogram | None) -> None:
+    """The most frequent values for a person, those that chance could explain in a paler shade."""
+    rows = _table(arguments, plan, arguments.top or _SHOWN, estimate, processed)
+    lowest = _lowest(arguments, estimate, rows)
+    header, *lines = table(_header(arguments, processed), _cells(rows, processed))
+    say(f"{counted(estimate.reports, 'report')} by {plan.protocol.name} on {counted(plan.domain.size, 'value')}")
+    say(epsilon_in_words(plan.epsilon))
+    say()
+    say(styled(header, "bold", sys.stdout))
+    for line, least in zip(lines, lowest, strict=True):
+        say(line if least > 0 else styled(line, "dim", sys.stdout))
+    say()
+    unclear = sum(least <= 0 for least in lowest)
+    say(f"{len(rows):,} of {counted(plan.domain.size, 'value')}; {unclear:,} of them not distinguishable from 0.")
+    if processed is not None:
+        say(f"{processed.method} is post-processed, so it has no interval: {processed.effect}.")
+
+
+def _header(arguments: argparse.Namespace, processed: Histogram | None) -> list[str]:
+    interval = f"{100 * arguments.level:g} % interval"
+    return ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
+
+
+def _cells(rows: HistogramTable, processed: Histogram | None) -> list[list[str]]:
+    columns = rows.columns
+    decimals = decimals_for(columns["standard_error"])
+    shown = [shortened(printable(str(label)), _LONGEST_LABEL) for label in columns["label"]]
+    extra = [] if processed is None else columns[f"frequency_{processed.method}"]
+    return [
+        [
+            label,
+            percent(columns["frequency"][row], decimals),
+            f"{percent(columns['low'][row], decimals)} to {percent(columns['high'][row], decimals)}",
+            f"{columns['count'][row]:,.0f}",
+            *([percent(extra[row], decimals)] if extra else []),
+        ]
+        for row, label in enumerate(shown)
+    ]

@@ -1,0 +1,62 @@
+"""``sunzi merge``: tallies of one plan, from shards, days or regions, become one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sunzi.cli.streams import check_paths, name_of_input, open_input, open_output
+from sunzi.cli.terminal import is_terminal, say
+from sunzi.cli.words import counted
+from sunzi.errors import ParameterError, TallyError
+
+if TYPE_CHECKING:
+    from sunzi.tally import Tally
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``merge`` to the command line."""
+    description = (
+        "Add tallies of one plan up. The result is the tally of all their reports, in whatever order they are added."
+    )
+    parser = commands.add_parser("merge", description=description, allow_abbrev=False)
+    parser.add_argument("tallies", metavar="TALLY", nargs="+", help="tally files; - is standard input")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write the sum (default: standard output, for a pipe)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read all, write the sum. The output may be one of the inputs: it is replaced when all have been read."""
+    check_paths(arguments.tallies)
+    with open_output(arguments.output, "a tally") as stream:
+        first, *others = arguments.tallies
+        total = read_tally(first)
+        for path in others:
+            total = _added(total, path)
+        stream.write(total.to_bytes())
+    if is_terminal(sys.stderr):
+        say(counted(total.reports, "report"), sys.stderr)
+    return 0
+
+
+def read_tally(path: str) -> Tally:
+    """A tally from a file or standard input; errors name it."""
+    from sunzi.tally import Tally
+
+    with open_input(path) as stream:
+        data = stream.read()
+    try:
+        return Tally.from_bytes(data)
+    except TallyError as error:
+        raise TallyError(f"{name_of_input(path)}: {error}") from None
+
+
+def _added(total: Tally, path: str) -> Tally:
+    tally = read_tally(path)
+    try:
+        return total + tally
+    except (TallyError, ParameterError) as error:
+        raise TallyError(f"{name_of_input(path)}: {error}") from None

@@ -1,0 +1,217 @@
+"""``sunzi plan``: all protocols on the same axes for a domain, ε and a number of users; one is chosen and written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sunzi.cli.axes_table import LEGEND, axes_cells, axes_header, share
+from sunzi.cli.quantities import number, whole_number
+from sunzi.cli.streams import STANDARD, check_paths
+from sunzi.cli.terminal import is_terminal, say, styled, table
+from sunzi.cli.waiting import Waiting
+from sunzi.cli.words import counted, epsilon_in_words
+from sunzi.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sunzi.domain import Domain
+    from sunzi.planning.recommend import Option, Recommendation
+
+_FORMATS = ("table", "json", "csv")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``plan`` to the command line."""
+    description = (
+        "Weigh all protocols for a domain, an epsilon and a number of users: error, bits, work, attackability. Mark "
+        "the one to take, say why, and write its plan. With --target-error, leave out --users or --epsilon to learn "
+        "how many users, or how large an epsilon, that error needs. In a pipe the table is JSON."
+    )
+    parser = commands.add_parser("plan", description=description, allow_abbrev=False)
+    domain = parser.add_mutually_exclusive_group(required=True)
+    domain.add_argument("--domain", metavar="FILE", help="the label file: UTF-8, one label a line")
+    domain.add_argument("--size", metavar="K", help="the number of values, which are then 0 to K-1")
+    parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
+    parser.add_argument("--users", metavar="N", help="how many users will report: 10000 or 1e6")
+    parser.add_argument(
+        "--target-error",
+        metavar="E",
+        help="the standard error to reach, as a share such as 0.001, for a value that nearly nobody holds",
+    )
+    parser.add_argument("--protocol", metavar="NAME", help="weigh and take this protocol only")
+    parser.add_argument(
+        "--objective",
+        choices=("balanced", "error", "bits", "attack"),
+        help="what to favour among protocols whose error is near the smallest (default: balanced)",
+    )
+    parser.add_argument("--max-bits", metavar="B", help="the most bits that a report may take, in the mean")
+    parser.add_argument(
+        "--max-attack", metavar="P", help="the most that the best attacker may succeed, seeing one report: 0 to 1"
+    )
+    parser.add_argument(
+        "--search",
+        action="store_true",
+        help="look for the best moduli of mss and mss-compact, which takes seconds to minutes; limits that the quick "
+        "choice misses do that by themselves",
+    )
+    parser.add_argument("--other", metavar="LABEL", help="the label that unknown values are reported as")
+    parser.add_argument(
+        "--separate-labels", action="store_true", help="leave the labels out of the plan, which then names their hash"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write the plan (default: nowhere)")
+    parser.add_argument(
+        "--format", choices=_FORMATS, help="form of the table (default: table on a terminal, json in a pipe)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Weigh, choose, write the plan, print the table."""
+    _check(arguments)
+    domain = _domain(arguments)
+    recommendation = _recommend(arguments, domain)
+    if arguments.output is not None:
+        recommendation.plan.save(arguments.output)
+    form = arguments.format or ("table" if is_terminal(sys.stdout) else "json")
+    if form == "table":
+        _print_table(arguments, recommendation)
+    else:
+        _write_records(form, arguments, recommendation)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Complaints that need no work."""
+    given = sum(value is not None for value in (arguments.users, arguments.epsilon, arguments.target_error))
+    if given < 2:
+        missing = [name for name in ("users", "epsilon") if getattr(arguments, name) is None]
+        raise ParameterError(f"give --{' and --'.join(missing)}; one of them may be replaced by --target-error")
+    if given > 2:
+        raise ParameterError("--target-error finds --users or --epsilon, so leave out the one to be found")
+    if arguments.protocol is not None and arguments.objective is not None:
+        raise ParameterError("--protocol makes the choice, so --objective has no use beside it")
+    if arguments.size is not None and (arguments.other is not None or arguments.separate_labels):
+        raise ParameterError("--other and --separate-labels are about labels: give --domain instead of --size")
+    if arguments.output == STANDARD:
+        raise ParameterError("-o needs the name of a file for the plan; standard output is for the table")
+    check_paths([] if arguments.domain is None else [arguments.domain], arguments.output)
+
+
+def _domain(arguments: argparse.Namespace) -> Domain:
+    from sunzi.domain import Domain
+
+    if arguments.size is not None:
+        return Domain(whole_number(arguments.size, "--size"))
+    labels = Domain.from_file(arguments.domain).labels
+    assert labels is not None, "a label file has labels"
+    return Domain(labels, other=arguments.other, separate_labels=arguments.separate_labels)
+
+
+def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
+    from sunzi.planning.needs import recommend_epsilon, recommend_users
+    from sunzi.planning.recommend import recommend
+
+    users = None if arguments.users is None else whole_number(arguments.users, "--users")
+    bits, attack, target = (
+        None if text is None else float(number(text, name))
+        for name, text in (
+            ("--max-bits", arguments.max_bits),
+            ("--max-attack", arguments.max_attack),
+            ("--target-error", arguments.target_error),
+        )
+    )
+    with Waiting() as waiting:
+        wishes: dict[str, Any] = {
+            "objective": arguments.objective or "balanced",
+            "max_bits": bits,
+            "max_attack": attack,
+            "protocols": None if arguments.protocol is None else [arguments.protocol],
+            "search": arguments.search,
+            "progress": waiting.show,
+        }
+        if target is None:
+            return recommend(domain, arguments.epsilon, users or 0, **wishes)
+        if users is None:
+            return recommend_users(domain, arguments.epsilon, target, **wishes)
+        return recommend_epsilon(domain, users, target, **wishes)
+
+
+def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) -> None:
+    """For a person: the table, the choice, the reason, and what ε promises."""
+    found = recommendation.axes
+    weighed = [option for option in recommendation.options if option.axes is not None]
+    header, *lines = table(["", *axes_header()], [_cells(option, recommendation) for option in weighed], left=2)
+    say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
+    say()
+    say(styled(header, "bold", sys.stdout))
+    for option, line in zip(weighed, lines, strict=True):
+        say(_shaded(option, line, recommendation))
+    say()
+    for option in recommendation.options:
+        if option.excluded is not None:
+            say(styled(f"not {option.protocol}: {option.excluded}", "dim", sys.stdout))
+    for line in LEGEND:
+        say(styled(line, "dim", sys.stdout))
+    say()
+    say(recommendation.reason)
+    if arguments.target_error is not None:
+        say(_need(arguments, recommendation))
+    say(f"{epsilon_in_words(found.epsilon)}.")
+    if arguments.output is not None:
+        say(f"The plan is in {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
+
+
+def _cells(option: Option, recommendation: Recommendation) -> list[str]:
+    assert option.axes is not None, "only weighed options have cells"
+    return [">" if option.protocol == recommendation.protocol else "", *axes_cells(option.axes)]
+
+
+def _shaded(option: Option, line: str, recommendation: Recommendation) -> str:
+    if option.protocol == recommendation.protocol:
+        return styled(line, "green", sys.stdout)
+    return line if option.excluded is None else styled(line, "dim", sys.stdout)
+
+
+def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
+    """What the target error asks for."""
+    found = recommendation.axes
+    target = f"A standard error of {share(float(number(arguments.target_error, '--target-error')))}"
+    if arguments.users is None:
+        return f"{target} needs {counted(found.users, 'user')} with {found.protocol}."
+    return f"{target} with {counted(found.users, 'user')} needs epsilon {float(found.epsilon):g} with {found.protocol}."
+
+
+def _write_records(form: str, arguments: argparse.Namespace, recommendation: Recommendation) -> None:
+    """For a program: every option, and what was chosen."""
+    from sunzi.tables.records import records_as
+
+    rows = [_record(option, recommendation) for option in recommendation.options]
+    if form == "csv":
+        sys.stdout.buffer.write(records_as("csv", rows))
+        return
+    found = recommendation.axes
+    answer = {
+        "protocol": recommendation.protocol,
+        "reason": recommendation.reason,
+        "domain_size": found.domain_size,
+        "epsilon": str(found.epsilon),
+        "users": found.users,
+        "fingerprint": recommendation.plan.fingerprint,
+        "output": arguments.output,
+        "options": rows,
+    }
+    say(json.dumps(answer, indent=1, allow_nan=False))
+
+
+def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
+    from sunzi.planning.sweep import AXES_COLUMNS
+
+    figures = {} if option.axes is None else option.axes.to_json()
+    return {
+        "protocol": option.protocol,
+        "chosen": option.protocol == recommendation.protocol,
+        "excluded": option.excluded,
+        **{name: figures.get(name) for name in AXES_COLUMNS},
+    }

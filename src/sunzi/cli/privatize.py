@@ -1,0 +1,158 @@
+"""``sunzi privatize``: one column of a table becomes a file of reports, one report a row.
+
+Rows are read, randomised by the operating system's generator and written a piece at a time, as batches back to back, so
+that memory stays bounded however long the table is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sunzi.cli.streams import STANDARD, check_paths, name_of_input, open_output
+from sunzi.cli.terminal import Progress, is_terminal, say
+from sunzi.cli.words import counted
+from sunzi.errors import DomainError, ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sunzi.client import Client
+    from sunzi.numerics.randomness import WordSource
+    from sunzi.plan import Plan
+    from sunzi.tables.rows import Column, Lookup
+
+_MOST_WORDS = 1 << 22
+_MOST_BITS = 1 << 26
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``privatize`` to the command line."""
+    description = (
+        "Turn one column of a table into reports, one report a row, with the operating system's randomness. Every row "
+        "must have a value: a missing one is reported as the domain's 'other' if it has one and is an error otherwise, "
+        "because silence tells something, too."
+    )
+    parser = commands.add_parser("privatize", description=description, allow_abbrev=False)
+    parser.add_argument("plan", metavar="PLAN", help="the plan file")
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help="a .csv, .tsv, .parquet, .arrow or .feather file, or - for CSV on standard input; CSV is UTF-8 and begins "
+        "with a line of column names; all but .csv and .tsv need the extra 'frames'",
+    )
+    parser.add_argument(
+        "--column", metavar="NAME", help="the column that holds the values; may be left out where there is only one"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write the reports (default: standard output, for a pipe)"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
+    parser.add_argument("--max-epsilon", metavar="E", help="refuse a plan that spends more than this: 2, 0.5 or 1/2")
+    parser.add_argument(
+        "--skip-missing",
+        action="store_true",
+        help="leave out rows without a value; whoever learns which rows reported learns which values are missing, and "
+        "epsilon does not cover that",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, randomise, write."""
+    from sunzi import wire
+    from sunzi.plan import load_plan
+    from sunzi.tables.columns import open_column
+    from sunzi.tables.rows import Lookup
+
+    if arguments.plan == STANDARD:
+        raise ParameterError("the plan must be a file; only the table may come from standard input")
+    check_paths([arguments.plan, arguments.table], arguments.output)
+    plan = load_plan(arguments.plan, labels=arguments.labels)
+    if plan.domain.has_labels and plan.domain.labels is None:
+        raise ParameterError(f"{arguments.plan} names its labels by their hash: give the label file with --labels")
+    client = plan.client(max_epsilon=arguments.max_epsilon)
+    source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
+    lookup = Lookup(plan.domain, skip_missing=arguments.skip_missing)
+    with (
+        open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
+        _naming(name_of_input(arguments.table)),
+        open_column(source, arguments.column) as column,
+        Progress("rows") as progress,
+    ):
+        for batch in batches(client, column, lookup, progress):
+            stream.write(batch)
+    _tell(plan, lookup)
+    return 0
+
+
+def batches(client: Client, column: Column, lookup: Lookup, progress: Progress) -> Iterator[bytes]:
+    """Batches that hold the reports of all rows in order: at least one, so that no rows are told from no file."""
+    from sunzi.numerics.randomness import OperatingSystemSource
+
+    source = OperatingSystemSource()
+    made = 0
+    for indices in _portions(column, lookup, reports_at_once(client.plan)):
+        made += 1
+        yield _batch(client.plan, source, indices)
+        progress.update(lookup.rows, column.fraction())
+    if not made:
+        yield client.report_many([])
+
+
+def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[NDArray[np.int64]]:
+    """The indices of all rows, ``size`` at a time, however the table is cut into pieces."""
+    import numpy as np
+
+    pending = np.empty(0, dtype=np.int64)
+    for rows in column.pieces:
+        found = lookup.indices(rows)
+        pending = np.concatenate([pending, found]) if pending.size else found
+        whole = pending.size - pending.size % size
+        for start in range(0, whole, size):
+            yield pending[start : start + size]
+        pending = pending[whole:]
+    if pending.size:
+        yield pending
+
+
+def _batch(plan: Plan, source: WordSource, indices: NDArray[np.int64]) -> bytes:
+    """What ``client.report_many`` makes of labels, for indices that were looked up already, a dictionary at a time."""
+    from sunzi import wire
+
+    protocol = plan.protocol
+    encoded = protocol.encode(protocol.randomize(indices, source))
+    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, encoded)
+
+
+def reports_at_once(plan: Plan) -> int:
+    """As many as keep the random words and the bits of a batch within tens of megabytes."""
+    from sunzi.tables.rows import ROWS_AT_ONCE
+
+    by_words = int(_MOST_WORDS / max(1.0, plan.protocol.words_per_report))
+    by_bits = _MOST_BITS // max(1, plan.max_report_bits)
+    return max(1, min(ROWS_AT_ONCE, by_words, by_bits))
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    """Let complaints about the table say which one it is."""
+    try:
+        yield
+    except DomainError as error:
+        raise DomainError(f"{table}: {error}") from None
+    except ParameterError as error:
+        raise ParameterError(f"{table}: {error}") from None
+
+
+def _tell(plan: Plan, lookup: Lookup) -> None:
+    """What was left out, always; what was made, to a person."""
+    if lookup.skipped:
+        share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
+        say(f"sunzi: note: {share} had no value and sent no report; their silence is not protected", sys.stderr)
+    if is_terminal(sys.stderr):
+        say(f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits", sys.stderr)

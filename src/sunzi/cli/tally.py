@@ -1,0 +1,77 @@
+"""``sunzi tally``: files of reports become one tally. All or nothing: one damaged batch, and there is no tally."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from sunzi.cli.streams import STANDARD, check_paths, name_of_input, open_input, open_output
+from sunzi.cli.terminal import Progress, is_terminal, say
+from sunzi.cli.words import counted
+from sunzi.errors import ReportError
+
+if TYPE_CHECKING:
+    from sunzi.plan import Plan
+    from sunzi.tally import Tally
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``tally`` to the command line."""
+    description = (
+        "Count the reports of one plan. Damaged, cut or foreign reports are refused, and then there is no tally at all."
+    )
+    parser = commands.add_parser("tally", description=description, allow_abbrev=False)
+    parser.add_argument("plan", metavar="PLAN", help="the plan file")
+    parser.add_argument(
+        "reports", metavar="REPORTS", nargs="+", help="files of reports, batches back to back; - is standard input"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write the tally (default: standard output, for a pipe)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Count every file and write the sum."""
+    from sunzi.plan import load_plan
+
+    check_paths([arguments.plan, *arguments.reports], arguments.output)
+    plan = load_plan(arguments.plan)
+    with open_output(arguments.output, "a tally") as stream:
+        total = plan.empty_tally()
+        for path in arguments.reports:
+            total += count_file(plan, path)
+        stream.write(total.to_bytes())
+    if is_terminal(sys.stderr):
+        say(counted(total.reports, "report"), sys.stderr)
+    return 0
+
+
+def count_file(plan: Plan, path: str) -> Tally:
+    """The tally of one file; errors name it."""
+    with open_input(path) as stream, Progress("bytes") as progress:
+        watched = _Watched(stream, None if path == STANDARD else os.fstat(stream.fileno()).st_size, progress)
+        try:
+            tally = plan.tally(cast(BinaryIO, watched))
+        except ReportError as error:
+            raise ReportError(f"{name_of_input(path)}: {error}") from None
+    if not watched.count:
+        raise ReportError(f"{name_of_input(path)} is empty, and even no reports make a batch: was it cut?")
+    return tally
+
+
+class _Watched:
+    """A stream that tells how far it was read."""
+
+    def __init__(self, stream: BinaryIO, size: int | None, progress: Progress) -> None:
+        self._stream, self._size, self._progress = stream, size, progress
+        self.count = 0
+
+    def read(self, number: int) -> bytes:
+        """As many bytes as there are, up to this number."""
+        data = self._stream.read(number)
+        self.count += len(data)
+        self._progress.update(self.count, self.count / self._size if self._size else None)
+        return data

@@ -1,0 +1,54 @@
+"""Numbers and terms in plain words, the same in every command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+
+def epsilon_in_words(epsilon: Fraction) -> str:
+    """What ε promises to one person who sends one report."""
+    return (
+        f"epsilon = {epsilon}: whatever a user sent, no value makes that report more than "
+        f"{_factor(epsilon)} times as likely as another"
+    )
+
+
+def _factor(epsilon: Fraction) -> str:
+    try:
+        return f"{math.exp(epsilon):,.3g}"
+    except OverflowError:
+        return f"e^{float(epsilon):.4g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 report``, ``2,000 reports``; the noun's plural takes an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size_in_words(size: int) -> str:
+    """A number of bytes, and in larger units if it is large."""
+    exact = counted(size, "byte")
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= 10 * unit or (size >= unit and unit == 10**12):
+            return f"{exact} ({size / unit:,.1f} {name})"
+    return exact
+
+
+def percent(frequency: float, decimals: int | None = None) -> str:
+    """A share of a hundred with so many decimals, or with as many as show two digits."""
+    share = 100 * frequency
+    if decimals is None:
+        decimals = _decimals(share)
+    return f"{share:.{decimals}f} %"
+
+
+def decimals_for(standard_errors: Iterable[float]) -> int:
+    """Decimals of a percentage that show two digits of the typical error, for a column of percentages."""
+    errors = sorted(standard_errors)
+    return _decimals(100 * errors[len(errors) // 2]) if errors else 2
+
+
+def _decimals(share: float) -> int:
+    return 2 if share == 0 else min(12, max(0, 1 - math.floor(math.log10(abs(share)))))

@@ -1,0 +1,165 @@
+"""What one modulus brings to a modular plan: its variance, its share of a report's bits, what it gives away, its work.
+
+Bits, attackability and work of a plan are sums over its moduli; only the error depends on how they play together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, comb, exp, floor, lgamma, log, log2
+from typing import Literal
+
+from scipy import fft
+
+from sunzi.designs.base import Design
+from sunzi.designs.choice import best_cyclotomic, optimal_block_size
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import MOST_ENUMERATED, MOST_POINTS
+from sunzi.errors import ParameterError
+from sunzi.numerics.bits import index_bits
+from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+
+Kind = Literal["mss", "mss-compact"]
+
+# lgamma is right within 1e-9 bits here; nearer than this to a whole number of bits the binomial itself is computed.
+_DOUBTFUL_BITS = 1e-6
+
+
+@dataclass(frozen=True)
+class Block:
+    """One modulus with its design."""
+
+    modulus: int
+    variance: float
+    """d0: the variance of one debiased report at an empty residue (MATH §3.3)."""
+    cost: int
+    """What it adds to the length of reports: payload bits of subsets, number of messages of compact blocks."""
+    guesses: float
+    """Σ_y max_x P(y|x): k times its attackability (MATH §4)."""
+    work: float
+    """Operations that turn its counters into residue counts."""
+
+
+class BlockFamily(ABC):
+    """The blocks of one kind at one ε, for domains of ``domain_size`` values, and how they share a report's bits."""
+
+    most_points: int
+
+    def __init__(self, domain_size: int, epsilon: Fraction) -> None:
+        self.domain_size, self.epsilon = domain_size, epsilon
+        self.odds = exp(epsilon)
+        self._known: dict[int, Block | None] = {}
+
+    def block(self, modulus: int) -> Block | None:
+        """The block of a prime, or None if it is no good."""
+        if modulus not in self._known:
+            self._known[modulus] = self._make(modulus)
+        return self._known[modulus]
+
+    @abstractmethod
+    def _make(self, modulus: int) -> Block | None: ...
+
+    @abstractmethod
+    def bits(self, costs: Sequence[int]) -> tuple[float, int]:
+        """Mean and largest bits of a report of a plan whose blocks have these costs."""
+
+    @abstractmethod
+    def affordable_cost(self, count: int, bits: float) -> float:
+        """What ``count`` blocks may cost together for the mean report to take at most ``bits`` bits."""
+
+    def _guesses(self, design: Design, block_size: int) -> float:
+        """m·e^ε/(w·e^ε + m − w); a block that is larger than the domain is truncated."""
+        points = design.points
+        if points > self.domain_size:
+            return BlockResponse(design, self.epsilon).best_guess_sum(self.domain_size)
+        return points * self.odds / (block_size * self.odds + points - block_size)
+
+    def decoding_work(self, blocks: Sequence[Block]) -> float:
+        """Elementary operations that turn a tally of many reports into frequencies: each block's own, a tile of each
+        over the domain, and six transforms. A transform of length N counts as N·log2 N.
+        """
+        size = self.domain_size
+        return sum(block.work for block in blocks) + len(blocks) * size + 6 * _transform_work(size)
+
+
+class SubsetBlocks(BlockFamily):
+    """All subsets of the residues: ⌈log2 ℓ⌉ bits name the block, ⌈log2 C(m,w)⌉ the subset."""
+
+    most_points = MOST_POINTS
+
+    def _make(self, modulus: int) -> Block | None:
+        variance = ModularSubsetSelection.block_variance(modulus, self.epsilon)
+        if variance is None:
+            return None
+        size = optimal_block_size(modulus, self.epsilon)
+        design = ModularSubsetSelection.block_design(modulus, self.epsilon)
+        return Block(modulus, variance, subset_bits(modulus, size), self._guesses(design, size), float(modulus))
+
+    def bits(self, costs: Sequence[int]) -> tuple[float, int]:
+        """The selector and the payload."""
+        selector = index_bits(len(costs))
+        return selector + sum(costs) / len(costs), selector + max(costs)
+
+    def affordable_cost(self, count: int, bits: float) -> float:
+        """What the selector leaves."""
+        return (bits - index_bits(count)) * count
+
+
+class CyclotomicBlocks(BlockFamily):
+    """Cyclotomic blocks: one number below Σ e·m names block and message."""
+
+    most_points = 1 << 26
+
+    def _make(self, modulus: int) -> Block | None:
+        variance = CompactModularSubsetSelection.block_variance(modulus, self.epsilon)
+        if variance is None:
+            return None
+        design, _ = best_cyclotomic(modulus, self.epsilon)
+        classes = design.classes if isinstance(design, Cyclotomic) else 0
+        padded = int(fft.next_fast_len(2 * modulus - 1, real=True))
+        work = (classes + 1) * _transform_work(padded) if classes else float(modulus)
+        guesses = self._guesses(design, design.block_size)
+        return Block(modulus, variance, design.message_count, guesses, work)
+
+    def bits(self, costs: Sequence[int]) -> tuple[float, int]:
+        """Every report is as long."""
+        bits = index_bits(sum(costs))
+        return float(bits), bits
+
+    def affordable_cost(self, count: int, bits: float) -> float:  # noqa: ARG002 - blocks share one number
+        """2^bits messages."""
+        return float(1 << max(0, floor(bits)))
+
+
+_FAMILIES: dict[str, type[BlockFamily]] = {"mss": SubsetBlocks, "mss-compact": CyclotomicBlocks}
+
+
+@lru_cache(maxsize=16)
+def block_family(kind: str, domain_size: int, epsilon: Fraction) -> BlockFamily:
+    """The blocks of ``mss`` or ``mss-compact``."""
+    if kind not in _FAMILIES:
+        raise ParameterError(f"kind must be one of {sorted(_FAMILIES)}, got {kind!r}")
+    if domain_size < 2:
+        raise ParameterError(f"domain_size must be at least 2, got {domain_size}")
+    return _FAMILIES[kind](domain_size, epsilon)
+
+
+def subset_bits(points: int, block_size: int) -> int:
+    """The payload of a subset, exactly as the design has it: ⌈log2 C(v,w)⌉ bits, v for the bitmap of a large one."""
+    if block_size == 1:
+        return index_bits(points)
+    if points > MOST_ENUMERATED:
+        return points
+    bits = (lgamma(points + 1) - lgamma(block_size + 1) - lgamma(points - block_size + 1)) / log(2)
+    if abs(bits - round(bits)) < _DOUBTFUL_BITS:
+        return index_bits(comb(points, block_size))
+    return ceil(bits)
+
+
+def _transform_work(length: int) -> float:
+    return length * log2(length)

@@ -1,0 +1,104 @@
+"""The condition number of the paper's weighted design matrix A_w, from its Gram matrix, which is Toeplitz (MATH §3.1).
+
+cond(A_w)² = λ_max(T)/λ_min(T). Lanczos iterations find both ends, one on T and one on T⁻¹; no matrix is formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import exp, inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh_tridiagonal
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from sunzi.designs.choice import optimal_block_size
+from sunzi.errors import EstimateError
+from sunzi.numerics.residues import ToeplitzGram
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE = 1e-6
+# Up to this size a dense eigenvalue problem takes no longer than setting up an iteration.
+_DENSE_LIMIT = 48
+_SCREENING_STEPS = 36
+_STEPS_BETWEEN_LOOKS = 6
+
+
+def paper_weight(modulus: int, epsilon: Fraction) -> float:
+    """w_j = Δ²/(π(1−π)) for one report, with π = q + Δ/m. As p + (m−1)q is the block's size ω, π is ω/m."""
+    size, odds = optimal_block_size(modulus, epsilon), exp(epsilon)
+    true = size * odds / (size * odds + modulus - size)
+    gap = (true * modulus - size) / (modulus - 1)
+    rate = size / modulus
+    return gap**2 / (rate * (1 - rate))
+
+
+def paper_gram(domain_size: int, moduli: Sequence[int], epsilon: Fraction) -> ToeplitzGram:
+    """A_wᵀA_w with equally many reports in every block; how many does not change the condition number."""
+    return ToeplitzGram(domain_size, moduli, [paper_weight(modulus, epsilon) for modulus in moduli])
+
+
+def condition_number(gram: ToeplitzGram) -> float:
+    """cond(A_w) = √(λ_max(T)/λ_min(T)), within about one part in a million; infinite where T cannot be inverted in
+    double precision.
+    """
+    if gram.size <= _DENSE_LIMIT:
+        return _dense_condition_number(gram)
+    start = _start(gram.size)
+    try:
+        largest = _largest_eigenvalue(gram.multiply, start)
+        return sqrt(largest * _largest_eigenvalue(gram.solve, start))
+    except EstimateError:
+        return inf
+
+
+def _dense_condition_number(gram: ToeplitzGram) -> float:
+    lags = np.arange(gram.size)
+    eigenvalues = np.linalg.eigvalsh(gram.first_column[np.abs(lags[:, None] - lags)])
+    return sqrt(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0 else inf
+
+
+def _largest_eigenvalue(apply: Callable[[NDArray[Any]], Floats], start: Floats) -> float:
+    operator = LinearOperator((start.size, start.size), matvec=apply, dtype=np.float64)
+    return float(eigsh(operator, k=1, which="LA", return_eigenvectors=False, tol=_TOLERANCE, v0=start)[0])
+
+
+def _start(size: int) -> Floats:
+    """A fixed vector: a random one has a part in every eigenvector, and constants are near the top one."""
+    return 1.0 + np.random.default_rng(0).standard_normal(size)
+
+
+def surely_exceeds(gram: ToeplitzGram, limit: float) -> bool:
+    """Whether a few steps of Lanczos already prove that the condition number is above ``limit``.
+
+    Ritz values lie between the extreme eigenvalues, so the root of their ratio is a lower bound on cond(A_w): True is
+    certain, False says nothing.
+    """
+    vector = _start(gram.size)
+    vector /= sqrt(_inner(vector, vector))
+    previous, coupling = np.zeros(gram.size), 0.0
+    diagonal: list[float] = []
+    couplings: list[float] = []
+    for step in range(1, min(_SCREENING_STEPS, gram.size - 1) + 1):
+        image = gram.multiply(vector) - coupling * previous
+        diagonal.append(_inner(vector, image))
+        image -= diagonal[-1] * vector
+        coupling = sqrt(_inner(image, image))
+        if step % _STEPS_BETWEEN_LOOKS == 0 or coupling == 0.0:
+            ritz = eigvalsh_tridiagonal(np.array(diagonal), np.array(couplings))
+            if ritz[-1] > limit**2 * (1 + _TOLERANCE) * max(ritz[0], 0.0):
+                return True
+        if coupling <= _TOLERANCE * diagonal[0]:
+            return False
+        couplings.append(coupling)
+        previous, vector = vector, image / coupling
+    return False
+
+
+def _inner(first: Floats, second: Floats) -> float:
+    """Not by BLAS, which would wake its threads for every one of these short sums."""
+    return float((first * second).sum())

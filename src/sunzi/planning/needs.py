@@ -1,0 +1,132 @@
+"""The other way round: how many users, or how large an ε, an error asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil, inf
+from typing import Any
+
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, SunziError
+from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.planning.axes import error_curve
+from sunzi.planning.recommend import Recommendation, at_users, recommend
+from sunzi.protocols.base import check_users
+from sunzi.protocols.catalogue import find
+
+# ε is sought among the numbers of three digits from 0.001 to 32.
+_DIGITS = 3
+_PER_DECADE = 9 * 10 ** (_DIGITS - 1)
+_SMALLEST_EXPONENT = -5
+_ANY_USERS = 1_000_000
+_GOOD_ALMOST_EVERYWHERE = "ss-compact"
+_ROUNDS = 4
+_LAST = 4 * _PER_DECADE + 220
+
+
+def users_needed(
+    protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, target_error: float, **options: Any
+) -> int:
+    """The fewest users with whom the standard error of a light item is at most the target. Options as in make_plan."""
+    return users_for(make_plan(protocol, domain, epsilon, **options), target_error)
+
+
+def users_for(plan: Plan, target_error: float) -> int:
+    """The fewest users with whom this plan's standard error of a light item is at most the target."""
+    check_target(target_error)
+    curve = error_curve(plan.protocol)
+    users = max(1, ceil(curve.constant / target_error**2))
+    # One division and one root later, rounding may have moved the border by one.
+    while users > 1 and curve.standard_error(users - 1) <= target_error:
+        users -= 1
+    while curve.standard_error(users) > target_error:
+        users += 1
+    return users
+
+
+def epsilon_needed(
+    protocol: str, domain: int | Iterable[str] | Domain, users: int, target_error: float, **options: Any
+) -> Fraction:
+    """An ε of three digits at which the standard error of a light item is at most the target, while at the next smaller
+    one it is not; the smallest such ε wherever the error falls as ε grows.
+    """
+    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    check_users(users)
+    check_target(target_error)
+    find(protocol)
+
+    def meets(index: int) -> bool:
+        return _error(protocol, terms, _epsilon(index), users, options) <= target_error
+
+    if meets(0):
+        return _epsilon(0)
+    if not meets(_LAST):
+        reached = _error(protocol, terms, _epsilon(_LAST), users, options)
+        raise ParameterError(
+            f"no epsilon gives {protocol} a standard error of {target_error:g} with {users:,} users; "
+            f"even {_epsilon(_LAST)} gives {reached:.3g}: take more users"
+        )
+    below, above = 0, _LAST
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if meets(middle) else (middle, above)
+    return _epsilon(above)
+
+
+def recommend_users(
+    domain: int | Iterable[str] | Domain, epsilon: Epsilon, target_error: float, **wishes: Any
+) -> Recommendation:
+    """The recommendation at this ε with as many users as the chosen protocol needs for the target. Wishes are those of
+    :func:`~sunzi.planning.recommend.recommend`.
+    """
+    check_target(target_error)
+    # Every error scales alike with the users, so that any number leads to the same choice.
+    recommendation = recommend(domain, epsilon, _ANY_USERS, **wishes)
+    return at_users(recommendation, users_for(recommendation.plan, target_error))
+
+
+def recommend_epsilon(
+    domain: int | Iterable[str] | Domain, users: int, target_error: float, **wishes: Any
+) -> Recommendation:
+    """The recommendation for so many users at the ε that the chosen protocol needs for the target.
+
+    The ε of a good protocol leads to a choice, whose own ε leads to the next, until the choice stays.
+    """
+    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    protocol = (wishes.get("protocols") or [_GOOD_ALMOST_EVERYWHERE])[0]
+    for _ in range(_ROUNDS):
+        epsilon = epsilon_needed(protocol, terms, users, target_error)
+        recommendation = recommend(terms, epsilon, users, **wishes)
+        if recommendation.protocol == protocol:
+            break
+        protocol = recommendation.protocol
+    else:
+        wishes["protocols"] = [protocol]
+        recommendation = recommend(terms, epsilon_needed(protocol, terms, users, target_error), users, **wishes)
+    if recommendation.axes.standard_error > target_error:
+        raise ParameterError(
+            f"with moduli within these limits {protocol} misses a standard error of {target_error:g} at epsilon "
+            f"{recommendation.plan.epsilon}: {recommendation.axes.standard_error:.3g}; relax a limit"
+        )
+    return recommendation
+
+
+def check_target(target_error: float) -> None:
+    """A standard error is positive."""
+    if not 0 < target_error < inf:
+        raise ParameterError(f"the target error must be a positive share such as 0.001, got {target_error}")
+
+
+def _epsilon(index: int) -> Fraction:
+    """The index-th of 0.00100, 0.00101, …, 0.00999, 0.0100, …, 32.0."""
+    decade, place = divmod(index, _PER_DECADE)
+    return (10 ** (_DIGITS - 1) + place) * Fraction(10) ** (_SMALLEST_EXPONENT + decade)
+
+
+def _error(protocol: str, domain: Domain, epsilon: Fraction, users: int, options: dict[str, Any]) -> float:
+    """The standard error, infinite where there is no such plan."""
+    try:
+        return error_curve(make_plan(protocol, domain, epsilon, **options).protocol).standard_error(users)
+    except SunziError:
+        return inf

@@ -1,0 +1,219 @@
+"""The paper's search for moduli, as it is written: ChooseModuli and FindValidModuli, with the numbers that the paper
+states about the result beside the true ones.
+
+For every ℓ up to ``most_moduli`` primes are drawn from a band around k/ℓ until a set has a condition number of at most
+``kappa_max``; of these sets, one an ℓ, the one of smallest exact error wins. Theorem 4's bound on κ does not hold in
+general (MATH §6), so ``kappa`` is what to trust, not ``kappa_bound``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp, inf, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.errors import ParameterError
+from sunzi.numerics.primes import next_prime, primes_up_to
+from sunzi.numerics.residues import expected_error
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Epsilon
+from sunzi.planning.conditioning import condition_number, paper_gram, paper_weight, surely_exceeds
+from sunzi.protocols.modular import ModularSubsetSelection
+
+Progress = Callable[[int, int], None]
+
+MOST_MODULI, KAPPA_MAX, BAND_WIDTH, TRIALS = 20, 10.0, 20.0, 1000
+_HIGHEST_SHARE = 0.95
+
+
+@dataclass(frozen=True)
+class PaperSearch:
+    """What the paper's search found, and what the paper says of it."""
+
+    moduli: tuple[int, ...]
+    error: float
+    """Exact variance of a light item for one report: trace(T⁻¹)/k."""
+    kappa: float
+    """cond(A_w)."""
+    kappa_bound: float
+    """Theorem 4's α(ℓ+T*)/(ℓ−T*), infinite where ℓ ≤ T*."""
+    l_theory: float
+    """The ℓ from which Theorem 4 promises κ ≤ κ_max; infinite where α ≥ κ_max."""
+    t_star: float
+    """T* = ⌈ln k/ln(k/(βℓ))⌉ at the ℓ found; infinite where the band reaches down to 1."""
+    alpha: float
+    """The paper's bound (β+e^ε)/(1/β+e^ε) on the ratio of two weights."""
+    alpha_true: float
+    """The largest weight over the smallest."""
+    used_fallback: bool
+    """Whether the moduli are the deterministic ones, because no draw reached κ_max for their ℓ."""
+    trials: int
+    """Draws in all."""
+
+
+def paper_search(
+    domain_size: int,
+    epsilon: Epsilon,
+    seed: int = 0,
+    *,
+    most_moduli: int = MOST_MODULI,
+    kappa_max: float = KAPPA_MAX,
+    beta: float = BAND_WIDTH,
+    trials: int = TRIALS,
+    progress: Progress | None = None,
+) -> PaperSearch:
+    """ChooseModuli(k, ε, ℓ_max, κ_max, β, #trials) of the paper's appendix; the same seed gives the same result.
+
+    Only draws that Lanczos proves to exceed κ_max escape the full condition number, which decides about all others.
+    ``progress`` is told how many ℓ are done, and of how many.
+    """
+    budget = parse_epsilon(epsilon)
+    _check(domain_size, most_moduli, kappa_max, beta, trials)
+    finder = _Finder(domain_size, budget, kappa_max, beta, trials, np.random.default_rng(seed))
+    found = []
+    for count in range(2, most_moduli + 1):
+        valid = finder.find(count)
+        if valid is not None:
+            found.append((_light_error(domain_size, valid.moduli, budget), valid))
+        if progress is not None:
+            progress(count - 1, most_moduli - 1)
+    if not found:
+        raise ParameterError(
+            f"the paper's search found no moduli for {domain_size} values with a condition number of at most "
+            f"{kappa_max:g}; raise kappa_max, or use sunzi.planning.choose"
+        )
+    error, best = min(found, key=lambda pair: pair[0])
+    return _describe(finder, best, error)
+
+
+def _check(domain_size: int, most_moduli: int, kappa_max: float, beta: float, trials: int) -> None:
+    for name, value, least in (
+        ("domain_size", domain_size, 2),
+        ("most_moduli", most_moduli, 2),
+        ("kappa_max", kappa_max, 1),
+        ("trials", trials, 0),
+    ):
+        if not value >= least:
+            raise ParameterError(f"{name} must be at least {least}, got {value}")
+    if not beta > 1:
+        raise ParameterError(f"beta must be above 1, got {beta}")
+
+
+def _light_error(domain_size: int, moduli: tuple[int, ...], epsilon: Fraction) -> float:
+    variances = [ModularSubsetSelection.block_variance(modulus, epsilon) or inf for modulus in moduli]
+    return expected_error(domain_size, moduli, variances)
+
+
+@dataclass(frozen=True)
+class _Valid:
+    moduli: tuple[int, ...]
+    kappa: float
+    from_fallback: bool
+
+
+@dataclass
+class _Finder:
+    """FindValidModuli, and how many draws it has made."""
+
+    domain_size: int
+    epsilon: Fraction
+    kappa_max: float
+    beta: float
+    trials: int
+    generator: np.random.Generator
+    drawn: int = 0
+
+    def find(self, count: int) -> _Valid | None:
+        """The first draw with κ ≤ κ_max, else the deterministic moduli if they have it, else None."""
+        band = self._band(count)
+        for _ in range(self.trials if band.size >= count else 0):
+            self.drawn += 1
+            drawn = self.generator.choice(band, count, replace=False).tolist()
+            moduli = tuple(sorted(self._repaired(drawn)))
+            kappa = self._kappa(moduli)
+            if kappa <= self.kappa_max:
+                return _Valid(moduli, kappa, from_fallback=False)
+        moduli = tuple(sorted(self._fallback(count)))
+        kappa = self._kappa(moduli)
+        return _Valid(moduli, kappa, from_fallback=True) if kappa <= self.kappa_max else None
+
+    def _band(self, count: int) -> NDArray[np.int64]:
+        """All primes in [k/(βℓ), min(βk/ℓ, 0.95·k)]."""
+        low = self.domain_size / (self.beta * count)
+        high = min(self.beta * self.domain_size / count, _HIGHEST_SHARE * self.domain_size)
+        primes = primes_up_to(int(high))
+        return primes[primes >= low]
+
+    def _is_valid(self, moduli: list[int]) -> bool:
+        """Coverage, Π m_j ≥ k, and rank, Σ(m_j − 1) ≥ k."""
+        product = 1
+        for modulus in moduli:
+            product *= modulus
+        return product >= self.domain_size and sum(moduli) - len(moduli) >= self.domain_size
+
+    def _repaired(self, moduli: list[int]) -> list[int]:
+        """Bump random moduli to the next prime until the set is valid."""
+        while not self._is_valid(moduli):
+            index = int(self.generator.integers(len(moduli)))
+            moduli[index] = _next_free_prime(moduli, index)
+        return moduli
+
+    def _fallback(self, count: int) -> list[int]:
+        """The first ℓ primes from ⌈k^(1/ℓ)⌉ on, bumped from left to right until the set is valid."""
+        moduli: list[int] = []
+        prime = _root_ceiling(self.domain_size, count)
+        for _ in range(count):
+            prime = next_prime(prime)
+            moduli.append(prime)
+            prime += 1
+        index = 0
+        while not self._is_valid(moduli):
+            moduli[index] = _next_free_prime(moduli, index)
+            index = (index + 1) % count
+        return moduli
+
+    def _kappa(self, moduli: tuple[int, ...]) -> float:
+        gram = paper_gram(self.domain_size, moduli, self.epsilon)
+        return inf if surely_exceeds(gram, self.kappa_max) else condition_number(gram)
+
+
+def _next_free_prime(moduli: list[int], index: int) -> int:
+    """The next prime above a modulus that is not one of the others, since moduli must stay coprime."""
+    prime = next_prime(moduli[index] + 1)
+    while prime in moduli:
+        prime = next_prime(prime + 1)
+    return prime
+
+
+def _root_ceiling(number: int, degree: int) -> int:
+    """⌈number^(1/degree)⌉, in integers."""
+    root = max(1, round(number ** (1 / degree)) - 1)
+    while root**degree < number:
+        root += 1
+    return root
+
+
+def _describe(finder: _Finder, best: _Valid, error: float) -> PaperSearch:
+    """Theorem 4's numbers at the ℓ found, beside the true ones."""
+    size, count, odds = finder.domain_size, len(best.moduli), exp(finder.epsilon)
+    lowest = size / (finder.beta * count)
+    t_star = float(ceil(log(size) / log(lowest))) if lowest > 1 else inf
+    alpha = (finder.beta + odds) / (1 / finder.beta + odds)
+    allowed = finder.kappa_max / alpha
+    weights = [paper_weight(modulus, finder.epsilon) for modulus in best.moduli]
+    return PaperSearch(
+        moduli=best.moduli,
+        error=error,
+        kappa=best.kappa,
+        kappa_bound=alpha * (count + t_star) / (count - t_star) if count > t_star else inf,
+        l_theory=(1 + allowed) / (allowed - 1) * t_star if allowed > 1 else inf,
+        t_star=t_star,
+        alpha=alpha,
+        alpha_true=max(weights) / min(weights),
+        used_fallback=best.from_fallback,
+        trials=finder.drawn,
+    )

@@ -1,0 +1,298 @@
+"""Which protocol for a domain, ε and a number of users: all of them on the same axes, one choice, and the reason.
+
+No protocol is best on every axis, so the objective says what to favour. Each objective first keeps the protocols whose
+standard error is near the smallest, and chooses among these:
+
+=========  =================================  ========================================================================
+objective  standard error at most             then
+=========  =================================  ========================================================================
+error      1.01 times the smallest            the shortest reports
+bits       1.25 times the smallest            the shortest reports
+attack     2 times the smallest               attackability within 5 % of the least; of these the shortest reports
+balanced   1.05 times the smallest            attackability within 25 % of the least; of these the shortest reports
+=========  =================================  ========================================================================
+
+Ties go to less decoding work. Twice the error is what four times the users would make good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import Any, Literal, get_args
+
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, SunziError
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.planning.axes import Axes, axes
+from sunzi.planning.candidates import Candidate
+from sunzi.protocols.base import check_users
+from sunzi.protocols.catalogue import catalogue, find
+from sunzi.protocols.modular import ModularProtocol
+
+Objective = Literal["balanced", "error", "bits", "attack"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+Progress = Callable[[float], None]
+"""Told which share of the work is done."""
+
+_ERROR_ROOM: dict[Objective, float] = {"error": 1.01, "bits": 1.25, "attack": 2.0, "balanced": 1.05}
+_ATTACK_ROOM: dict[Objective, float] = {"error": inf, "bits": inf, "attack": 1.05, "balanced": 1.25}
+# Longer reports are made only on request: 16 KiB from every client.
+_LONGEST_REPORT = 1 << 17
+# The axes of a modular protocol need a solve over the whole domain, which takes minutes beyond this.
+_LARGEST_SOLVED = 1 << 21
+_REWEIGHED, _LARGEST_REWEIGHED = 16, 5000
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table: a protocol with its plan and axes, or why it has none."""
+
+    protocol: str
+    plan: Plan | None
+    axes: Axes | None
+    excluded: str | None
+    """Why it cannot be chosen, if so."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """All protocols on the same axes, and the one to take."""
+
+    objective: Objective
+    options: tuple[Option, ...]
+    protocol: str
+    reason: str
+
+    @property
+    def chosen(self) -> Option:
+        """The row of the protocol to take."""
+        return next(option for option in self.options if option.protocol == self.protocol)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan to use."""
+        plan = self.chosen.plan
+        assert plan is not None, "only options with a plan are chosen"
+        return plan
+
+    @property
+    def axes(self) -> Axes:
+        """What it gives."""
+        found = self.chosen.axes
+        assert found is not None, "only options with axes are chosen"
+        return found
+
+
+def recommend(
+    domain: int | Iterable[str] | Domain,
+    epsilon: Epsilon,
+    users: int,
+    objective: Objective = "balanced",
+    *,
+    max_bits: float | None = None,
+    max_attack: float | None = None,
+    protocols: Sequence[str] | None = None,
+    search: bool = False,
+    progress: Progress | None = None,
+) -> Recommendation:
+    """Weigh the protocols of the catalogue, or only those named, and choose one.
+
+    ``max_bits`` limits the mean length of a report, ``max_attack`` the attackability; raises ParameterError if no
+    protocol keeps within them. ``search`` takes the moduli of modular protocols from the Pareto search instead of a
+    quick spread; a limit that the quick spread fails turns the search on by itself. ``progress`` is told the share of
+    the protocols that are done.
+    """
+    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    budget = parse_epsilon(epsilon)
+    check_users(users)
+    _check_wishes(objective, max_bits, max_attack)
+    names = tuple(catalogue() if protocols is None else dict.fromkeys(protocols))
+    options = []
+    for index, name in enumerate(names):
+        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, _part(progress, index, len(names)))
+        options.append(_option(name, terms, budget, users, wishes, named=protocols is not None))
+        wishes.progress(1, 1)
+    return choose_among(options, objective)
+
+
+def _part(progress: Progress | None, index: int, parts: int) -> Callable[[int, int], None]:
+    """Progress of one part of several, by its own steps."""
+
+    def update(done: int, total: int) -> None:
+        if progress is not None:
+            progress((index + done / total) / parts)
+
+    return update
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    objective: Objective
+    max_bits: float
+    max_attack: float
+    search: bool
+    progress: Callable[[int, int], None]
+
+    def complaint(self, found: Axes) -> str | None:
+        """What is wrong with these axes."""
+        if found.bits > self.max_bits:
+            return f"{found.bits:g} bits a report exceed {self.max_bits:g}"
+        if found.attackability > self.max_attack:
+            return f"an attackability of {found.attackability:.3g} exceeds {self.max_attack:g}"
+        return None
+
+
+def _check_wishes(objective: str, max_bits: float | None, max_attack: float | None) -> None:
+    if objective not in OBJECTIVES:
+        raise ParameterError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}")
+    if max_bits is not None and not max_bits >= 1:
+        raise ParameterError(f"max_bits must be at least 1, got {max_bits}")
+    if max_attack is not None and not 0 < max_attack <= 1:
+        raise ParameterError(f"max_attack must lie between 0 and 1, got {max_attack}")
+
+
+def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
+    """The row of one protocol, its moduli searched for where that is asked for or needed."""
+    is_modular = issubclass(find(name), ModularProtocol)
+    if is_modular and domain.size > _LARGEST_SOLVED and not named:
+        reason = f"its axes take minutes above {_LARGEST_SOLVED:,} values; name it to have them"
+        return Option(name, None, None, reason)
+    try:
+        option = _weighed(make_plan(name, domain, epsilon), users, wishes, named=named)
+        if is_modular and (wishes.search or option.excluded is not None):
+            option = _searched(option, domain, epsilon, users, wishes, named=named)
+    except SunziError as error:
+        if named:
+            raise
+        return Option(name, None, None, str(error))
+    return option
+
+
+def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
+    found = axes(plan, users)
+    complaint = wishes.complaint(found)
+    if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
+        complaint = f"reports of {found.max_bits:,} bits are impractical; name it to have them"
+    return Option(found.protocol, plan, found, complaint)
+
+
+def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
+    """The best moduli of the Pareto search by the same objective, unless the quick spread is as good."""
+    from sunzi.planning.selection import pareto_front
+
+    kind: Any = quick.protocol
+    front = pareto_front(
+        domain.size,
+        epsilon,
+        kind,
+        max_bits=None if wishes.max_bits == inf else wishes.max_bits,
+        max_attack=None if wishes.max_attack == inf else wishes.max_attack,
+        effort="normal" if wishes.search else "quick",
+        progress=wishes.progress,
+    )
+    if not front:
+        return quick
+    found = _best_of_front(front, quick.protocol, domain, epsilon, users, wishes, named=named)
+    usable = [option for option in (found, quick) if option.excluded is None]
+    if not usable:
+        return found
+    return usable[_best([_weight_of(option) for option in usable], wishes.objective)]
+
+
+def _best_of_front(
+    front: Sequence[Candidate],
+    name: str,
+    domain: Domain,
+    epsilon: Fraction,
+    users: int,
+    wishes: _Wishes,
+    *,
+    named: bool,
+) -> Option:
+    """A front knows errors without collisions; on small domains, where these count, a few of it are weighed in full."""
+    if domain.size <= _LARGEST_REWEIGHED:
+        step = -(-len(front) // _REWEIGHED)
+        plans = [make_plan(name, domain, epsilon, moduli=each.moduli) for each in front[::step]]
+        options = [_weighed(plan, users, wishes, named=named) for plan in plans]
+        usable = [option for option in options if option.excluded is None] or options
+        return usable[_best([_weight_of(option) for option in usable], wishes.objective)]
+    weights = [_Weight(each.error**0.5, each.bits, each.attackability, each.decode_work) for each in front]
+    moduli = front[_best(weights, wishes.objective)].moduli
+    return _weighed(make_plan(name, domain, epsilon, moduli=moduli), users, wishes, named=named)
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """What an objective looks at."""
+
+    error: float
+    bits: float
+    attackability: float
+    work: float
+
+
+def _weight_of(option: Option) -> _Weight:
+    found = option.axes
+    assert found is not None, "only options with axes are weighed"
+    work = inf if found.decode_work is None else found.decode_work
+    return _Weight(found.standard_error, found.bits, found.attackability, work)
+
+
+def _best(weights: Sequence[_Weight], objective: Objective) -> int:
+    """The index that the objective's rule selects."""
+    smallest = min(weight.error for weight in weights)
+    near = [weight for weight in weights if weight.error <= _ERROR_ROOM[objective] * smallest]
+    least = min(weight.attackability for weight in near)
+    near = [weight for weight in near if weight.attackability <= _ATTACK_ROOM[objective] * least]
+    return weights.index(min(near, key=lambda weight: (weight.bits, weight.work, weight.error)))
+
+
+def choose_among(options: Sequence[Option], objective: Objective) -> Recommendation:
+    """The recommendation for these rows; raises ParameterError if none can be chosen."""
+    usable = [option for option in options if option.axes is not None and option.excluded is None]
+    if not usable:
+        raise ParameterError(_nothing_fits(options))
+    weights = [_weight_of(option) for option in usable]
+    index = _best(weights, objective)
+    reason = _reason(usable[index].protocol, weights[index], weights, objective)
+    return Recommendation(objective, tuple(options), usable[index].protocol, reason)
+
+
+def _nothing_fits(options: Sequence[Option]) -> str:
+    found = [option.axes for option in options if option.axes is not None]
+    if not found:
+        return "no protocol fits: " + "; ".join(f"{option.protocol}: {option.excluded}" for option in options)
+    shortest = min(found, key=lambda each: each.bits)
+    safest = min(found, key=lambda each: each.attackability)
+    return (
+        f"no protocol keeps to these limits; the shortest reports take {shortest.bits:.4g} bits ({shortest.protocol}), "
+        f"the least attackability is {safest.attackability:.3g} ({safest.protocol})"
+    )
+
+
+def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: Objective) -> str:
+    """One sentence that holds for the numbers in the table."""
+    if len(weights) == 1:
+        return f"{name} is the only protocol that is weighed here and fits."
+    excess = chosen.error / min(weight.error for weight in weights) - 1
+    own = f"; its own is {100 * excess:.2g} % above that" if excess >= 0.001 else ""
+    shortest = f"{name} has the shortest reports ({chosen.bits:.4g} bits) of all protocols"
+    if objective == "attack":
+        near = f"whose attackability ({chosen.attackability:.3g}) is within 5 % of the least"
+        return f"{shortest} {near} at no more than twice the smallest error{own}."
+    if objective == "balanced":
+        return f"{shortest} within 25 % of the least attackability and 5 % of the smallest error{own}."
+    return f"{shortest} within {1 if objective == 'error' else 25} % of the smallest error{own}."
+
+
+def at_users(recommendation: Recommendation, users: int) -> Recommendation:
+    """The same plans with another number of users; the choice stays, because every error scales alike."""
+    options = tuple(
+        option if option.plan is None else replace(option, axes=axes(option.plan, users))
+        for option in recommendation.options
+    )
+    return replace(recommendation, options=options)

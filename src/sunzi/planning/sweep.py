@@ -1,0 +1,192 @@
+"""Protocols side by side over many settings, by formula or by simulation. The same seed gives the same numbers, seconds
+aside, whatever else is swept in the same run.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, SunziError
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Epsilon, Plan, make_plan
+from sunzi.planning.axes import Axes, axes
+from sunzi.planning.populations import UNIFORM, Population
+from sunzi.protocols.base import check_users
+from sunzi.protocols.catalogue import find
+
+Integers = NDArray[np.int64]
+Progress = Callable[[float], None]
+"""Told which share of the work is done."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a sweep."""
+
+    domain_size: int
+    epsilon: Fraction
+    users: int
+
+
+@dataclass(frozen=True)
+class Trials:
+    """So many simulated collections of one population."""
+
+    number: int
+    seed: int = 1
+    population: Population = UNIFORM
+
+    def __post_init__(self) -> None:
+        """A standard error needs two trials."""
+        if self.number < 2:
+            raise ParameterError(f"a simulation needs at least 2 trials, for their spread, got {self.number}")
+        if self.seed < 0:
+            raise ParameterError(f"the seed must not be negative, got {self.seed}")
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What the trials measured."""
+
+    mse: float
+    """Mean over trials and items of the squared error, about the users of each trial."""
+    mse_error: float
+    """Standard error of that mean."""
+    expected_mse: float
+    """What the formula says for this population."""
+    report_seconds: float
+    """Median time to randomise and count all reports of a trial."""
+    decode_seconds: float
+    """Median time to turn the tally into frequencies."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One protocol at one setting."""
+
+    protocol: str
+    setting: Setting
+    axes: Axes | None
+    trials: Trials | None = None
+    simulated: Simulated | None = None
+    note: str = ""
+    """Why there are no numbers, if so."""
+
+    def row(self) -> dict[str, Any]:
+        """Columns by name, the same ones for every record of a sweep."""
+        setting = self.setting
+        row: dict[str, Any] = {
+            "protocol": self.protocol,
+            "domain_size": setting.domain_size,
+            "epsilon": float(setting.epsilon),
+            "users": setting.users,
+        }
+        figures = {} if self.axes is None else self.axes.to_json()
+        row |= {name: figures.get(name) for name in AXES_COLUMNS}
+        if self.trials is not None:
+            row |= {"population": str(self.trials.population), "trials": self.trials.number, "seed": self.trials.seed}
+            row |= {name: getattr(self.simulated, name, None) for name in SIMULATED_COLUMNS}
+        return row | {"note": self.note}
+
+
+AXES_COLUMNS = (
+    "standard_error",
+    "largest_error",
+    "detectable_share",
+    "bits",
+    "max_bits",
+    "client_words",
+    "tally_counters",
+    "tally_bytes",
+    "decode_work",
+    "decode_route",
+    "attackability",
+    "push",
+)
+SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "decode_seconds")
+
+
+def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
+    """All combinations."""
+    for size in domain_sizes:
+        Domain(size)
+    for number in users:
+        check_users(number)
+    budgets = [parse_epsilon(epsilon) for epsilon in epsilons]
+    return [Setting(*values) for values in product(domain_sizes, budgets, users)]
+
+
+def sweep(
+    points: Sequence[Setting],
+    protocols: Sequence[str],
+    trials: Trials | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Record]:
+    """A record for every protocol at every setting, as soon as it is there. A protocol that refuses a setting gets a
+    record that says why.
+    """
+    for name in protocols:
+        find(name)
+    done, total = 0, len(points) * len(protocols)
+    for name in protocols:
+        plans: dict[tuple[int, Fraction], Plan] = {}
+        for point in points:
+            yield _record(name, point, trials, plans)
+            done += 1
+            if progress is not None:
+                progress(done / total)
+
+
+def _record(name: str, point: Setting, trials: Trials | None, plans: dict[tuple[int, Fraction], Plan]) -> Record:
+    terms = (point.domain_size, point.epsilon)
+    try:
+        if terms not in plans:
+            plans.clear()  # a large plan takes much memory, and settings come in order
+            plans[terms] = make_plan(name, point.domain_size, point.epsilon)
+        plan = plans[terms]
+        found = axes(plan, point.users)
+        simulated = None if trials is None else simulate(plan, point.users, trials)
+    except SunziError as error:
+        return Record(name, point, None, trials, None, str(error))
+    return Record(name, point, found, trials, simulated)
+
+
+def simulate(plan: Plan, users: int, trials: Trials) -> Simulated:
+    """Repeat one collection with fresh users and fresh randomness."""
+    size = plan.domain.size
+    errors, reporting, decoding = [], [], []
+    for trial in range(trials.number):
+        values = trials.population.draw(size, users, [trials.seed, trial, size, users])
+        truth = np.bincount(values, minlength=size) / users
+        start = time.perf_counter()
+        tally = plan.simulate(values, seed=_seed(plan, users, trials.seed, trial))
+        counted = time.perf_counter()
+        frequencies = plan.estimate(tally).frequencies
+        decoding.append(time.perf_counter() - counted)
+        reporting.append(counted - start)
+        errors.append(float(np.mean((frequencies - truth) ** 2)))
+    return Simulated(
+        mse=float(np.mean(errors)),
+        mse_error=float(np.std(errors, ddof=1)) / sqrt(trials.number),
+        expected_mse=plan.expected_mse(users, trials.population.chances(size)),
+        report_seconds=float(np.median(reporting)),
+        decode_seconds=float(np.median(decoding)),
+    )
+
+
+def _seed(plan: Plan, users: int, seed: int, trial: int) -> list[int]:
+    """Another for every protocol, setting and trial; the same in every sweep."""
+    epsilon = plan.epsilon
+    name = zlib.crc32(plan.protocol.name.encode())
+    return [seed, trial, plan.domain.size, users, epsilon.numerator, epsilon.denominator, name]

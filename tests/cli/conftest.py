@@ -1,0 +1,68 @@
+"""A small collection to try the commands on."""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+
+LABELS = ["Chrome", "Firefox", "Safari", "Edge", "other"]
+SHARES = {"Chrome": 500, "Firefox": 300, "Safari": 150, "Lynx": 30, "": 20}
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Files in a directory, and the plan that made them."""
+
+    directory: Path
+    plan: sunzi.Plan
+
+    def path(self, name: str) -> str:
+        return str(self.directory / name)
+
+    def run(self, *words: str) -> int:
+        """Run a command in this process; words that look like file names are files of the directory."""
+        return main([self.path(word) if re.search(r"\.[a-z]", word) else word for word in words])
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.directory.iterdir())
+
+
+def write_csv(path: Path, values: list[str]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "browser"])
+        writer.writerows(enumerate(values))
+
+
+@pytest.fixture
+def collection(tmp_path) -> Collection:
+    plan = sunzi.make_plan("ss-compact", LABELS, 3, other="other")
+    plan.save(tmp_path / "plan.json")
+    write_csv(tmp_path / "data.csv", [label for label, count in SHARES.items() for _ in range(count * 4)])
+    return Collection(tmp_path, plan)
+
+
+@pytest.fixture
+def counted(collection) -> Collection:
+    """The same, with reports and a tally."""
+    assert collection.run("privatize", "plan.json", "data.csv", "--column", "browser", "-o", "reports.bin") == 0
+    assert collection.run("tally", "plan.json", "reports.bin", "-o", "tally.bin") == 0
+    return collection
+
+
+@pytest.fixture
+def complaint(capsys):
+    """The one line that a failed command wrote to standard error."""
+
+    def read() -> str:
+        text = capsys.readouterr().err
+        assert text.startswith("sunzi: error: ")
+        assert text.count("\n") == 1
+        return text
+
+    return read

@@ -1,0 +1,160 @@
+"""``sunzi compare``: tables, files and pictures of sweeps."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+from sunzi.planning.axes import axes
+
+SMALL = ("compare", "--size", "20", "--users", "300", "--protocols", "grr,mss")
+
+WITHOUT = """
+import sys
+from sunzi.cli.main import main
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {name!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.exit(main())
+"""
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_in_a_pipe_it_prints_csv(capsys):
+    assert main([*SMALL, "--epsilon", "1:3:1"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert [(row["protocol"], row["epsilon"]) for row in found] == [
+        (name, epsilon) for name in ("grr", "mss") for epsilon in ("1.0", "2.0", "3.0")
+    ]
+    for row in found:
+        plan = sunzi.make_plan(row["protocol"], 20, float(row["epsilon"]))
+        assert float(row["standard_error"]) == axes(plan, 300).standard_error
+
+
+def test_what_is_not_given_has_defaults(capsys):
+    assert main(["compare", "--protocols", "grr"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert [float(row["epsilon"]) for row in found] == [index / 2 for index in range(1, 11)]
+    assert {(row["domain_size"], row["users"]) for row in found} == {("1024", "10000")}
+    assert main(["compare", "--protocols", "grr", "--vary", "users"]) == 0
+    assert [row["users"] for row in rows(capsys.readouterr().out)] == ["1000", "10000", "100000", "1000000"]
+    assert main(["compare", "--protocols", "grr", "--vary", "size", "--epsilon", "2"]) == 0
+    sizes = [row["domain_size"] for row in rows(capsys.readouterr().out)]
+    assert sizes == ["64", "256", "1024", "4096", "16384", "65536"]
+    assert main(["compare", "--protocols", "grr", "--size", "9"]) == 0
+    assert len(rows(capsys.readouterr().out)) == 1
+
+
+def test_simulations_repeat(capsys):
+    texts = []
+    for seed in ("7", "7", "8"):
+        assert main([*SMALL, "--simulate", "3", "--seed", seed, "--population", "zipf:1"]) == 0
+        texts.append([(row["mse"], row["mse_error"]) for row in rows(capsys.readouterr().out)])
+    assert texts[0] == texts[1] != texts[2]
+
+
+class Screen(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="utf-8", newline="")
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Run a command line that succeeds at a terminal, and read the lines that it prints."""
+
+    def run(*words: str) -> list[str]:
+        stream = Screen()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", stream)
+            assert main(words) == 0
+        stream.flush()
+        return re.sub(r"\x1b\[\d*m", "", stream.buffer.getvalue().decode()).splitlines()
+
+    return run
+
+
+def test_on_a_terminal_it_prints_a_table_by_setting(shown):
+    header, *lines = shown(*SMALL, "--epsilon", "1,2")
+    assert header.split()[:3] == ["epsilon", "protocol", "error"]
+    assert [line.split()[:2] for line in lines] == [["1", "grr"], ["1", "mss"], ["2", "grr"], ["2", "mss"]]
+
+
+def test_the_table_shows_what_was_measured_and_what_was_refused(shown):
+    words = ["compare", "--vary", "size", "--size", f"20,{(1 << 24) + 1}", "--protocols", "oue", "--users", "100"]
+    header, first, second, note = shown(*words, "--simulate", "2")
+    assert header.split()[-2:] == ["mse", "decode"]
+    assert re.search(r"± \S+ +\S+ ms$", first)
+    assert second.split() == ["16,777,217", "oue"] + ["-"] * 10
+    assert note.startswith("not oue on 16,777,217 values at epsilon 1: oue sends one bit a value and stops at 2^24")
+
+
+def test_files_of_every_kind_in_one_go(tmp_path, capsys):
+    paths = {suffix: tmp_path / f"out.{suffix}" for suffix in ("csv", "json", "parquet", "png", "svg")}
+    outputs = [word for path in paths.values() for word in ("-o", str(path))]
+    assert main([*SMALL, "--epsilon", "1,2", *outputs]) == 0
+    assert capsys.readouterr().out == ""
+    table = json.loads(paths["json"].read_text())
+    assert len(table) == 4
+    assert [float(row["bits"]) for row in rows(paths["csv"].read_text())] == [row["bits"] for row in table]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(paths["parquet"]).to_pylist() == table
+    assert paths["png"].read_bytes().startswith(b"\x89PNG\r\n")
+    assert b"<svg" in paths["svg"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint_words"),
+    [
+        (("--epsilon", "5:1:1"), "--epsilon must go up"),
+        (("--epsilon", "0"), "epsilon must be positive, got 0"),
+        (("--size", "1"), "a domain needs between 2 and 2^30 values, got 1"),
+        (("--users", "0.5"), "--users must be whole numbers, got 0.5"),
+        (("--protocols", "grr,telepathy"), "got 'telepathy'"),
+        (("--simulate", "1"), "at least 2 trials"),
+        (("--simulate", "2", "--seed=-1"), "seed must not be negative, got -1"),
+        (("--simulate", "2", "--population", "gauss"), "population must be uniform, spike, zipf"),
+        (("-o", "out.xls"), "must end in one of .csv, .json, .parquet, .png, .svg, .pdf; got 'out.xls'"),
+        (("-o", "-"), "got '-'"),
+        (("-o", "out.png", "--epsilon", "1,2", "--size", "5,6"), "got several values of epsilon and size"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_code_2(words, complaint_words, complaint):
+    assert main(["compare", *words]) == 2
+    assert complaint_words in complaint()
+
+
+@pytest.mark.parametrize(
+    ("library", "suffix", "extra"), [("matplotlib", "png", "plot"), ("pyarrow", "parquet", "frames")]
+)
+def test_a_missing_extra_is_named(library, suffix, extra, tmp_path):
+    path = tmp_path / f"out.{suffix}"
+    code = WITHOUT.format(name=library)
+    run = subprocess.run(
+        [sys.executable, "-c", code, *SMALL, "-o", str(path)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert f"pip install 'sunzi[{extra}]'" in run.stderr
+    assert not path.exists()
+
+
+def test_a_directory_that_is_not_there_is_code_1(tmp_path, complaint):
+    assert main([*SMALL, "-o", str(tmp_path / "none" / "out.csv")]) == 1
+    assert "none" in complaint()

@@ -1,0 +1,219 @@
+"""``sunzi estimate``: every form holds the same numbers, never a bar or a frequency without its interval."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+import sunzi
+from sunzi.cli.main import main
+
+RAW = ["label", "frequency", "low", "high", "standard_error", "count"]
+
+
+def columns_of(estimate, level=0.95, target="reporters"):
+    low, high = estimate.interval(level, target=target)
+    errors = estimate.standard_errors_for(target)
+    return dict(
+        zip(RAW, [list(estimate.domain.labels), estimate.frequencies, low, high, errors, estimate.counts], strict=True)
+    )
+
+
+def expected(counted, **options):
+    tally = sunzi.load_tally(counted.path("tally.bin"))
+    return columns_of(counted.plan.estimate(tally), **options)
+
+
+def agree(rows, columns):
+    for name, values in columns.items():
+        found = [row[name] for row in rows]
+        if name == "label":
+            assert found == list(values)
+        else:
+            np.testing.assert_array_equal(np.array(found, dtype=float), values)
+
+
+def read(path):
+    if path.suffix == ".csv":
+        return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    if path.suffix == ".json":
+        return json.loads(path.read_text(encoding="utf-8"))["histogram"]
+    return parquet.read_table(path).to_pylist()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_tables_hold_the_estimate_exactly(counted, suffix):
+    assert counted.run("estimate", "plan.json", "tally.bin", "-o", f"out.{suffix}") == 0
+    rows = read(counted.directory / f"out.{suffix}")
+    assert list(rows[0]) == RAW
+    agree(rows, expected(counted))
+
+
+def test_level_and_target_reach_the_intervals(counted):
+    words = ("--level", "0.5", "--target", "population", "-o", "out.json")
+    assert counted.run("estimate", "plan.json", "tally.bin", *words) == 0
+    agree(read(counted.directory / "out.json"), expected(counted, level=0.5, target="population"))
+    notes = json.loads((counted.directory / "out.json").read_text())
+    assert (notes["level"], notes["target"], notes["reports"]) == (0.5, "population", 4_000)
+    assert (notes["plan"], notes["epsilon"]) == (counted.plan.fingerprint, "3")
+
+
+@pytest.mark.parametrize("method", ["simplex", "clip", "significant", "constrained"])
+def test_post_processing_stands_beside_the_estimate(counted, method):
+    assert counted.run("estimate", "plan.json", "tally.bin", "--postprocess", method, "-o", "out.parquet") == 0
+    rows = read(counted.directory / "out.parquet")
+    assert list(rows[0]) == [*RAW, f"frequency_{method}"]
+    agree(rows, expected(counted))
+    estimate = counted.plan.estimate(sunzi.load_tally(counted.path("tally.bin")))
+    processed = getattr(estimate, method)().frequencies
+    np.testing.assert_allclose([row[f"frequency_{method}"] for row in rows], processed, rtol=0, atol=1e-12)
+    notes = {
+        key.decode(): value.decode() for key, value in parquet.read_schema(counted.path("out.parquet")).metadata.items()
+    }
+    assert notes["postprocess"] == method
+    assert notes["postprocess_effect"]
+
+
+def test_the_top_is_sorted(counted):
+    assert counted.run("estimate", "plan.json", "tally.bin", "--top", "2", "-o", "out.csv") == 0
+    assert [row["label"] for row in read(counted.directory / "out.csv")] == ["Chrome", "Firefox"]
+
+
+def test_a_pipe_gets_csv_of_all_values(counted, capfdbinary):
+    assert counted.run("estimate", "plan.json", "tally.bin") == 0
+    rows = list(csv.DictReader(io.StringIO(capfdbinary.readouterr().out.decode(), newline="")))
+    agree(rows, expected(counted))
+
+
+def test_integers_stay_integers(tmp_path):
+    plan = sunzi.make_plan("grr", 4, 2)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([0, 1, 2, 3] * 50, seed=1).save(tmp_path / "tally")
+    words = [str(tmp_path / "plan.json"), str(tmp_path / "tally"), "-o", str(tmp_path / "out.json")]
+    assert main(["estimate", *words]) == 0
+    assert [row["label"] for row in read(tmp_path / "out.json")] == [0, 1, 2, 3]
+
+
+class Page(HTMLParser):
+    """What a browser would load, and how many bars and intervals there are."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.requests, self.classes, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        found = dict(attrs)
+        self.requests += [found[name] for name in ("src", "href", "action", "data") if name in found]
+        self.classes += (found.get("class") or "").split()
+
+
+def nasty_page(tmp_path, *words):
+    labels = ["<script>alert(1)</script>", 'quote " and &amp;', "日本語", "plain"]
+    plan = sunzi.make_plan("ss-compact", labels, 2)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([labels[0]] * 500 + [labels[2]] * 300, seed=1).save(tmp_path / "tally")
+    files = [str(tmp_path / name) for name in ("plan.json", "tally", "page.html")]
+    assert main(["estimate", *files[:2], "-o", files[2], *words]) == 0
+    return (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_asks_nothing_of_the_network(tmp_path):
+    text = nasty_page(tmp_path)
+    page = Page(text)
+    assert page.requests == []
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert "url(" not in text
+    assert "://" not in text
+    assert "default-src 'none'" in text
+
+
+def test_a_page_draws_no_bar_without_its_interval(tmp_path):
+    page = Page(nasty_page(tmp_path))
+    assert page.classes.count("bar") == page.classes.count("whisker") == 4
+
+
+def test_a_page_says_what_was_promised(tmp_path):
+    text = nasty_page(tmp_path, "--postprocess", "simplex", "--level", "0.9", "--target", "population")
+    for words in (
+        "800 reports",
+        "7.39 times as likely",
+        "90 % interval",
+        "random sample",
+        "simplex, no interval",
+        "日本語",
+    ):
+        assert words in text
+    assert "&lt;script&gt;" in text
+
+
+def test_pictures(counted):
+    for suffix, opening in {"png": b"\x89PNG\r\n", "svg": b"<?xml"}.items():
+        assert counted.run("estimate", "plan.json", "tally.bin", "-o", f"out.{suffix}") == 0
+        assert (counted.directory / f"out.{suffix}").read_bytes().startswith(opening)
+
+
+def test_a_font_that_lacks_a_label_is_one_note(tmp_path, capsys):
+    plan = sunzi.make_plan("grr", ["日本語", "b"], 2)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate(["b"] * 100, seed=1).save(tmp_path / "tally")
+    files = [str(tmp_path / name) for name in ("plan.json", "tally", "out.png")]
+    assert main(["estimate", *files[:2], "-o", files[2]]) == 0
+    assert capsys.readouterr().err.count("\n") <= 1  # none where a font has them all
+
+
+FAILURES = {
+    "top": (["--top", "0"], "--top must be at least 1, got 0"),
+    "level": (["--level", "2"], "level must lie between 0 and 1, got 2"),
+    "suffix": (["-o", "out.docx"], "must end in one of .csv"),
+    "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows the unbiased estimate only"),
+    "target": (["--target", "population", "-o", "out.png"], "about the reporters"),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_wrong_arguments(counted, complaint, case):
+    words, message = FAILURES[case]
+    before = counted.names()
+    assert counted.run("estimate", "plan.json", "tally.bin", "-o", "out.csv", *words) == 2
+    assert message in complaint()
+    assert counted.names() == before
+
+
+def test_a_tally_of_another_plan_and_one_without_reports(counted, complaint):
+    sunzi.make_plan("grr", 5, 1).save(counted.path("other.json"))
+    assert counted.run("estimate", "other.json", "tally.bin", "-o", "out.csv") == 2
+    assert "tally.bin: this tally belongs to the plan" in complaint()
+    counted.plan.empty_tally().save(counted.path("none.bin"))
+    assert counted.run("estimate", "plan.json", "none.bin", "-o", "out.csv") == 2
+    assert "no report yet" in complaint()
+    assert "out.csv" not in counted.names()
+
+
+def test_without_the_extras_csv_and_a_page_still_work(counted):
+    code = (
+        "import sys\nfrom sunzi.cli.main import main\n"
+        "class Absent:\n    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('pyarrow', 'matplotlib', 'numba', 'pandas'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "files = ['plan.json', 'tally.bin', '-o']\n"
+        "codes = [main(['estimate', *files, f'x.{kind}']) for kind in ('csv', 'html', 'parquet', 'png')]\n"
+        "codes.append(main(['privatize', 'plan.json', 'data.csv', '--column', 'browser', '-o', 'x.bin']))\n"
+        "print(codes)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=counted.directory, capture_output=True, text=True, check=False
+    )
+    assert run.stdout.strip() == "[0, 0, 2, 2, 0]", run.stderr
+    assert re.findall(r"sunzi\[(\w+)\]", run.stderr) == ["frames", "plot"]
+    assert {"x.csv", "x.html", "x.bin"} <= set(counted.names())
+    assert not {"x.parquet", "x.png"} & set(counted.names())

@@ -1,0 +1,279 @@
+"""``sunzi plan``: what it prints, what it writes, what it refuses."""
+
+import csv
+import io
+import json
+import re
+import sys
+
+import pytest
+
+import sunzi
+from sunzi.cli import axes_table, quantities
+from sunzi.cli.main import main
+from sunzi.cli.waiting import Waiting
+from sunzi.errors import ParameterError
+from sunzi.planning.axes import axes
+from sunzi.planning.needs import epsilon_needed, users_needed
+
+SMALL = ("plan", "--size", "40", "--epsilon", "2", "--users", "1e4")
+
+
+@pytest.fixture
+def answer(capsys):
+    """Run a command line that succeeds, and read the JSON that it prints."""
+
+    def run(*words: str) -> dict:
+        assert main(words) == 0
+        printed, complaints = capsys.readouterr()
+        assert complaints == ""
+        return json.loads(printed)
+
+    return run
+
+
+class Screen(io.TextIOWrapper):
+    """A stream that says it is a terminal."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="utf-8", newline="")
+
+    def isatty(self):
+        return True
+
+    def text(self):
+        self.flush()
+        return self.buffer.getvalue().decode()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Run a command line that succeeds at a terminal, and read what it prints."""
+
+    def run(*words: str) -> str:
+        stream = Screen()
+        with monkeypatch.context() as patch:
+            patch.setenv("TERM", "xterm")
+            patch.delenv("NO_COLOR", raising=False)
+            patch.setattr(sys, "stdout", stream)
+            assert main(words) == 0
+        return stream.text()
+
+    return run
+
+
+def test_in_a_pipe_it_answers_in_json(answer):
+    found = answer(*SMALL)
+    assert (found["domain_size"], found["epsilon"], found["users"]) == (40, "2", 10_000)
+    assert [option["protocol"] for option in found["options"]] == list(sunzi.catalogue())
+    chosen = [option["protocol"] for option in found["options"] if option["chosen"]]
+    assert chosen == [found["protocol"]]
+    plan = sunzi.make_plan(found["protocol"], 40, 2)
+    assert found["fingerprint"] == plan.fingerprint
+    row = next(option for option in found["options"] if option["chosen"])
+    assert row["standard_error"] == axes(plan, 10_000).standard_error
+    assert found["reason"].startswith(found["protocol"])
+
+
+def test_csv_has_a_line_for_every_protocol(capsys):
+    assert main([*SMALL, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["protocol"] for row in rows] == list(sunzi.catalogue())
+    assert [row["chosen"] for row in rows].count("True") == 1
+
+
+def test_on_a_terminal_it_prints_a_table_and_marks_the_choice(shown):
+    text = shown(*SMALL, "--max-bits", "39")
+    lines = re.sub(r"\x1b\[\d*m", "", text).splitlines()
+    assert lines[0] == "40 values, 10,000 users, epsilon 2"
+    assert lines[2].split() == axes_table.axes_header()
+    table = {line[3:].split()[0]: line for line in lines[3:11]}
+    assert tuple(table) == sunzi.catalogue()
+    marked = [name for name, line in table.items() if line.startswith(">")]
+    assert len(marked) == 1
+    assert "not oue: 40 bits a report exceed 39" in lines
+    reason = next(line for line in lines if line.startswith(f"{marked[0]} has the shortest reports"))
+    assert reason.endswith(".")
+    assert "7.39 times as likely" in lines[-1]
+    assert "\x1b[32m>" in text
+
+
+def test_the_plan_is_written(answer, tmp_path):
+    path = tmp_path / "plan.json"
+    found = answer(*SMALL, "--protocol", "oue", "-o", str(path))
+    assert found["output"] == str(path)
+    assert sunzi.load_plan(path).fingerprint == found["fingerprint"]
+    assert sunzi.load_plan(path) == sunzi.make_plan("oue", 40, 2)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_labels_come_from_a_file(answer, tmp_path):
+    labels, inside, outside = tmp_path / "labels.txt", tmp_path / "inside.json", tmp_path / "outside.json"
+    labels.write_text("Firefox\nChrome\nelse\n", encoding="utf-8")
+    terms = ("plan", "--domain", str(labels), "--epsilon", "1/2", "--users", "500", "--other", "else")
+    answer(*terms, "-o", str(inside))
+    assert sunzi.load_plan(inside).domain.labels == ("Firefox", "Chrome", "else")
+    assert sunzi.load_plan(inside).domain.index("Lynx") == 2
+    answer(*terms, "--separate-labels", "-o", str(outside))
+    assert sunzi.load_plan(outside).domain.labels is None
+    assert sunzi.load_plan(outside, labels=labels).domain.index("Chrome") == 1
+
+
+def test_objectives_and_limits_reach_the_recommendation(answer):
+    small = ("plan", "--size", "100", "--epsilon", "5", "--users", "1000")
+    assert answer(*small, "--objective", "attack")["protocol"] in ("mss", "mss-compact")
+    limited = answer(*small, "--max-attack", "0.5", "--max-bits", "30")
+    assert limited["protocol"] in ("mss", "mss-compact")
+    assert "exceeds 0.5" in limited["options"][0]["excluded"]
+
+
+def test_the_search_finds_moduli(answer, monkeypatch, tmp_path):
+    monkeypatch.setenv("SUNZI_CACHE", str(tmp_path))
+    found = answer("plan", "--size", "30", "--epsilon", "1", "--users", "100", "--protocol", "mss", "--max-bits", "10")
+    assert found["options"][0]["bits"] <= 10
+
+
+def test_users_for_a_target_error(answer, shown):
+    terms = ("plan", "--size", "40", "--epsilon", "2", "--target-error", "0.01", "--protocol", "oue")
+    needed = users_needed("oue", 40, 2, 0.01)
+    assert f"A standard error of 1.00 % needs {needed:,} users with oue." in shown(*terms)
+    assert answer(*terms)["users"] == needed
+
+
+def test_epsilon_for_a_target_error(answer, shown):
+    terms = ("plan", "--size", "40", "--users", "2000", "--target-error", "0.01", "--protocol", "oue")
+    needed = epsilon_needed("oue", 40, 2000, 0.01)
+    expected = f"A standard error of 1.00 % with 2,000 users needs epsilon {float(needed):g} with oue."
+    assert expected in shown(*terms)
+    assert answer(*terms)["epsilon"] == str(needed)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint_words"),
+    [
+        (("--size", "1", "--epsilon", "1", "--users", "5"), "a domain needs between 2 and 2^30 values, got 1"),
+        (("--size", "1.5", "--epsilon", "1", "--users", "5"), "--size must be a whole number, got '1.5'"),
+        (("--size", "many", "--epsilon", "1", "--users", "5"), "--size must be a number such as 2, 0.5"),
+        (("--size", "9", "--epsilon=-1", "--users", "5"), "epsilon must be positive, got -1"),
+        (("--size", "9", "--epsilon", "1", "--users", "0"), "users must be at least 1, got 0"),
+        (("--size", "9", "--epsilon", "1", "--users", "x"), "--users must be a number such as"),
+        (("--size", "9", "--epsilon", "1"), "give --users; one of them may be replaced by --target-error"),
+        (("--size", "9"), "give --users and --epsilon"),
+        (("--size", "9", "--target-error", "1"), "give --users and --epsilon"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--target-error", "1"), "leave out the one to be found"),
+        (("--size", "9", "--epsilon", "1", "--target-error", "0"), "target error must be a positive share"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "telepathy"), "got 'telepathy'"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--max-bits", "0"), "max_bits must be at least 1, got 0"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--max-attack", "2"), "max_attack must lie between 0 and 1"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--other", "x"), "give --domain instead of --size"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--separate-labels"), "give --domain instead of --size"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "-o", "-"), "-o needs the name of a file"),
+        (
+            ("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "oue", "--objective", "bits"),
+            "--protocol makes the choice",
+        ),
+        (
+            ("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "oue", "--max-bits", "5"),
+            "no protocol keeps",
+        ),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_code_2(words, complaint_words, complaint):
+    assert main(["plan", *words]) == 2
+    assert complaint_words in complaint()
+
+
+def test_files_that_fail(tmp_path, complaint):
+    assert main(["plan", "--domain", str(tmp_path / "none.txt"), "--epsilon", "1", "--users", "5"]) == 1
+    assert "none.txt" in complaint()
+    assert main([*SMALL, "--protocol", "grr", "-o", str(tmp_path / "none" / "plan.json")]) == 1
+    assert "none" in complaint()
+    labels = tmp_path / "labels.txt"
+    labels.write_text("a\nb\na\n")
+    assert main(["plan", "--domain", str(labels), "--epsilon", "1", "--users", "5"]) == 2
+    assert "label 'a' occurs twice" in complaint()
+    labels.write_text("a\nb\n")
+    assert main(["plan", "--domain", str(labels), "--epsilon", "1", "--users", "5", "-o", str(labels)]) == 2
+    assert "must not be overwritten" in complaint()
+    assert labels.read_text() == "a\nb\n"
+
+
+def test_a_domain_is_required_and_formats_are_known(capsys):
+    for words in (["plan", "--epsilon", "1"], [*SMALL, "--format", "xml"], [*SMALL, "--domain", "x"]):
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main(words)
+
+
+# --- numbers, cells, waiting ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5", [5]),
+        ("1e3,1_000,2", [1000, 2]),
+        ("1:2:1/4", [1, 1.25, 1.5, 1.75, 2]),
+        ("0.5:5:2", [0.5, 2.5, 4.5]),
+        ("100:100000:x10", [100, 1000, 10_000, 100_000]),
+        ("1:1:1,7", [1, 7]),
+    ],
+)
+def test_lists_and_ranges(text, expected):
+    assert quantities.several(text, "--epsilon") == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1:2", "1:2:3:4", "2:1:1", "1:2:0", "1:2:-1", "1:9:x1", "0:9:x2", "1:2:y", "1,,2"]
+)
+def test_broken_lists_and_ranges(text):
+    with pytest.raises(ParameterError, match="--size"):
+        quantities.several(text, "--size")
+
+
+def test_ranges_without_end_and_fractions_of_users():
+    with pytest.raises(ParameterError, match="more than 1,000"):
+        quantities.several("0:1e9:1", "--users")
+    with pytest.raises(ParameterError, match=r"whole numbers, got 1\.5 in '1:2:0\.5'"):
+        quantities.several_whole("1:2:0.5", "--users")
+
+
+def test_cells():
+    assert [axes_table.share(value) for value in (0.5, 0.0123456, 1e-5, 1e-7, 1, 12.3)] == [
+        "50.0 %",
+        "1.23 %",
+        "0.00100 %",
+        "1e-05 %",
+        "100 %",
+        "1,230 %",
+    ]
+    assert [axes_table.with_unit(value) for value in (7, 999.4, 1000, 34_567, 2.5e6, 3e13)] == [
+        "7 ",
+        "999 ",
+        "1.0 k",
+        "35 k",
+        "2.5 M",
+        "30 T",
+    ]
+    undetected = axes(sunzi.make_plan("grr", 500, 1), 10)
+    assert "none" in axes_table.axes_cells(undetected)
+
+
+def test_waiting_shows_a_bar_to_those_who_wait_and_leaves_nothing(monkeypatch):
+    stream, clock = Screen(), iter([0.0, 0.2, 10.0, 10.01, 20.0])
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with Waiting() as waiting:
+        for share in (0.05, 0.25, 0.3, 0.5):
+            waiting.show(share)
+        assert stream.text().split("\r")[1:] == [
+            " 25%  [#####...............]  about 30 s left",
+            " 50%  [##########..........]  about 20 s left",
+        ]
+    assert stream.text().split("\r")[-2].strip() == ""
+
+
+def test_waiting_says_nothing_in_a_pipe(capsys):
+    with Waiting() as waiting:
+        waiting._start -= 100
+        waiting.show(0.5)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,114 @@
+"""The paper's search: what it promises, and what is true of it."""
+
+from fractions import Fraction
+from math import ceil, exp, inf, log, prod
+
+import numpy as np
+import pytest
+
+from sunzi.errors import ParameterError
+from sunzi.numerics.primes import is_prime
+from sunzi.planning import candidate, paper_search
+from sunzi.planning.conditioning import condition_number, paper_gram
+from sunzi.planning.paper import PaperSearch
+from sunzi.protocols.modular import ModularSubsetSelection
+
+
+def dense_error(size, moduli, epsilon):
+    lags = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    gram = sum(
+        (lags % modulus == 0) / (len(moduli) * ModularSubsetSelection.block_variance(modulus, epsilon))
+        for modulus in moduli
+    )
+    return np.trace(np.linalg.inv(gram)) / size
+
+
+@pytest.fixture(scope="module")
+def found():
+    return paper_search(1024, 1, seed=3)
+
+
+def test_result_is_valid_and_its_error_exact(found):
+    assert all(map(is_prime, found.moduli))
+    assert len(set(found.moduli)) == len(found.moduli) <= 20
+    assert prod(found.moduli) >= 1024
+    assert sum(found.moduli) - len(found.moduli) >= 1024
+    assert found.kappa == condition_number(paper_gram(1024, found.moduli, Fraction(1))) <= 10
+    assert found.error == pytest.approx(dense_error(1024, found.moduli, Fraction(1)), rel=1e-8)
+    assert found.error == pytest.approx(candidate(1024, 1, "mss", found.moduli).error, rel=1e-12)
+    assert not found.used_fallback
+    assert found.trials >= 19
+
+
+def test_statements_of_theorem_4_are_reported_beside_the_truth(found):
+    count = len(found.moduli)
+    assert found.t_star == ceil(log(1024) / log(1024 / (20 * count)))
+    assert found.alpha == pytest.approx((20 + exp(1)) / (1 / 20 + exp(1)))
+    assert found.kappa_bound == pytest.approx(found.alpha * (count + found.t_star) / (count - found.t_star))
+    allowed = 10 / found.alpha
+    assert found.l_theory == pytest.approx((1 + allowed) / (allowed - 1) * found.t_star)
+    assert 1 <= found.alpha_true < found.alpha
+
+
+def test_the_true_numbers_can_exceed_the_papers_bounds():
+    found = paper_search(1024, 5)
+    assert found.kappa > found.kappa_bound
+    assert found.alpha_true > found.alpha
+
+
+def test_bounds_are_infinite_where_the_theorem_says_nothing():
+    found = paper_search(100, "1/2")
+    assert found.t_star == found.kappa_bound == found.l_theory == inf  # the band reaches below 1
+    assert paper_search(1024, "1/2").l_theory == inf  # alpha exceeds kappa_max
+
+
+def test_seed_decides():
+    assert paper_search(200, 1, seed=4) == paper_search(200, 1, seed=4)
+    assert paper_search(200, 1, seed=4).moduli != paper_search(200, 1, seed=5).moduli
+
+
+def test_without_trials_only_the_deterministic_moduli_are_left():
+    found = paper_search(100, 1, trials=0, kappa_max=1e4, most_moduli=3)
+    assert found.used_fallback
+    assert found.trials == 0
+    # Bumping from left to right moves a window over the primes: the first windows with sum(m - 1) >= 100.
+    pair, triple = (53, 59), (31, 37, 41)
+    expected = {moduli: dense_error(100, moduli, Fraction(1)) for moduli in (pair, triple)}
+    assert found.moduli in expected
+    assert found.error == pytest.approx(min(expected.values()), rel=1e-8)
+
+
+def test_best_error_of_all_counts_wins():
+    by_count = [
+        paper_search(60, 1, most_moduli=most, seed=8).error  # the same draws, cut off earlier
+        for most in range(2, 12)
+    ]
+    assert by_count == sorted(by_count, reverse=True)
+
+
+def test_progress_counts_the_numbers_of_moduli():
+    calls = []
+    paper_search(50, 1, most_moduli=5, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"domain_size": 1}, "domain_size must be at least 2"),
+        ({"most_moduli": 1}, "most_moduli must be at least 2"),
+        ({"kappa_max": 0.5}, "kappa_max must be at least 1"),
+        ({"beta": 1.0}, "beta must be above 1"),
+        ({"trials": -1}, "trials must be at least 0"),
+        ({"kappa_max": 1.0, "trials": 2}, "raise kappa_max"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        paper_search(**{"domain_size": 50, "epsilon": 1, **arguments})
+
+
+def test_found_is_a_frozen_value(found):
+    assert isinstance(found, PaperSearch)
+    with pytest.raises(AttributeError):
+        found.error = 0.0
