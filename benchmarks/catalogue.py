@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, growth, modular, servers, whole
+from benchmarks import clients, files, growth, modular, servers, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -22,5 +22,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "standard-errors": modular.standard_errors,
     "memory": whole.memory,
     "whole-way": whole.whole_way,
+    "by-files": files.by_files,
     "growth": growth.growth,
 }

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import settings
-from benchmarks.children import PeerClient
-from benchmarks.measure import compare, paired
+from benchmarks.children import PeerClient, UnavailableError
+from benchmarks.measure import compare, paired, seconds
 from benchmarks.results import Result
+from sunzi.numerics import kernels
 from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource
 from sunzi.plan import make_plan
 
@@ -101,7 +102,9 @@ POINTS, BLOCK_SIZE, SUBSET_EPSILON = 2203, 40, 4
 
 
 def sample_and_count(scale: float) -> Iterator[Result]:
-    """Sampling subsets and counting their points, against the w smallest of random keys, per user."""
+    """Sampling subsets and counting their points with numba, against the w smallest of random keys, per user."""
+    if kernels.load() is None:
+        raise UnavailableError("it measures compiled loops; install the extra with pip install 'sunzi[fast]'")
     count, argpartitioned = settings.users(90_000, scale), max(2, round(1000 * scale))
     protocol = make_plan("ss", POINTS, SUBSET_EPSILON, block_size=BLOCK_SIZE).protocol
     values = settings.values(count, POINTS)
@@ -116,6 +119,7 @@ def sample_and_count(scale: float) -> Iterator[Result]:
             partial(_argpartition, values[:argpartitioned], generator),
             settings.rounds(9, scale),
         )
+        words = count * round(protocol.words_per_report)
         yield Result(
             f"sample-and-count/{stream}",
             f"sample and count one subset of {BLOCK_SIZE} of {POINTS} points, {stream} words",
@@ -125,7 +129,13 @@ def sample_and_count(scale: float) -> Iterator[Result]:
             times.speedup * count / argpartitioned,
             bound,
             "at least",
-            {"users": count, "reference_users": argpartitioned, "points": POINTS, "block_size": BLOCK_SIZE},
+            {
+                "users": count,
+                "reference_users": argpartitioned,
+                "points": POINTS,
+                "block_size": BLOCK_SIZE,
+                "words_alone": seconds(partial(source.words, words), settings.rounds(5, scale)) / count,
+            },
         )
 
 

@@ -16,6 +16,9 @@ Action = Callable[[], object]
 LEAST_SECONDS = 0.02
 """Runs shorter than this are repeated within one reading of the clock."""
 
+LONG_SECONDS = 1.0
+"""A first call longer than this is warm-up enough, even if part of it was compiling or filling caches."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -54,9 +57,9 @@ def seconds(action: Action, rounds: int = 5, warm_up: bool = True) -> float:
 
 
 def _calls_needed(action: Action) -> int:
-    action()
-    taken = _timed(action, 1)
-    return max(1, min(1000, round(LEAST_SECONDS / max(taken, 1e-6))))
+    if _timed(action, 1) > LONG_SECONDS:
+        return 1
+    return max(1, min(1000, round(LEAST_SECONDS / max(_timed(action, 1), 1e-6))))
 
 
 def _timed(action: Action, calls: int) -> float:

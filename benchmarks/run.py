@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,9 +35,10 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def run(names: Sequence[str], scale: float) -> list[Result]:
-    """The results of the named benchmarks, with progress if somebody is watching."""
+def run(names: Sequence[str], scale: float) -> tuple[list[Result], list[str]]:
+    """The results of the named benchmarks and the names of those that broke down, with progress if somebody watches."""
     results: list[Result] = []
+    broken: list[str] = []
     for position, name in enumerate(names, start=1):
         _progress(f"[{position}/{len(names)}] {name} …")
         try:
@@ -46,8 +48,12 @@ def run(names: Sequence[str], scale: float) -> list[Result]:
         except UnavailableError as error:
             _progress("")
             print(f"{name} was left out: {error}", file=sys.stderr)
+        except Exception:  # what the others find, in a quarter of an hour, is worth keeping
+            _progress("")
+            traceback.print_exc()
+            broken.append(name)
     _progress("")
-    return results
+    return results, broken
 
 
 def _progress(text: str) -> None:
@@ -62,13 +68,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser().error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    results = load(options.source) if options.source else run(options.names or list(BENCHMARKS), options.scale)
+    results, broken = (
+        (load(options.source), []) if options.source else run(options.names or list(BENCHMARKS), options.scale)
+    )
     print(table(results))
+    if options.scale < 1:
+        print("The bounds are meant for --scale 1.")
+    for name in broken:
+        print(f"{name} broke down; see above.")
     if options.json:
         save(results, options.json)
     if options.markdown:
         write_into(options.markdown, results)
-    return int(options.check and any(result.holds is False for result in results))
+    missed = any(result.holds is False for result in results)
+    return int(bool(broken) or (options.check and missed))
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def decode_pgr(scale: float) -> Iterator[Result]:
         messages, weights = counters.nonzero()
         times = compare(
             partial(design.point_counts, counters, size),
-            partial(_incidence_product, vectors, messages, weights),
+            partial(incidence_product, vectors, messages, weights),
             settings.rounds(3, scale),
         )
         yield Result(
@@ -164,7 +164,7 @@ def decode_pgr(scale: float) -> Iterator[Result]:
         )
 
 
-def _incidence_product(
+def incidence_product(
     vectors: NDArray[np.float32], messages: NDArray[np.int64], weights: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Σ_y c[y]·1{⟨x, y⟩ = 0} for every point x, a block of hyperplanes y at a time; 5 is prime, so products are

@@ -98,7 +98,7 @@ class ReproducibleSource(WordSource):
         try:
             self._stream = np.random.SFC64(np.random.SeedSequence(seed))
         except (ValueError, TypeError):
-            raise ParameterError(f"seed must be a whole number of at least 0, or a list of them, got {seed!r}") from None
+            raise ParameterError(f"seed must be a whole number from 0, or a list of them, got {seed!r}") from None
         self.generator = np.random.Generator(self._stream)
         """Variates of other distributions, from the same stream."""
 
