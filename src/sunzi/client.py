@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sunzi import wire
-from sunzi.errors import ParameterError, PrivacyError
+from sunzi.errors import DomainError, ParameterError, PrivacyError
 from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
 
@@ -63,17 +64,22 @@ class Client:
 
     def report_each(self, values: object) -> list[bytes]:
         """The bytes of one report for each value."""
-        encoded = self._randomize(values)
+        encoded = self._randomize(self.plan.domain.indices(values))
         return wire.encode_each(self.plan.protocol.report_layout, encoded)
 
     def report_many(self, values: object) -> bytes:
         """One batch of reports, one for each of many values: a list, an array, or a column of a data frame."""
-        encoded = self._randomize(values)
+        return self.report_indices(self.plan.domain.indices(values))
+
+    def report_indices(self, indices: NDArray[np.int64]) -> bytes:
+        """:meth:`report_many` for values already looked up in the plan's domain."""
+        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
+            raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
+        encoded = self._randomize(indices)
         return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
-    def _randomize(self, values: object) -> wire.EncodedReports:
-        protocol = self.plan.protocol
-        return protocol.encode(protocol.randomize(self.plan.domain.indices(values), self._source))
+    def _randomize(self, indices: NDArray[np.int64]) -> wire.EncodedReports:
+        return self.plan.protocol.encode(self.plan.protocol.randomize(indices, self._source))
 
     def __repr__(self) -> str:
         """Says plainly when it protects nobody."""

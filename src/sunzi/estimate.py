@@ -251,6 +251,7 @@ class Estimate:
         *,
         top: int = 20,
         level: float = 0.95,
+        target: Target = "reporters",
         truth: Sequence[float] | Floats | None = None,
     ) -> Figure:
         """The largest frequencies with their intervals; needs the ``plot`` extra."""
@@ -260,7 +261,7 @@ class Estimate:
             if error.name != "matplotlib":
                 raise
             raise MissingExtraError("plotting", "plot") from None
-        return plot_estimate(self, path, top=top, level=level, truth=truth)
+        return plot_estimate(self, path, top=top, level=level, target=target, truth=truth)
 
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""

@@ -17,7 +17,7 @@ from sunzi.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sunzi.estimate import Estimate
+    from sunzi.estimate import Estimate, Target
 
 # Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
 _CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
@@ -30,6 +30,7 @@ def plot_estimate(
     *,
     top: int = 20,
     level: float = 0.95,
+    target: Target = "reporters",
     truth: Sequence[float] | NDArray[np.float64] | None = None,
 ) -> Figure:
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
@@ -37,7 +38,7 @@ def plot_estimate(
         raise ParameterError(f"top must be at least 1, got {top}")
     if truth is not None and len(truth) != estimate.domain.size:
         raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
-    rows = estimate.top(top, level)
+    rows = estimate.top(top, level, target=target)
     figure = Figure(figsize=(8, 1.4 + 0.32 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     places = np.arange(len(rows))
@@ -46,7 +47,7 @@ def plot_estimate(
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
     # The bars were picked among all items, so what stands out must do so with all items considered.
-    lowest = estimate.interval(level, simultaneous=True)[0]
+    lowest = estimate.interval(level, target=target, simultaneous=True)[0]
     colours = [_CLEAR if lowest[row.index] > 0 else _UNCLEAR for row in rows]
     axes.barh(places, values, color=colours, height=0.7)
     axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)

@@ -175,7 +175,6 @@ FAILURES = {
     "level": (["--level", "2"], "level must lie between 0 and 1, got 2"),
     "suffix": (["-o", "out.docx"], "must end in one of .csv"),
     "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows the unbiased estimate only"),
-    "target": (["--target", "population", "-o", "out.png"], "about the reporters"),
 }
 
 

@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import re
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from sunzi.errors import ParameterError
 from sunzi.planning.axes import axes
 from sunzi.planning.needs import epsilon_needed, users_needed
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "planning.md"
 SMALL = ("plan", "--size", "40", "--epsilon", "2", "--users", "1e4")
 
 
@@ -202,6 +205,18 @@ def test_a_domain_is_required_and_formats_are_known(capsys):
     for words in (["plan", "--epsilon", "1"], [*SMALL, "--format", "xml"], [*SMALL, "--domain", "x"]):
         with pytest.raises(SystemExit, match=r"^2$"):
             main(words)
+
+
+def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeypatch, shown):
+    """Its commands run, and the table on it is the one they print."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    commands = [line.removeprefix("$ sunzi ") for block in blocks for line in block.splitlines() if line[:1] == "$"]
+    printed = [re.sub(r"\x1b\[\d*m", "", shown(*shlex.split(command))) for command in commands]
+    assert len(commands) == 6
+    assert printed[0].startswith(blocks[0].split("\n", 1)[1])
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {"plan.json", "sweep.csv", "sweep.png", "sizes.csv", "measured.csv"}
 
 
 # --- numbers, cells, waiting ------------------------------------------------------------------------------------------

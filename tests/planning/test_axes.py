@@ -21,7 +21,7 @@ from sunzi.planning.item_rows import item_rows
 from sunzi.planning.poisoning import best_division, best_gain, best_message, push
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_response import BlockProtocol
-from sunzi.protocols.modular import ModularMessages, ModularProtocol
+from sunzi.protocols.modular import ModularMessages
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.unary import UnaryProtocol
 
@@ -427,4 +427,3 @@ def test_routes_need_no_counters():
 
     assert (_Expected(10**12, 7).filled, _Expected(10**12, 7).length) == (7, 10**12)
     assert isinstance(_Expected(5, 1), Counters)
-    assert isinstance(sunzi.make_plan("mss", 20, 1).protocol, ModularProtocol)

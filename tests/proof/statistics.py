@@ -3,8 +3,6 @@
 Imported as ``proof_statistics``.
 """
 
-from statistics import NormalDist
-
 import numpy as np
 import proof_oracle as oracle
 from scipy import stats
@@ -25,7 +23,7 @@ FALSE_ALARM = 1e-6
 
 def normal_bound(checks):
     """z such that none of so many standard normals leaves ±z, but for a false alarm."""
-    return -NormalDist().inv_cdf(FALSE_ALARM / (2 * checks))
+    return float(stats.norm.isf(FALSE_ALARM / (2 * checks)))
 
 
 def variance_bounds(runs, checks):

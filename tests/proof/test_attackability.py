@@ -74,7 +74,9 @@ def test_the_formula_holds_for_designs_far_above_the_domain(name, size, designs,
     plan = statistics.plan_of_designs(name, size, epsilon, designs)
     check_listed(plan)
     # Both terms of the formula take part: some blocks miss the domain altogether.
-    missing = [response.design.missing_messages(min(size, response.design.points)) for response in plan.protocol.responses]
+    missing = [
+        response.design.missing_messages(min(size, response.design.points)) for response in plan.protocol.responses
+    ]
     assert sum(missing) > 0
 
 
@@ -140,7 +142,6 @@ def likelihood_table(plan, messages, games):
         for index, (response, part) in enumerate(zip(protocol.responses, messages.parts, strict=True)):
             table[messages.selectors == index] = supported(response.design, part, size)
     return table
-
 
 
 def supported(design, messages, size):

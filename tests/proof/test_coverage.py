@@ -52,7 +52,9 @@ def groups_of(protocol, frequencies):
     items = np.arange(frequencies.size)
     heavy, absent = frequencies > 0.1, frequencies < 1e-4
     moduli = getattr(protocol, "moduli", ())
-    colliding = np.any([(items - HEAVIEST) % modulus == 0 for modulus in moduli], axis=0) if moduli else np.zeros_like(heavy)
+    colliding = (
+        np.any([(items - HEAVIEST) % modulus == 0 for modulus in moduli], axis=0) if moduli else np.zeros_like(heavy)
+    )
     groups = {
         "heavy": heavy,
         "middling": ~heavy & ~absent,
@@ -101,9 +103,7 @@ def test_coverage_of_single_blocks_and_bits(name, epsilon, options):
     check_band(plan, statistics.Sampler(plan), seed=21)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [("ss", {}), ("mss", {"moduli": (7, 11, 31, 53)})], ids=["ss", "mss"]
-)
+@pytest.mark.parametrize(("name", "options"), [("ss", {}), ("mss", {"moduli": (7, 11, 31, 53)})], ids=["ss", "mss"])
 def test_coverage_of_large_subsets(name, options):
     """ε = 1: subsets of up to 15 points, too many to list, so the library's own simulation draws them."""
     kernels.load()  # without it, numpy takes a minute longer

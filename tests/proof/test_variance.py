@@ -158,7 +158,9 @@ def test_measured_errors_are_the_stated_ones(name, epsilon, options):
     """
     runs = 2500
     given = isinstance(options, list)
-    plan = statistics.plan_of_designs(name, SIZE, epsilon, options) if given else make_plan(name, SIZE, epsilon, **options)
+    plan = (
+        statistics.plan_of_designs(name, SIZE, epsilon, options) if given else make_plan(name, SIZE, epsilon, **options)
+    )
     protocol = plan.protocol
     users = int(500 / min(false for _, false in protocol.support_probabilities()))
     _, truth = statistics.values_of(statistics.histogram("mixture", SIZE), users)
@@ -202,7 +204,9 @@ def test_modular_error_is_within_3_per_cent_of_its_prediction(name, size, epsilo
     users = 10_000
     plan = make_plan(name, size, epsilon)
     values, truth = statistics.values_of(statistics.histogram("zipf", size), users)
-    runs_errors = [np.mean((plan.estimate(plan.simulate(values, seed=run)).frequencies - truth) ** 2) for run in range(runs)]
+    runs_errors = [
+        np.mean((plan.estimate(plan.simulate(values, seed=run)).frequencies - truth) ** 2) for run in range(runs)
+    ]
     assert np.mean(runs_errors) == pytest.approx(plan.expected_mse(users, truth), rel=0.03)
     assert plan.expected_mse(users, truth) == pytest.approx(plan.expected_mse(users), rel=0.03)
 

@@ -167,7 +167,8 @@ def _print(records: list[Record], varied: str) -> None:
     ordered = sorted(records, key=lambda record: [record.row()[places[name]] for name in fixed])
     measured = ["mse", "decode"] if records[0].trials is not None else []
     rows = [
-        [*(f"{record.row()[places[name]]:,.10g}" for name in fixed), *_cells(record, bool(measured))] for record in ordered
+        [*(f"{record.row()[places[name]]:,.10g}" for name in fixed), *_cells(record, bool(measured))]
+        for record in ordered
     ]
     header, *lines = table([*fixed, *axes_header(), *measured], rows, left=len(fixed) + 1)
     say(styled(header, "bold", sys.stdout))

@@ -106,8 +106,6 @@ def _writer(arguments: argparse.Namespace) -> Callable[..., None] | None:
         raise ParameterError(f"the output's name must end in one of {', '.join(_SUFFIXES)}; got {arguments.output!r}")
     if suffix in _PICTURES and arguments.postprocess:
         raise ParameterError("a picture shows the unbiased estimate only; for --postprocess choose a table or a page")
-    if suffix in _PICTURES and arguments.target != "reporters":
-        raise ParameterError("a picture's intervals are about the reporters; for --target choose a table or a page")
     if suffix in _PICTURES:
         return partial(_write_picture, suffix.removeprefix("."))
     return _write_page if suffix == ".html" else partial(_write_table, suffix)
@@ -159,7 +157,7 @@ def _write_table(
 def _write_picture(
     kind: str, stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, _: Histogram | None
 ) -> None:
-    figure = estimate.plot(top=arguments.top or _SHOWN, level=arguments.level)
+    figure = estimate.plot(top=arguments.top or _SHOWN, level=arguments.level, target=arguments.target)
     drawn = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sunzi.client import Client
-    from sunzi.numerics.randomness import WordSource
     from sunzi.plan import Plan
     from sunzi.tables.rows import Column, Lookup
 
@@ -92,13 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def batches(client: Client, column: Column, lookup: Lookup, progress: Progress) -> Iterator[bytes]:
     """Batches that hold the reports of all rows in order: at least one, so that no rows are told from no file."""
-    from sunzi.numerics.randomness import OperatingSystemSource
-
-    source = OperatingSystemSource()
     made = 0
     for indices in _portions(column, lookup, reports_at_once(client.plan)):
         made += 1
-        yield _batch(client.plan, source, indices)
+        yield client.report_indices(indices)
         progress.update(lookup.rows, column.fraction())
     if not made:
         yield client.report_many([])
@@ -118,15 +114,6 @@ def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[NDArray[np.
         pending = pending[whole:]
     if pending.size:
         yield pending
-
-
-def _batch(plan: Plan, source: WordSource, indices: NDArray[np.int64]) -> bytes:
-    """What ``client.report_many`` makes of labels, for indices that were looked up already, a dictionary at a time."""
-    from sunzi import wire
-
-    protocol = plan.protocol
-    encoded = protocol.encode(protocol.randomize(indices, source))
-    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, encoded)
 
 
 def reports_at_once(plan: Plan) -> int:

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # its distributions cost half a second to import, its special functions nothing
 
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -58,8 +58,8 @@ def exact(
     concentrated than the binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
     """
     tail = (1 - level) / 2
-    below = np.where(support > 0, stats.beta.ppf(tail, support, reports - support + 1), 0.0)
-    above = np.where(support < reports, stats.beta.isf(tail, support + 1, reports - support), 1.0)
+    below = np.where(support > 0, special.betaincinv(np.maximum(support, 1), reports - support + 1, tail), 0.0)
+    above = np.where(support < reports, special.betainccinv(support + 1, np.maximum(reports - support, 1), tail), 1.0)
     return (below - probabilities.false) / probabilities.gap, (above - probabilities.false) / probabilities.gap
 
 

@@ -1,12 +1,12 @@
 """The search on the exact error: a Pareto front of moduli over error, bits, attackability and decoding work.
 
-For many numbers of moduli and lengths of report a set in good shape is made and improved by exchange; whatever was
-evaluated on the way competes for the front.
+For many numbers of moduli and lengths of report a set in good shape is made and improved by exchange; under a limit,
+moduli are then added to the best set and taken from it. Whatever was evaluated on the way competes for the front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -15,24 +15,20 @@ import numpy as np
 
 from sunzi.errors import EstimateError
 from sunzi.numerics.residues import expected_error
-from sunzi.planning.blocks import Block, BlockFamily
+from sunzi.planning.blocks import BlockFamily
 from sunzi.planning.candidates import Candidate, from_blocks, front, spread_out
-from sunzi.planning.exchange import Exchange, Limits
+from sunzi.planning.exchange import Exchange, Limits, with_one_less, with_one_more
+from sunzi.planning.ladder import Request, Run, runs
 from sunzi.planning.space import Rows, SearchSpace, search_space
-from sunzi.planning.starts import giving_away_less, is_promising, places, start_with_cost, start_with_mean
+from sunzi.planning.starts import giving_away_less, is_promising, places, start_with_cost
 
 Progress = Callable[[int, int], None]
 """Told how many steps of the search are done, and of how many."""
 
-_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-_ALL_COUNTS = 32
-_COARSE_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_SHARES = (0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 0.9, 1.0)
-_COARSE_SHARES = (0.12, 0.25, 0.5, 0.8, 1.0)
-_FINE_FROM = 2000
 _STARTS_COMPARED = 3
-# Blocks differ by more than this in what they give away only where ε is large for the domain.
-_ATTACK_SPREAD = 0.05
+# Under a limit this share of the effort goes into the best set within it.
+_REFINING_SHARE = 0.4
+_ROUNDS_A_REFINEMENT = 2.5
 _MOST_CANDIDATES = 100
 # At full scale about so many values are inverted in all, and never fewer than so many sets.
 _VERIFIED_VALUES, _FEWEST_VERIFIED = 1_500_000, 12
@@ -40,19 +36,6 @@ _VERIFIED_VALUES, _FEWEST_VERIFIED = 1_500_000, 12
 _WORST_RATIO = 3.0
 # From so many times the error of a single block on, improving a set takes long and leads nowhere.
 _HOPELESS_RATIO = 20.0
-
-
-@dataclass(frozen=True)
-class Request:
-    """All that the result of a search depends on, beside the blocks and the clock."""
-
-    max_bits: float
-    """Limit on the mean bits of a report."""
-    max_attack: float
-    max_moduli: int
-    evaluations: int
-    """About so many Gram matrices are inverted."""
-    seed: int
 
 
 @dataclass
@@ -71,14 +54,6 @@ class _Log:
         return monotonic() < self.deadline
 
 
-@dataclass(frozen=True)
-class _Run:
-    """So many moduli under these limits."""
-
-    count: int
-    limits: Limits
-
-
 def search(
     family: BlockFamily, request: Request, seconds: float = inf, progress: Progress | None = None
 ) -> list[Candidate]:
@@ -86,72 +61,25 @@ def search(
     front, unless ``seconds`` cut the search short.
     """
     space, log = search_space(family, request.max_moduli), _Log(monotonic() + seconds)
-    runs = _runs(space, request)
+    planned = runs(space, request)
+    limited = min(request.max_bits, request.max_attack) < inf
+    refining = round(_REFINING_SHARE * request.evaluations) if limited else 0
+    share = max(1, (request.evaluations - refining) // max(1, len(planned)))
     # In random order, so that a search cut short has looked everywhere a little.
-    order = np.random.default_rng(request.seed).permutation(len(runs)).tolist()
-    for done, index in enumerate(order):
+    order = np.random.default_rng(request.seed).permutation(len(planned)).tolist()
+    for done, index in enumerate(order, start=1):
         if monotonic() < log.deadline:
-            generator = np.random.default_rng([request.seed, index])
-            _improve(space, runs[index], max(1, request.evaluations // len(runs)), log, generator)
+            _improve(space, planned[index], share, log, np.random.default_rng([request.seed, index]))
         if progress is not None:
-            progress(done + 1, len(runs) + 1)
-    candidates = _verified(space, _best(space, log, request))
+            progress(done, len(planned) + 1)
+    _refine(space, request, refining, log)
+    candidates = _verified(space, _found(space, log, request))
     if progress is not None:
-        progress(len(runs) + 1, len(runs) + 1)
+        progress(len(planned) + 1, len(planned) + 1)
     return candidates
 
 
-def _runs(space: SearchSpace, request: Request) -> list[_Run]:
-    """For every number of moduli, a ladder of report lengths; each once more under a tighter attack limit where that
-    makes a difference.
-    """
-    fine = request.evaluations >= _FINE_FROM
-    runs = []
-    for count in _counts(min(request.max_moduli, len(space.blocks)), fine):
-        for bits in _ladder(space, count, _SHARES if fine else _COARSE_SHARES, request.max_bits):
-            cost = space.family.affordable_cost(count, bits)
-            runs += [_Run(count, Limits(cost, guesses)) for guesses in _guess_limits(space, count, cost, request)]
-    return runs
-
-
-def _counts(most: int, fine: bool) -> list[int]:
-    """Numbers of moduli to try; where there are few, every number."""
-    if fine and most <= _ALL_COUNTS:
-        return list(range(1, most + 1))
-    return sorted({count for count in (_COUNTS if fine else _COARSE_COUNTS) if count < most} | {most})
-
-
-def _ladder(space: SearchSpace, count: int, shares: tuple[float, ...], limit: float) -> list[float]:
-    """Report lengths at which the mean modulus takes these shares of the domain's size, up to the limit, and the limit
-    itself.
-    """
-    middle = (np.arange(count) + 0.5) / count
-    starts = [start_with_mean(space, middle, share) for share in shares]
-    lengths = {_bits(space, rows) for rows in starts if is_promising(space, rows)}
-    if any(length > limit for length in lengths):
-        lengths = {length for length in lengths if length < limit} | {limit}
-    return sorted(lengths)
-
-
-def _bits(space: SearchSpace, rows: Rows) -> float:
-    return space.family.bits([space.blocks[row].cost for row in rows])[0]
-
-
-def _guess_limits(space: SearchSpace, count: int, cost: float, request: Request) -> Iterator[float]:
-    """The limit asked for; or none, and one halfway down to the least, if that is much less."""
-    asked = request.max_attack * space.family.domain_size
-    yield asked
-    if asked < inf:
-        return
-    rows = start_with_cost(space, (np.arange(count) + 0.5) / count, cost)
-    if rows is not None:
-        usual = float(space.guesses[rows].mean())
-        least = float(np.sort(space.guesses)[:count].mean())
-        if least < (1 - _ATTACK_SPREAD) * usual:
-            yield (least + usual) / 2
-
-
-def _improve(space: SearchSpace, run: _Run, evaluations: int, log: _Log, generator: np.random.Generator) -> None:
+def _improve(space: SearchSpace, run: Run, evaluations: int, log: _Log, generator: np.random.Generator) -> None:
     """Improve the best of a few starts."""
     starts = []
     for _ in range(min(_STARTS_COMPARED, evaluations)):
@@ -169,7 +97,37 @@ def _improve(space: SearchSpace, run: _Run, evaluations: int, log: _Log, generat
         Exchange(space, rows, run.limits, log.record, generator).run(evaluations - len(starts))
 
 
-def _best(space: SearchSpace, log: _Log, request: Request) -> list[Candidate]:
+def _refine(space: SearchSpace, request: Request, evaluations: int, log: _Log) -> None:
+    """Add a modulus to the best set within the limits, or take one away, and improve the result; again and again."""
+    generator = np.random.default_rng([request.seed, len(log.rows)])
+    guesses = request.max_attack * space.family.domain_size
+    used = 0
+    while used < evaluations and monotonic() < log.deadline:
+        best = _best_within(space, log, request)
+        if best is None:
+            return
+        change = (with_one_more, with_one_less, None)[int(generator.integers(3))]
+        start = best if change is None else change(space, best)
+        if not 1 <= len(start) <= request.max_moduli or not is_promising(space, start):
+            start = best
+        cost = space.family.affordable_cost(len(start), request.max_bits) if request.max_bits < inf else inf
+        steps = min(evaluations - used, max(8, round(_ROUNDS_A_REFINEMENT * len(start))))
+        Exchange(space, start, Limits(cost, guesses), log.record, generator).run(steps)
+        used += steps
+
+
+def _best_within(space: SearchSpace, log: _Log, request: Request) -> Rows | None:
+    """The set of smallest error so far that keeps to the limits."""
+    for index in np.argsort(log.errors):
+        rows = log.rows[index]
+        cost = space.family.affordable_cost(len(rows), request.max_bits) if request.max_bits < inf else inf
+        guesses = request.max_attack * space.family.domain_size
+        if space.costs[rows].sum() <= cost and space.guesses[rows].mean() <= guesses:
+            return rows
+    return None
+
+
+def _found(space: SearchSpace, log: _Log, request: Request) -> list[Candidate]:
     """The front of what was found within the limits, with errors at the space's own scale."""
     by_set = {tuple(sorted(rows.tolist())): error for rows, error in zip(log.rows, log.errors, strict=True)}
     found = [from_blocks(space.family, [space.blocks[row] for row in rows], error) for rows, error in by_set.items()]
@@ -197,12 +155,8 @@ def _verified(space: SearchSpace, candidates: list[Candidate]) -> list[Candidate
     for candidate in _front(candidates, most):
         blocks = [block for block in map(family.block, candidate.moduli) if block is not None]
         try:
-            error = expected_error(family.domain_size, candidate.moduli, _variances(blocks))
+            error = expected_error(family.domain_size, candidate.moduli, [block.variance for block in blocks])
         except EstimateError:
             continue
         exact.append(from_blocks(family, blocks, error))
     return _front(exact, most)
-
-
-def _variances(blocks: list[Block]) -> list[float]:
-    return [block.variance for block in blocks]

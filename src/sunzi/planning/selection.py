@@ -12,7 +12,8 @@ from sunzi.plan import Epsilon
 from sunzi.planning import cache
 from sunzi.planning.blocks import Kind, block_family
 from sunzi.planning.candidates import Candidate, reference_error
-from sunzi.planning.search import Progress, Request, search
+from sunzi.planning.ladder import Request
+from sunzi.planning.search import Progress, search
 from sunzi.protocols.moduli import MOST_MODULI
 
 Effort = Literal["quick", "normal", "thorough"]

@@ -1,0 +1,90 @@
+"""Which corners of the search space are visited: numbers of moduli, and for each a ladder of report lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from sunzi.planning.exchange import Limits
+from sunzi.planning.space import Floats, Rows, SearchSpace
+from sunzi.planning.starts import is_promising, start_with_cost, start_with_mean
+
+_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+_COARSE_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_SHARES = (0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 0.9, 1.0)
+_COARSE_SHARES = (0.12, 0.25, 0.5, 0.8, 1.0)
+_FINE_FROM = 1500
+# Blocks differ by more than this in what they give away only where ε is large for the domain.
+_ATTACK_SPREAD = 0.05
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that the result of a search depends on, beside the blocks and the clock."""
+
+    max_bits: float
+    """Limit on the mean bits of a report."""
+    max_attack: float
+    max_moduli: int
+    evaluations: int
+    """About so many Gram matrices are inverted."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """So many moduli under these limits."""
+
+    count: int
+    limits: Limits
+
+
+def runs(space: SearchSpace, request: Request) -> list[Run]:
+    """For every number of moduli, every length of the ladder; each once more under a tighter attack limit where that
+    makes a difference.
+    """
+    fine = request.evaluations >= _FINE_FROM
+    most = min(request.max_moduli, len(space.blocks))
+    counts = {count for count in (_COUNTS if fine else _COARSE_COUNTS) if count < most} | {most}
+    planned = []
+    for count in sorted(counts):
+        for bits in _ladder(space, count, _SHARES if fine else _COARSE_SHARES, request.max_bits):
+            cost = space.family.affordable_cost(count, bits)
+            planned += [Run(count, Limits(cost, guesses)) for guesses in _guess_limits(space, count, cost, request)]
+    return planned
+
+
+def _ladder(space: SearchSpace, count: int, shares: tuple[float, ...], limit: float) -> list[float]:
+    """Report lengths at which the mean modulus takes these shares of the domain's size, up to the limit, and the limit
+    itself.
+    """
+    starts = [start_with_mean(space, _middles(count), share) for share in shares]
+    lengths = {_bits(space, rows) for rows in starts if is_promising(space, rows)}
+    if any(length > limit for length in lengths):
+        lengths = {length for length in lengths if length < limit} | {limit}
+    return sorted(lengths)
+
+
+def _bits(space: SearchSpace, rows: Rows) -> float:
+    return space.family.bits([space.blocks[row].cost for row in rows])[0]
+
+
+def _middles(count: int) -> Floats:
+    return (np.arange(count) + 0.5) / count
+
+
+def _guess_limits(space: SearchSpace, count: int, cost: float, request: Request) -> Iterator[float]:
+    """The limit asked for; or none, and one halfway down to the least, if that is much less."""
+    asked = request.max_attack * space.family.domain_size
+    yield asked
+    if asked < inf:
+        return
+    rows = start_with_cost(space, _middles(count), cost)
+    if rows is not None:
+        usual = float(space.guesses[rows].mean())
+        least = float(np.sort(space.guesses)[:count].mean())
+        if least < (1 - _ATTACK_SPREAD) * usual:
+            yield (least + usual) / 2

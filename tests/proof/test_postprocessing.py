@@ -1,0 +1,220 @@
+"""Post-processed copies do what they say, by the conditions that a best fit satisfies; and the slow decoder agrees."""
+
+import numpy as np
+import proof_oracle as oracle
+import proof_statistics as statistics
+import pytest
+
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.numerics import simplex
+from sunzi.plan import make_plan
+from sunzi.protocols.catalogue import catalogue
+
+SIZE = 43
+MODULI = (7, 11, 31, 37)
+USERS = 3000
+
+
+def estimated(name, epsilon=1, histogram="zipf", **options):
+    if name.startswith("mss") and not options:
+        options = {"moduli": MODULI}
+    plan = make_plan(name, SIZE, epsilon, **options)
+    values, _ = statistics.values_of(statistics.histogram(histogram, SIZE), USERS)
+    tally = plan.simulate(values, seed=31)
+    return plan, tally, plan.estimate(tally)
+
+
+def check_histogram(frequencies):
+    assert frequencies.min() >= 0
+    assert frequencies.sum() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_clipping_changes_negative_frequencies_only(name):
+    _, _, estimate = estimated(name)
+    clipped = estimate.clip().frequencies
+    negative = estimate.frequencies < 0
+    assert negative.any()
+    assert np.all(clipped[negative] == 0)
+    assert np.array_equal(clipped[~negative], estimate.frequencies[~negative])
+    if name not in ("rappor", "oue"):  # there the sum is random
+        assert clipped.sum() > 1
+
+
+def test_estimates_of_whole_designs_sum_to_one():
+    """Every estimate over all points of a design does; a truncated one and bits need not."""
+    for name in ("grr", "ss", "mss", "mss-compact"):
+        assert estimated(name)[2].frequencies.sum() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_simplex_copy_is_the_nearest_histogram(name):
+    """x is the projection of v if and only if v − x is one number where x > 0, and no larger elsewhere."""
+    _, _, estimate = estimated(name)
+    nearest = estimate.simplex().frequencies
+    check_histogram(nearest)
+    gap = estimate.frequencies - nearest
+    kept = nearest > 0
+    assert np.ptp(gap[kept]) < 1e-12
+    assert gap[~kept].max() <= gap[kept].max() + 1e-12
+
+
+def test_weighted_projection_is_optimal():
+    generator = np.random.default_rng(7)
+    for _ in range(200):
+        values, variances = generator.normal(0, 1, 12), generator.uniform(0.1, 3, 12)
+        found = simplex.project_weighted(values, variances)
+        check_histogram(found)
+        slopes, kept = (values - found) / variances, found > 0
+        assert np.ptp(slopes[kept]) < 1e-9
+        assert np.all(slopes[~kept] <= slopes[kept].max() + 1e-9)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_significant_items_are_those_whose_simultaneous_interval_lies_above_zero(name):
+    _, _, estimate = estimated(name, epsilon=3)
+    kept = estimate.significant().frequencies
+    low, _ = estimate.interval(simultaneous=True)
+    assert np.array_equal(kept, np.where(low > 0, estimate.frequencies, 0))
+    assert 0 < np.count_nonzero(kept) < SIZE
+    assert kept[0] == estimate.frequencies[0]
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [(name, epsilon) for name in catalogue() for epsilon in (1, 4)])
+def test_every_copy_says_what_was_done(name, epsilon):
+    _, _, estimate = estimated(name, epsilon)
+    before = estimate.frequencies.copy()
+    for method in ("clip", "simplex", "significant", "constrained"):
+        copy = getattr(estimate, method)()
+        assert copy.method == method
+        assert copy.effect
+        assert not hasattr(copy, "interval")
+        assert copy.frequencies.shape == (SIZE,)
+    assert np.array_equal(estimate.frequencies, before)
+
+
+def log_likelihood(plan, tally, frequencies):
+    """Σ_y c_y·log P(y) up to a constant, every message listed."""
+    total = 0.0
+    for index, response in enumerate(oracle.blocks_of(plan.protocol)):
+        residues = np.bincount(np.arange(SIZE) % response.design.points, frequencies, response.design.points)
+        total += tally.block(index).dense() @ np.log(oracle.message_matrix(response) @ residues)
+    return total
+
+
+def likelihood_gradient(plan, tally, frequencies):
+    """(1/n)·∂/∂f_x: at the maximum it is 1 where f_x > 0, and at most 1 elsewhere."""
+    gradient = np.zeros(SIZE)
+    for index, response in enumerate(oracle.blocks_of(plan.protocol)):
+        points = response.design.points
+        residues = np.bincount(np.arange(SIZE) % points, frequencies, points)
+        table = oracle.message_matrix(response)
+        per_residue = (tally.block(index).dense() / (table @ residues)) @ table
+        gradient += per_residue[np.arange(SIZE) % points]
+    return gradient / tally.reports
+
+
+@pytest.mark.parametrize("histogram", ["uniform", "zipf", "spike"])
+@pytest.mark.parametrize("name", ["grr", "ss-compact", "pgr", "mss-compact"])
+def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likelihood(name, histogram):
+    plan, tally, estimate = estimated(name, 1, histogram)
+    best = estimate.constrained().frequencies
+    check_histogram(best)
+    reached = log_likelihood(plan, tally, best)
+    assert reached >= log_likelihood(plan, tally, estimate.simplex().frequencies)
+    gradient = likelihood_gradient(plan, tally, best)
+    # By concavity no histogram has a log-likelihood better by more than n·(max gradient − 1).
+    assert tally.reports * (gradient.max() - 1) < 1
+    assert best @ np.abs(gradient - 1) < 1e-3
+
+
+@pytest.mark.parametrize("histogram", ["uniform", "zipf", "spike"])
+@pytest.mark.parametrize("weights", ["planned", "paper"])
+def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(weights, histogram):
+    """∇ = T·f − Σ w_j·A_jᵀ·s_j is one number where f > 0, and no smaller elsewhere."""
+    plan, tally, _ = estimated("mss", 1, histogram)
+    best = plan.estimate(tally, weights=weights).constrained().frequencies
+    check_histogram(best)
+    gradient, scale = np.zeros(SIZE), 0.0
+    for index, response in enumerate(plan.protocol.responses):
+        rates, reports = response.probabilities, tally.block_reports[index]
+        rate = rates.false + rates.gap / response.design.points
+        paper = reports * rates.gap**2 / (rate * (1 - rate))
+        weight = paper if weights == "paper" else plan.protocol.planned_weights[index]
+        matrix = oracle.residue_matrix(response.design.points, SIZE)
+        residues = (tally.block(index).dense() / reports - rates.false) / rates.gap
+        gradient += weight * matrix.T @ (matrix @ best - residues)
+        scale += weight
+    level = best @ gradient
+    kept = best > 1e-6
+    assert np.abs(gradient[kept] - level).max() < 1e-5 * scale
+    assert gradient.min() > level - 1e-5 * scale
+
+
+@pytest.mark.parametrize("name", ["ss", "rappor", "oue"])
+def test_for_counted_points_the_constrained_copy_is_the_best_weighted_fit(name):
+    _, _, estimate = estimated(name)
+    best = estimate.constrained().frequencies
+    check_histogram(best)
+    slopes = (estimate.frequencies - best) / estimate.standard_errors**2
+    kept = best > 0
+    assert np.ptp(slopes[kept]) < 1e-9 * np.abs(slopes).max()
+    assert slopes[~kept].max() <= slopes[kept].max() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("histogram", ["uniform", "zipf"])
+@pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "oue", "mss", "mss-compact"])
+def test_constraints_lower_the_error(name, histogram):
+    """Of a mean over all items; a histogram is a convex set, so coming nearer to it cannot hurt."""
+    plan, _, _ = estimated(name)
+    values, truth = statistics.values_of(statistics.histogram(histogram, SIZE), USERS)
+    raw = constrained = 0.0
+    for seed in range(10):
+        estimate = plan.estimate(plan.simulate(values, seed=seed))
+        raw += np.sum((estimate.frequencies - truth) ** 2)
+        constrained += np.sum((estimate.constrained().frequencies - truth) ** 2)
+        assert np.sum((estimate.simplex().frequencies - truth) ** 2) <= np.sum((estimate.frequencies - truth) ** 2)
+    assert constrained < raw
+
+
+@pytest.mark.parametrize("ridge", [0.5, "paper"])
+@pytest.mark.parametrize("weights", ["planned", "paper"])
+def test_a_ridge_estimate_has_no_intervals(weights, ridge):
+    plan, tally, _ = estimated("mss")
+    estimate = plan.estimate(tally, weights=weights, ridge=ridge)
+    assert not estimate.is_unbiased
+    for ask in (estimate.interval, estimate.top, estimate.significant, lambda: estimate.standard_errors):
+        with pytest.raises(EstimateError, match="biased"):
+            ask()
+    check_histogram(estimate.simplex().frequencies)
+
+
+@pytest.mark.parametrize(
+    "options", [{"weights": "best"}, {"ridge": -1}, {"ridge": float("nan")}, {"errors": "none"}], ids=str
+)
+def test_options_that_mean_nothing_are_refused(options):
+    plan, tally, _ = estimated("mss")
+    with pytest.raises(ParameterError, match="must be"):
+        plan.estimate(tally, **options)
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("mss", 1), ("mss", 4), ("mss-compact", 1), ("mss-compact", 4)])
+def test_the_slow_decoder_of_the_paper_agrees(name, epsilon):
+    """Explicit sparse matrix and LSMR against Toeplitz algebra: planned weights, the paper's, and its ridge."""
+    for options in ({"moduli": MODULI}, {}):
+        plan, tally, estimate = estimated(name, epsilon, **options)
+        np.testing.assert_allclose(estimate.frequencies, oracle.decode(plan.protocol, tally), rtol=0, atol=1e-6)
+        paper = plan.estimate(tally, weights="paper").frequencies
+        np.testing.assert_allclose(paper, oracle.decode(plan.protocol, tally, "paper"), rtol=0, atol=1e-6)
+        ridge = 1 / epsilon**2
+        for rule in ("planned", "paper"):
+            ridged = plan.estimate(tally, weights=rule, ridge="paper").frequencies
+            slow = oracle.decode(plan.protocol, tally, rule, ridge)
+            np.testing.assert_allclose(ridged, slow, rtol=0, atol=1e-6)
+
+
+def test_the_slow_decoder_agrees_on_a_large_domain():
+    plan = make_plan("mss-compact", 1024, 2)
+    values, _ = statistics.values_of(statistics.histogram("zipf", 1024), 20_000)
+    tally = plan.simulate(values, seed=5)
+    np.testing.assert_allclose(plan.estimate(tally).frequencies, oracle.decode(plan.protocol, tally), rtol=0, atol=1e-6)
