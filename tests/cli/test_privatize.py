@@ -13,6 +13,7 @@ from pyarrow import parquet
 import sunzi
 from sunzi.cli import privatize
 from sunzi.cli.main import main
+from sunzi.client import Client
 
 BROWSER = ("--column", "browser")
 
@@ -153,6 +154,6 @@ def test_an_interruption_leaves_nothing(collection, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(privatize, "_batch", interrupt)
+    monkeypatch.setattr(Client, "report_indices", interrupt)
     assert collection.run("privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin") == 130
     assert collection.names() == ["data.csv", "plan.json"]

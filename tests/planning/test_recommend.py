@@ -95,6 +95,15 @@ def test_limits_exclude_and_say_why():
         recommend(200, 1, 1000, max_bits=5, protocols=["grr", "oue"])
 
 
+def test_only_limits_that_fail_start_the_search(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("nobody asked for a search")
+
+    monkeypatch.setattr(selection, "pareto_front", refuse)
+    monkeypatch.setattr(module, "_LONGEST_REPORT", 10)
+    assert recommend(40, 1, 1000, max_bits=1000).protocol in sunzi.catalogue()
+
+
 def test_the_impractical_stays_in_the_table_but_is_not_taken(monkeypatch):
     monkeypatch.setattr(module, "_LONGEST_REPORT", 50)
     monkeypatch.setattr(module, "_LARGEST_SOLVED", 50)

@@ -163,7 +163,8 @@ def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _W
         return Option(name, None, None, reason)
     try:
         option = _weighed(make_plan(name, domain, epsilon), users, wishes, named=named)
-        if is_modular and (wishes.search or option.excluded is not None):
+        fails = option.axes is not None and wishes.complaint(option.axes) is not None
+        if is_modular and (wishes.search or fails):
             option = _searched(option, domain, epsilon, users, wishes, named=named)
     except SunziError as error:
         if named:
