@@ -91,7 +91,7 @@ def test_refused_settings_are_told_and_do_not_stop_a_sweep():
 
 
 @pytest.mark.parametrize("population", ["uniform", "spike", "zipf:1"])
-@pytest.mark.parametrize("name", ["grr", "ss-compact", "oue", "mss", "mss-compact"])
+@pytest.mark.parametrize("name", ["grr", "ss-compact", "pgr", "oue", "mss", "mss-compact"])
 def test_simulated_errors_agree_with_the_formula(name, population):
     plan = sunzi.make_plan(name, 60, 3)
     found = simulate(plan, 1000, Trials(60, 5, Population.parse(population)))

@@ -33,7 +33,7 @@ def variance_bounds(runs, checks):
 
 
 def mean_square_bound(covariance, runs, checks):
-    """How far the mean of x·x over so many runs may lie from its expectation, relatively; x normal with a covariance."""
+    """How far the mean of x·x over so many runs may lie from its expectation, relatively; x is normal."""
     spread = np.sqrt(2 * np.sum(covariance**2) / runs) / np.trace(covariance)
     return normal_bound(checks) * spread
 
@@ -83,7 +83,7 @@ class Sampler:
 
     A block response says P(y|x) = P0 + (P1 − P0)·1{x in y}. So with probability M·P0 a report is uniform over all M
     messages, whatever x is, and else uniform over the messages whose block contains x: a few binomials and multinomials
-    replace the reports. ``kept_matrix`` lets a test compare this with the law of the messages.
+    replace the reports. Blocks offer ``kept_matrix`` to compare this with the law of the messages.
     """
 
     def __init__(self, plan):

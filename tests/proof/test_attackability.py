@@ -124,7 +124,7 @@ def test_an_attacker_who_plays_succeeds_as_often(name, size, options):
 
 
 def likelihood_table(plan, messages, games):
-    """For every report and value, 1 if the report supports the value: all that the likelihood depends on, but for bits."""
+    """For every report and value, 1 if the report supports the value: the likelihood depends on nothing else."""
     protocol, size = plan.protocol, plan.domain.size
     table = np.zeros((games, size))
     if hasattr(protocol, "response"):

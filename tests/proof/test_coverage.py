@@ -122,7 +122,7 @@ def test_coverage_of_large_subsets(name, options):
     ],
 )
 def test_coverage_of_modular_blocks(name, epsilon, designs):
-    """Blocks of one point and of two or more; light items, heavy ones, and light ones that collide with the heaviest."""
+    """Blocks of one point and of two or more; light items, heavy ones, and light ones that collide with a heavy one."""
     plan = statistics.plan_of_designs(name, SIZE, epsilon, designs)
     groups = check_band(plan, statistics.Sampler(plan), seed=23)
     assert set(groups) == {"heavy", "middling", "colliding", "light"}

@@ -169,7 +169,7 @@ def test_constraints_lower_the_error(name, histogram):
     plan, _, _ = estimated(name)
     values, truth = statistics.values_of(statistics.histogram(histogram, SIZE), USERS)
     raw = constrained = 0.0
-    for seed in range(10):
+    for seed in range(4):
         estimate = plan.estimate(plan.simulate(values, seed=seed))
         raw += np.sum((estimate.frequencies - truth) ** 2)
         constrained += np.sum((estimate.constrained().frequencies - truth) ** 2)
@@ -214,7 +214,7 @@ def test_the_slow_decoder_of_the_paper_agrees(name, epsilon):
 
 
 def test_the_slow_decoder_agrees_on_a_large_domain():
-    plan = make_plan("mss-compact", 1024, 2)
-    values, _ = statistics.values_of(statistics.histogram("zipf", 1024), 20_000)
+    plan = make_plan("mss-compact", 512, 2)
+    values, _ = statistics.values_of(statistics.histogram("zipf", 512), 20_000)
     tally = plan.simulate(values, seed=5)
     np.testing.assert_allclose(plan.estimate(tally).frequencies, oracle.decode(plan.protocol, tally), rtol=0, atol=1e-6)

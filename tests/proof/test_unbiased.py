@@ -1,4 +1,4 @@
-"""Every protocol's estimate is right on average: exactly, on expected tallies, and measured, over runs and real bytes."""
+"""Every protocol's estimate is right on average: exactly, on expected tallies, and measured, by runs and real bytes."""
 
 import numpy as np
 import proof_oracle as oracle
