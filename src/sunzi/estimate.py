@@ -22,8 +22,9 @@ Floats = NDArray[np.float64]
 Target = Literal["reporters", "population"]
 Method = Literal["auto", "normal", "score", "exact"]
 
-# Below this many expected false supports the score interval's coverage begins to wobble; the exact one takes over.
-_FEW_COUNTS = 100
+# Below this many expected false supports, times the squared quantile, the score interval's coverage begins to wobble
+# (100 at 95 %, 500 where thousands of intervals are to hold at once); the exact one takes over.
+_FEW_COUNTS = 25
 
 
 class Uncertainty(Protocol):
@@ -59,11 +60,12 @@ class SupportUncertainty:
 
     def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals; exact ones where supports are few; normal ones on request."""
+        quantile = intervals.normal_quantile(level)
         if method == "auto":
-            method = "exact" if self.reports * self.probabilities.false < _FEW_COUNTS else "score"
+            few = self.reports * self.probabilities.false < _FEW_COUNTS * quantile**2
+            method = "exact" if few else "score"
         if method == "exact":
             return intervals.exact(self.support, self.reports, self.probabilities, level)
-        quantile = intervals.normal_quantile(level)
         if method == "score":
             return intervals.score(self.support, self.reports, self.probabilities, quantile, target == "reporters")
         half = quantile * intervals.standard_error(self.variances(target))

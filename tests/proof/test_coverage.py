@@ -17,6 +17,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.estimate import SupportUncertainty
 from sunzi.numerics import kernels
+from sunzi.numerics.intervals import simultaneous_level
 from sunzi.plan import make_plan
 
 SIZE = 57
@@ -212,3 +213,13 @@ def test_simultaneous_intervals_cover_small_counts(name, epsilon):
     plan = make_plan(name, SIZE, epsilon)
     measured = measure(plan, statistics.Sampler(plan), FREQUENCIES, 400, 2000, seed=25)
     assert min(measured.together.values()) >= 0.94
+
+
+@pytest.mark.parametrize("supports", [30, 101, 200, 500, 2000])
+@pytest.mark.parametrize(("size", "epsilon"), [(57, 5), (1000, 1), (1000, 5), (22_000, 1), (22_000, 5)])
+def test_simultaneous_intervals_cover_all_absent_items_of_large_domains(size, epsilon, supports):
+    """No simulation: bits are independent, so all absent items are covered with the product of their chances."""
+    rates = make_plan("oue", size, epsilon).protocol.probabilities
+    users = int(np.ceil(supports / rates.false))
+    each = listed_coverage(rates, users, 0, "reporters", simultaneous_level(0.95, size))
+    assert each ** (size - 1) >= 0.94

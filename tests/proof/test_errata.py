@@ -60,8 +60,8 @@ def test_1_the_number_of_reports_is_not_the_sum_of_the_counts():
 
 @pytest.mark.parametrize("block_size", [1, 2, 4])
 def test_2_the_covariance_within_a_block(block_size):
-    """diag(π) − ππᵀ is a multinomial's covariance: right for one point a report; for more, it gives the number of points
-    in a report, which is fixed, a negative variance.
+    """diag(π) − ππᵀ is a multinomial's covariance: right for one point a report; for more, it gives their number in a
+    report, which is fixed, a negative variance.
     """
     response = BlockResponse(Subsets(9, block_size), parse_epsilon(1))
     residues = np.random.default_rng(2).dirichlet(np.ones(9))

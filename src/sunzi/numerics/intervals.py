@@ -36,15 +36,22 @@ def score(
     is Binomial(n, q + Δf). Either way the condition is a quadratic inequality in f.
     """
     true, false, gap = probabilities.true, probabilities.false, probabilities.gap
-    rate = support / reports
-    shrink = quantile**2 / reports
-    # n·(rate − q − Δf)² ≤ z²·(u + v·f − s·f²), as a·f² − 2·b·f + c ≤ 0.
+    estimates = (support / reports - false) / gap
+    scale = 1 / (reports * gap**2)
     constant = false * (1 - false)
     linear = true * (1 - true) - constant if at_hand else gap * (1 - 2 * false)
-    square = 0.0 if at_hand else gap**2
-    a = gap**2 + shrink * square
-    b = gap * (rate - false) + shrink * linear / 2
-    c = (rate - false) ** 2 - shrink * constant
+    square = 0.0 if at_hand else 1 / reports
+    return score_of(estimates, constant * scale, linear * scale, square, quantile)
+
+
+def score_of(
+    estimates: Floats, base: Floats | float, slope: Floats | float, square: float, quantile: float
+) -> tuple[Floats, Floats]:
+    """All f with (f̂ − f)² ≤ z²·(base + slope·f − square·f²): the interval of a variance that grows with f itself."""
+    grown = quantile**2
+    a = 1 + grown * square
+    b = estimates + grown * slope / 2
+    c = estimates**2 - grown * base
     root = np.sqrt(np.maximum(b * b - a * c, 0.0))
     return (b - root) / a, (b + root) / a
 

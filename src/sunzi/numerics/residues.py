@@ -239,6 +239,12 @@ class ToeplitzGram:
         """tau = T^-1 1: the direction in which an estimate is moved to sum to 1."""
         return self.solve(np.ones(self.size))
 
+    @cached_property
+    def formed_inverse(self) -> Floats:
+        """T^-1 as a matrix, for domains so small that k^2 numbers are nothing."""
+        inverse: Floats = self.solve(np.eye(self.size))
+        return inverse
+
     def inverse_trace(self) -> float:
         """trace T^-1."""
         return self._inverse.trace() / self._scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -144,28 +145,49 @@ class ModularUncertainty:
     def __init__(self, decoder: ModularDecoder, frequencies: Floats) -> None:
         self._decoder = decoder
         self._frequencies = frequencies
-        self._population: Floats | None = None
+        self._variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
+
+    @cached_property
+    def _projected(self) -> Floats:
+        return simplex.project(self._frequencies)
+
+    @cached_property
+    def _population(self) -> Floats:
+        rule = self._variance.full if self._decoder.errors == "full" else self._variance.quick
+        return rule(self._projected)
+
+    @cached_property
+    def _slopes(self) -> Floats:
+        return self._variance.own_slopes()
 
     def variances(self, target: Target) -> Floats:
         """Computed once, at the projection of the estimate onto the simplex; the users at hand need f(1−f)/n less."""
-        projected = simplex.project(self._frequencies)
-        if self._population is None:
-            decoder = self._decoder
-            variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
-            self._population = variance.full(projected) if decoder.errors == "full" else variance.quick(projected)
-        sampling = projected * (1 - projected) / self._decoder.tally.reports
+        sampling = self._projected * (1 - self._projected) / self._decoder.tally.reports
         return self._population if target == "population" else self._population - sampling
 
     def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Normal intervals: an estimate adds up many counters, and its variance does not collapse where counts are
-        zero.
+        """The farther end of the normal and of the score interval; either of them on request.
+
+        They agree where counts are large. Where counts are small, normal ones miss items of a few users, whose variance
+        is read off an estimate near 0, and score ones miss in the far tails that simultaneous levels ask for.
         """
-        if method in ("score", "exact"):
-            raise EstimateError(
-                f"method {method!r} needs a support count for every item; modular protocols have normal intervals"
-            )
-        half = intervals.normal_quantile(level) * intervals.standard_error(self.variances(target))
-        return self._frequencies - half, self._frequencies + half
+        if method == "exact":
+            raise EstimateError("method 'exact' needs a support count for every item; modular protocols have none")
+        quantile = intervals.normal_quantile(level)
+        half = quantile * intervals.standard_error(self.variances(target))
+        normal = self._frequencies - half, self._frequencies + half
+        if method == "normal":
+            return normal
+        score = self._score(quantile, target)
+        return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))
+
+    def _score(self, quantile: float, target: Target) -> tuple[Floats, Floats]:
+        """The variance as a function of the item's own frequency, all others staying as estimated."""
+        sampling = 1 / self._decoder.tally.reports
+        square = sampling if target == "population" else 0.0
+        slopes = self._slopes if target == "population" else self._slopes - sampling
+        base = self.variances(target) - slopes * self._projected + square * self._projected**2
+        return intervals.score_of(self._frequencies, base, slopes, square, quantile)
 
 
 def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:
