@@ -40,7 +40,7 @@ def test_errors_reached_by_compact_blocks_on_a_large_domain(epsilon, bits):
     assert plan.expected_mse(1) == pytest.approx(found.error, rel=1e-9)
 
 
-@pytest.mark.parametrize(("size", "effort"), [(100, 2000), (1024, 150)])
+@pytest.mark.parametrize(("size", "effort"), [(100, 800), (1024, 120)])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_never_worse_than_the_papers_search(size, effort, epsilon):
     paper = paper_search(size, epsilon)
@@ -61,7 +61,9 @@ def test_front_is_a_front_of_honest_candidates(kind, size, epsilon):
         assert len(each.moduli) <= 12
         assert not any(other.dominates(each) for other in front)
     for each in front[:: len(front) // 3]:
-        assert each == candidate(size, epsilon, kind, each.moduli)
+        again = candidate(size, epsilon, kind, each.moduli)
+        assert again.axes == pytest.approx(each.axes, rel=1e-9)
+        assert again.max_bits == each.max_bits
 
 
 def test_limits_are_kept():

@@ -14,7 +14,7 @@ from math import exp, inf
 import numpy as np
 
 from sunzi.numerics.residues import ToeplitzGram
-from sunzi.planning.space import Floats, Rows, SearchSpace
+from sunzi.planning.space import Rows, SearchSpace
 
 Record = Callable[[Rows, float], bool]
 """Told of every set whose exact error was computed; returns whether there is effort left."""
@@ -38,26 +38,9 @@ class Limits:
     cost: float
     guesses: float = inf
 
-
-def with_one_more(space: SearchSpace, rows: Rows) -> Rows:
-    """The rows and the block that would help most for its cost."""
-    worth = _worth(space, rows)
-    worth[rows] = -inf
-    return np.append(rows, np.argmax(worth)) if worth.max() > -inf else rows
-
-
-def with_one_less(space: SearchSpace, rows: Rows) -> Rows:
-    """The rows without the block that helps least for its cost."""
-    return np.delete(rows, np.argmin(_worth(space, rows)[rows]))
-
-
-def _worth(space: SearchSpace, rows: Rows) -> Floats:
-    """By how much each block would bring the error down, for each part of the set's own cost that it costs."""
-    gram = space.gram(rows)
-    if gram is None:
-        return space.costs.copy()
-    trace_share = -np.log(space.errors_with_one_more(gram, len(rows)) / space.error(rows))
-    return trace_share / (space.costs / space.costs[rows].mean()) ** 0.5
+    def allow(self, space: SearchSpace, rows: Rows) -> bool:
+        """Whether these rows keep to both."""
+        return bool(space.costs[rows].sum() <= self.cost and space.guesses[rows].mean() <= self.guesses)
 
 
 class Exchange:

@@ -1,4 +1,4 @@
-"""Which corners of the search space are visited: numbers of moduli, and for each a ladder of report lengths."""
+"""Where a search looks: numbers of moduli, for each a ladder of report lengths, and all along the limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from sunzi.planning.space import Floats, Rows, SearchSpace
 from sunzi.planning.starts import is_promising, start_with_cost, start_with_mean
 
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+_DENSE_COUNTS = (*range(1, 33), 36, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 _COARSE_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _SHARES = (0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 0.9, 1.0)
 _COARSE_SHARES = (0.12, 0.25, 0.5, 0.8, 1.0)
 _FINE_FROM = 1500
 # Blocks differ by more than this in what they give away only where ε is large for the domain.
 _ATTACK_SPREAD = 0.05
+# Smaller moduli give away little because they tell little; any protocol could waste reports as well.
+_LEAST_TELLING = 0.05
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,15 @@ def runs(space: SearchSpace, request: Request) -> list[Run]:
     return planned
 
 
+def runs_at_the_limit(space: SearchSpace, request: Request) -> list[Run]:
+    """One run for nearly every number of moduli, right at the limits."""
+    most, bits = min(request.max_moduli, len(space.blocks)), request.max_bits
+    guesses = request.max_attack * space.family.domain_size
+    counts = sorted({count for count in _DENSE_COUNTS if count < most} | {most})
+    costs = [space.family.affordable_cost(count, bits) if bits < inf else inf for count in counts]
+    return [Run(count, Limits(cost, guesses)) for count, cost in zip(counts, costs, strict=True)]
+
+
 def _ladder(space: SearchSpace, count: int, shares: tuple[float, ...], limit: float) -> list[float]:
     """Report lengths at which the mean modulus takes these shares of the domain's size, up to the limit, and the limit
     itself.
@@ -85,6 +97,7 @@ def _guess_limits(space: SearchSpace, count: int, cost: float, request: Request)
     rows = start_with_cost(space, _middles(count), cost)
     if rows is not None:
         usual = float(space.guesses[rows].mean())
-        least = float(np.sort(space.guesses)[:count].mean())
+        telling = space.guesses[space.stand_ins >= _LEAST_TELLING * space.size]
+        least = float(np.sort(telling)[:count].mean())
         if least < (1 - _ATTACK_SPREAD) * usual:
             yield (least + usual) / 2

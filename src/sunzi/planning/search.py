@@ -1,7 +1,7 @@
 """The search on the exact error: a Pareto front of moduli over error, bits, attackability and decoding work.
 
-For many numbers of moduli and lengths of report a set in good shape is made and improved by exchange; under a limit,
-moduli are then added to the best set and taken from it. Whatever was evaluated on the way competes for the front.
+For many numbers of moduli and lengths of report a set in good shape is made and improved by exchange; where there are
+limits, sets of all numbers of moduli then compete right at them. Whatever was evaluated enters the front on its merits.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sunzi.errors import EstimateError
 from sunzi.numerics.residues import expected_error
 from sunzi.planning.blocks import BlockFamily
 from sunzi.planning.candidates import Candidate, from_blocks, front, spread_out
-from sunzi.planning.exchange import Exchange, Limits, with_one_less, with_one_more
-from sunzi.planning.ladder import Request, Run, runs
+from sunzi.planning.exchange import Exchange
+from sunzi.planning.ladder import Request, Run, runs, runs_at_the_limit
 from sunzi.planning.space import Rows, SearchSpace, search_space
 from sunzi.planning.starts import giving_away_less, is_promising, places, start_with_cost
 
@@ -26,9 +26,8 @@ Progress = Callable[[int, int], None]
 """Told how many steps of the search are done, and of how many."""
 
 _STARTS_COMPARED = 3
-# Under a limit this share of the effort goes into the best set within it.
-_REFINING_SHARE = 0.4
-_ROUNDS_A_REFINEMENT = 2.5
+# Under a limit this share of the effort goes into the sets right at it.
+_SHARE_AT_THE_LIMIT = 0.5
 _MOST_CANDIDATES = 100
 # At full scale about so many values are inverted in all, and never fewer than so many sets.
 _VERIFIED_VALUES, _FEWEST_VERIFIED = 1_500_000, 12
@@ -61,70 +60,75 @@ def search(
     front, unless ``seconds`` cut the search short.
     """
     space, log = search_space(family, request.max_moduli), _Log(monotonic() + seconds)
+    tell = progress or _tell_nobody
     planned = runs(space, request)
     limited = min(request.max_bits, request.max_attack) < inf
-    refining = round(_REFINING_SHARE * request.evaluations) if limited else 0
-    share = max(1, (request.evaluations - refining) // max(1, len(planned)))
+    elsewhere = round((1 - _SHARE_AT_THE_LIMIT) * request.evaluations) if limited else request.evaluations
     # In random order, so that a search cut short has looked everywhere a little.
     order = np.random.default_rng(request.seed).permutation(len(planned)).tolist()
     for done, index in enumerate(order, start=1):
-        if monotonic() < log.deadline:
-            _improve(space, planned[index], share, log, np.random.default_rng([request.seed, index]))
-        if progress is not None:
-            progress(done, len(planned) + 1)
-    _refine(space, request, refining, log)
+        generator = np.random.default_rng([request.seed, index])
+        _improve(space, planned[index], max(1, elsewhere // len(planned)), log, generator)
+        tell(done, len(planned) + 1)
+    if limited:
+        _compete(space, runs_at_the_limit(space, request), request, request.evaluations - elsewhere, log)
     candidates = _verified(space, _found(space, log, request))
-    if progress is not None:
-        progress(len(planned) + 1, len(planned) + 1)
+    tell(len(planned) + 1, len(planned) + 1)
     return candidates
 
 
-def _improve(space: SearchSpace, run: Run, evaluations: int, log: _Log, generator: np.random.Generator) -> None:
-    """Improve the best of a few starts."""
-    starts = []
-    for _ in range(min(_STARTS_COMPARED, evaluations)):
-        rows = start_with_cost(space, places(run.count, generator), run.limits.cost)
-        if rows is not None:
-            rows = giving_away_less(space, rows, run.limits.guesses)
-        if rows is not None and is_promising(space, rows):
-            error = space.error(rows)
-            log.record(rows, error)
-            starts.append((error, rows))
-    if not starts or evaluations == len(starts):
-        return
-    error, rows = min(starts, key=lambda start: start[0])
-    if error <= _HOPELESS_RATIO * space.variances[rows].mean():
-        Exchange(space, rows, run.limits, log.record, generator).run(evaluations - len(starts))
+def _tell_nobody(done: int, total: int) -> None:
+    """No progress was asked for."""
 
 
-def _refine(space: SearchSpace, request: Request, evaluations: int, log: _Log) -> None:
-    """Add a modulus to the best set within the limits, or take one away, and improve the result; again and again."""
-    generator = np.random.default_rng([request.seed, len(log.rows)])
-    guesses = request.max_attack * space.family.domain_size
-    used = 0
-    while used < evaluations and monotonic() < log.deadline:
-        best = _best_within(space, log, request)
-        if best is None:
-            return
-        change = (with_one_more, with_one_less, None)[int(generator.integers(3))]
-        start = best if change is None else change(space, best)
-        if not 1 <= len(start) <= request.max_moduli or not is_promising(space, start):
-            start = best
-        cost = space.family.affordable_cost(len(start), request.max_bits) if request.max_bits < inf else inf
-        steps = min(evaluations - used, max(8, round(_ROUNDS_A_REFINEMENT * len(start))))
-        Exchange(space, start, Limits(cost, guesses), log.record, generator).run(steps)
-        used += steps
+def _improve(
+    space: SearchSpace,
+    run: Run,
+    evaluations: int,
+    log: _Log,
+    generator: np.random.Generator,
+    start: Rows | None = None,
+) -> tuple[float, Rows] | None:
+    """Improve a set, or else the best of a few new ones; return the best within the run's limits, if there is one."""
+    if monotonic() >= log.deadline:
+        return None
+    best: list[tuple[float, Rows]] = []
+
+    def record(rows: Rows, error: float) -> bool:
+        if run.limits.allow(space, rows) and (not best or error < best[0][0]):
+            best[:] = [(error, rows)]
+        return log.record(rows, error)
+
+    starts = [start] if start is not None else _starts(space, run, min(_STARTS_COMPARED, evaluations), generator)
+    errors = [space.error(rows) for rows in starts]
+    for rows, error in zip(starts, errors, strict=True):
+        record(rows, error)
+    if starts and evaluations > len(starts):
+        rows = starts[int(np.argmin(errors))]
+        if min(errors) <= _HOPELESS_RATIO * space.variances[rows].mean():
+            Exchange(space, rows, run.limits, record, generator).run(evaluations - len(starts))
+    return best[0] if best else None
 
 
-def _best_within(space: SearchSpace, log: _Log, request: Request) -> Rows | None:
-    """The set of smallest error so far that keeps to the limits."""
-    for index in np.argsort(log.errors):
-        rows = log.rows[index]
-        cost = space.family.affordable_cost(len(rows), request.max_bits) if request.max_bits < inf else inf
-        guesses = request.max_attack * space.family.domain_size
-        if space.costs[rows].sum() <= cost and space.guesses[rows].mean() <= guesses:
-            return rows
-    return None
+def _starts(space: SearchSpace, run: Run, number: int, generator: np.random.Generator) -> list[Rows]:
+    made = [start_with_cost(space, places(run.count, generator), run.limits.cost) for _ in range(number)]
+    repaired = [giving_away_less(space, rows, run.limits.guesses) for rows in made if rows is not None]
+    return [rows for rows in repaired if is_promising(space, rows)]
+
+
+def _compete(space: SearchSpace, contenders: list[Run], request: Request, evaluations: int, log: _Log) -> None:
+    """Improve all runs a little, the better half of them some more, and so on to the last."""
+    generator = np.random.default_rng([request.seed, len(contenders)])
+    rounds = max(1, len(contenders).bit_length())
+    standing: list[tuple[float, Rows | None, Run]] = [(inf, None, run) for run in contenders]
+    for _ in range(rounds):
+        share = max(1, evaluations // (rounds * max(1, len(standing))))
+        for index, (error, rows, run) in enumerate(standing):
+            found = _improve(space, run, share, log, generator, rows)
+            if found is not None and found[0] < error:
+                standing[index] = (*found, run)
+        standing = sorted((each for each in standing if each[0] < inf), key=lambda each: each[0])
+        del standing[max(1, len(standing) // 2) :]
 
 
 def _found(space: SearchSpace, log: _Log, request: Request) -> list[Candidate]:

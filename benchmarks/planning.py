@@ -1,0 +1,205 @@
+"""The search for moduli: how fast an exact error is, what errors are reached, and how the paper's search compares.
+
+`python -m benchmarks.planning` measures it all, in about five minutes, and writes the tables of docs/moduli.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import inf
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigvalsh, toeplitz
+
+from benchmarks import settings
+from benchmarks.measure import compare
+from benchmarks.results import Result
+from sunzi.designs.choice import optimal_block_size
+from sunzi.numerics.residues import ToeplitzGram, expected_error
+from sunzi.planning import Candidate, PaperSearch, candidate, choose, paper_search, reference_error
+from sunzi.planning.blocks import Kind, subset_bits
+from sunzi.protocols.modular import ModularSubsetSelection
+from sunzi.protocols.moduli import spread_moduli
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "moduli.md"
+BEGIN = "<!-- measured: written by python -m benchmarks.planning, do not edit by hand -->"
+END = "<!-- measured: end -->"
+
+ERROR_SIZE, ERROR_MODULI = 2048, 16
+DOMAIN_SIZES = (100, 1024, 22_000)
+EPSILONS = tuple(Fraction(half, 2) for half in range(1, 11))
+SUBSET_SIZE = 1024
+# An hour's limit does nothing but keep the cache out of it.
+_UNCACHED = 3600.0
+
+
+@dataclass(frozen=True)
+class Goal:
+    """An error, relative to subset selection, to be reached within so many mean bits."""
+
+    kind: Kind
+    domain_size: int
+    epsilon: int
+    bits: float
+    ratio: float
+    wording: str
+
+
+def goals() -> list[Goal]:
+    """Shares of the bits of subset selection for mss, and whole bits for mss-compact."""
+    whole = subset_bits(SUBSET_SIZE, optimal_block_size(SUBSET_SIZE, Fraction(1)))
+    shares = ((0.50, 1.07), (0.35, 1.17), (0.25, 1.27))
+    return [
+        *(Goal("mss", SUBSET_SIZE, 1, share * whole, ratio, f"{share:.0%} of ss") for share, ratio in shares),
+        Goal("mss-compact", settings.DOMAIN_SIZE, 1, 21, 1.12, "21 bits"),
+        Goal("mss-compact", settings.DOMAIN_SIZE, 5, 25, 1.12, "25 bits"),
+    ]
+
+
+def exact_errors(scale: float) -> Iterator[Result]:
+    """The exact error of one set of moduli, against all eigenvalues of the dense Gram matrix."""
+    size = settings.domain_size(ERROR_SIZE, scale)
+    epsilon = Fraction(1)
+    moduli = spread_moduli(size, epsilon, ModularSubsetSelection.block_variance, ERROR_MODULI)
+    variances = np.array([ModularSubsetSelection.block_variance(modulus, epsilon) for modulus in moduli])
+    column = ToeplitzGram(size, moduli, 1 / (len(moduli) * variances)).first_column
+
+    def dense() -> float:
+        return float((1 / eigvalsh(toeplitz(column))).sum() / size)
+
+    fast = partial(expected_error, size, moduli, variances)
+    if abs(fast() / dense() - 1) > 1e-8:
+        raise ValueError(f"the exact error is {fast()}, by eigenvalues {dense()}")
+    times = compare(fast, dense, settings.rounds(3, scale))
+    yield Result(
+        "planning/exact-error",
+        f"exact error of {len(moduli)} moduli, {size:,} values",
+        times.measured,
+        "all eigenvalues of the dense Gram matrix",
+        times.reference,
+        times.speedup,
+        100,
+        "at least",
+        {"domain_size": size, "moduli": len(moduli)},
+    )
+
+
+def reached(scale: float) -> Iterator[Result]:
+    """Errors that the search reaches within limits on bits, relative to subset selection."""
+    for goal in goals():
+        found, seconds = _timed(goal, "quick" if scale >= 1 else 20)
+        yield Result(
+            f"planning/{goal.kind}/k-{goal.domain_size}/epsilon-{goal.epsilon}/{goal.wording}",
+            f"search for {goal.kind}, {goal.domain_size:,} values, ε = {goal.epsilon}, {goal.wording}: error",
+            seconds,
+            "error of ss",
+            None,
+            found.error / reference_error(goal.domain_size, goal.epsilon),
+            goal.ratio,
+            "at most",
+            {"bits": found.bits, "moduli": len(found.moduli)},
+        )
+
+
+def _timed(goal: Goal, effort: Any) -> tuple[Candidate, float]:
+    start = process_time()
+    found = choose(goal.domain_size, goal.epsilon, goal.kind, max_bits=goal.bits, effort=effort, seconds=_UNCACHED)
+    return found, process_time() - start
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The paper's search and ours at the same length of report or less."""
+
+    domain_size: int
+    epsilon: Fraction
+    paper: PaperSearch
+    paper_seconds: float
+    theirs: Candidate
+    ours: Candidate
+    our_seconds: float
+
+
+def against_paper(domain_size: int, epsilon: Fraction) -> Comparison:
+    """Both searches with seed 0, ours with little effort."""
+    start = process_time()
+    paper = paper_search(domain_size, epsilon)
+    middle = process_time()
+    theirs = candidate(domain_size, epsilon, "mss", paper.moduli)
+    ours = choose(domain_size, epsilon, "mss", max_bits=theirs.bits, effort="quick", seconds=_UNCACHED)
+    return Comparison(domain_size, epsilon, paper, middle - start, theirs, ours, process_time() - middle)
+
+
+def _goal_table() -> Iterator[str]:
+    yield "| kind | values | ε | limit | error / ss | bits | moduli | goal | search |"
+    yield "|---|--:|--:|---|--:|--:|--:|--:|--:|"
+    for goal in goals():
+        found, seconds = _timed(goal, "quick")
+        ratio = found.error / reference_error(goal.domain_size, goal.epsilon)
+        yield (
+            f"| `{goal.kind}` | {goal.domain_size:,} | {goal.epsilon} | {goal.wording} | {ratio:.3f} | "
+            f"{found.bits:.1f} | {len(found.moduli)} | ≤ {goal.ratio} | {seconds:.1f} s |"
+        )
+
+
+def _comparison_table() -> Iterator[str]:
+    theirs, ours = "paper: ℓ | κ | bound on κ | error / ss | bits | time", "ours: ℓ | error / ss | bits | time"
+    yield f"| values | ε | {theirs} | {ours} | ratio |"
+    yield "|" + 13 * "--:|"
+    worst = 0.0
+    for domain_size in DOMAIN_SIZES:
+        for epsilon in EPSILONS:
+            each = against_paper(domain_size, epsilon)
+            ratio = each.ours.error / each.theirs.error
+            worst = max(worst, ratio if each.ours.bits <= each.theirs.bits else inf)
+            yield _comparison_row(each, ratio)
+    yield ""
+    yield f"The largest ratio is {worst:.3f}."
+
+
+def _comparison_row(each: Comparison, ratio: float) -> str:
+    reference = reference_error(each.domain_size, each.epsilon)
+    cells = [
+        f"{each.domain_size:,}",
+        f"{float(each.epsilon):g}",
+        str(len(each.theirs.moduli)),
+        f"{each.paper.kappa:.1f}",
+        "∞" if each.paper.kappa_bound == inf else f"{each.paper.kappa_bound:.1f}",
+        f"{each.theirs.error / reference:.3f}",
+        f"{each.theirs.bits:.1f}",
+        f"{each.paper_seconds:.1f} s",
+        str(len(each.ours.moduli)),
+        f"{each.ours.error / reference:.3f}",
+        f"{each.ours.bits:.1f}",
+        f"{each.our_seconds:.1f} s",
+        f"{ratio:.3f}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Replace what stands between the two marks of docs/moduli.md."""
+    error = next(exact_errors(1.0))
+    before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{PAGE} must contain the lines {BEGIN!r} and {END!r}")
+    parts = [
+        "\n".join(_goal_table()),
+        f"The exact error of {ERROR_MODULI} moduli at {ERROR_SIZE:,} values took {1000 * error.seconds:.1f} ms, "
+        f"{error.ratio:.0f} times less than the eigenvalues of the dense matrix.",
+        "### Against the paper's search",
+        "\n".join(_comparison_table()),
+    ]
+    joined = "\n\n".join(parts)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{joined}\n\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
