@@ -326,3 +326,15 @@ def test_kernels_compile_where_nothing_can_be_stored(monkeypatch):
 
 def abs_difference_to_ten(number):
     return abs(number - 10)
+
+
+def test_loops_read_arrays_that_may_not_be_written(loops):
+    """The operating system's words, and a column of somebody's table."""
+    words = np.frombuffer(np.random.default_rng(1).bytes(8 * 50 * 7), dtype=np.uint64).reshape(50, 7)
+    values = np.arange(50) % 40
+    values.setflags(write=False)
+    frozen, writable = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64)
+    assert not loops.sample_and_count(words, values, np.uint64(2**63), 5, 40, frozen)
+    assert not loops.sample_and_count(words.copy(), values.copy(), np.uint64(2**63), 5, 40, writable)
+    assert frozen.sum() == 250
+    assert np.array_equal(frozen, writable)

@@ -47,17 +47,29 @@ def load() -> Kernels | None:
         import numba
     except ImportError:
         return None
-    rows = "int64[:], boolean[:], int64[:], int64[:, :], int64"
+    types = numba.types
+
+    def given(kind: Any, dimensions: int, layout: Any = "A") -> Any:
+        """An array that a loop only reads; the operating system's words, for one, may not be written to."""
+        return types.Array(kind, dimensions, layout, readonly=True)
+
+    counts, words = types.int64[::1], given(types.uint64, 2, "C")
+    rows = (
+        given(types.int64, 1),
+        given(types.boolean, 1),
+        given(types.int64, 1),
+        given(types.int64, 2),
+        types.int64,
+    )
+    sampled = (words, given(types.int64, 1), types.uint64, types.int64, types.int64, counts)
     return Kernels(
-        select_subsets=_compiled(numba, f"void({rows}, int64[:, ::1])", select_subsets),
-        count_subsets=_compiled(numba, f"void({rows}, int64[::1])", count_subsets),
+        select_subsets=_compiled(numba, types.void(*rows, types.int64[:, ::1]), select_subsets),
+        count_subsets=_compiled(numba, types.void(*rows, counts), count_subsets),
         uniform_below_matrix=_compiled(
-            numba, "boolean(uint64[:, ::1], uint64[::1], uint64[:, ::1])", uniform_below_matrix
+            numba, types.boolean(words, given(types.uint64, 1, "C"), types.uint64[:, ::1]), uniform_below_matrix
         ),
-        sample_and_count=_compiled(
-            numba, "boolean(uint64[:, ::1], int64[:], uint64, int64, int64, int64[::1])", sample_and_count
-        ),
-        unpack=_compiled(numba, "void(uint8[::1], int64, uint64[::1])", unpack),
+        sample_and_count=_compiled(numba, types.boolean(*sampled), sample_and_count),
+        unpack=_compiled(numba, types.void(given(types.uint8, 1, "C"), types.int64, types.uint64[::1]), unpack),
     )
 
 
@@ -66,7 +78,7 @@ def load_if_worthwhile(picks: int) -> Kernels | None:
     return load() if picks >= _PICKS_WORTH_LOADING or load.cache_info().currsize else None
 
 
-def _compiled(numba: Any, signature: str, loop: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(numba: Any, signature: Any, loop: Callable[..., Any]) -> Callable[..., Any]:
     try:
         compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True)(loop)
     except RuntimeError:  # no directory to keep the compiled code in: a read-only installation without a home

@@ -236,8 +236,13 @@ class ToeplitzGram:
 
     @cached_property
     def ones_solution(self) -> Floats:
-        """tau = T^-1 1: the direction in which an estimate is moved to sum to 1."""
-        return self.solve(np.ones(self.size))
+        """tau = T^-1 1: the direction in which an estimate is moved to sum to 1.
+
+        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0, summed over x, gives tau = sum(u)/u_0 cumsum(u - y).
+        """
+        column = self.inverse_column
+        solution: Floats = np.cumsum(column - reversed_column(column)) * (column.sum() / column[0])
+        return solution
 
     @cached_property
     def formed_inverse(self) -> Floats:
