@@ -238,7 +238,8 @@ class ToeplitzGram:
     def ones_solution(self) -> Floats:
         """tau = T^-1 1: the direction in which an estimate is moved to sum to 1.
 
-        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0, summed over x, gives tau = sum(u)/u_0 cumsum(u - y).
+        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0 (MATH 3.1); summed over x, that gives
+        tau = sum(u)/u_0 * cumsum(u - y), in O(k).
         """
         column = self.inverse_column
         solution: Floats = np.cumsum(column - reversed_column(column)) * (column.sum() / column[0])
