@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sunzi.planning import cache, pareto_front, selection
+from sunzi.planning import cache, paper, paper_search, pareto_front, selection
 
 KEY = {"search": "test", "size": 7, "limit": float("inf")}
 RESULT = [{"moduli": [2, 3], "error": 0.1}]
@@ -111,14 +111,32 @@ def test_a_search_is_made_once(monkeypatch):
     assert first == again
     assert progress == [(1, 1)]
     assert len(searches) == 1
-    for different in ({"seed": 1}, {"max_bits": 20}, {"max_attack": 0.5}, {"max_moduli": 9}, {"effort": 31}):
+    for different in (
+        {"histogram": "flat"},
+        {"seed": 1},
+        {"max_bits": 20},
+        {"max_attack": 0.5},
+        {"max_moduli": 9},
+        {"effort": 31},
+    ):
         pareto_front(40, 1, **{"effort": 30, **different})
-    assert len(searches) == 6
-    pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither kept nor looked up
     assert len(searches) == 7
+    pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither kept nor looked up
+    assert len(searches) == 8
     monkeypatch.setattr(selection, "ALGORITHM", selection.ALGORITHM + 1)
     assert pareto_front(40, 1, effort=30) == first
-    assert len(searches) == 8
+    assert len(searches) == 9
+
+
+def test_the_papers_search_is_kept_too(monkeypatch):
+    first = paper_search(60, 1, most_moduli=6)
+    monkeypatch.setattr(paper, "_Finder", None)  # a second search would fail
+    progress = []
+    assert paper_search(60, 1, most_moduli=6, progress=lambda *steps: progress.append(steps)) == first
+    assert progress == [(1, 1)]
+    for different in ({"seed": 1}, {"beta": 19.0}, {"kappa_max": 9.0}, {"trials": 9}, {"most_moduli": 7}):
+        with pytest.raises(TypeError):
+            paper_search(60, 1, **{"most_moduli": 6, **different})
 
 
 def test_an_entry_that_holds_something_else_is_searched_anew():

@@ -44,6 +44,16 @@ def test_axes_are_those_of_the_plan(kind, size, epsilon, moduli):
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "moduli"), [("mss", 4, (211, 397, 557, 683, 953)), ("mss-compact", 3, (421, 547, 673, 967))]
+)
+def test_flat_errors_are_those_of_the_plan_at_equal_frequencies(kind, epsilon, moduli):
+    found = candidate(1024, epsilon, kind, moduli, histogram="flat")
+    plan = make_plan(kind, 1024, epsilon, moduli=moduli)
+    assert found.error == pytest.approx(plan.expected_mse(1, np.full(1024, 1 / 1024)), rel=0.01)
+    assert found.error > 1.005 * plan.expected_mse(1)
+
+
 def test_payload_bits_are_exact():
     for points in primes_up_to(700).tolist():
         for size in {1, 2, points // 4 or 1, optimal_block_size(points, Fraction(1, 2))}:
@@ -74,7 +84,9 @@ def test_subset_bits_share_a_selector():
 
 def test_reference_is_plain_subset_selection():
     plan = make_plan("ss", 1024, 1)
+    flat = np.full(1024, 1 / 1024)
     assert reference_error(1024, 1) == pytest.approx(plan.expected_mse(1), rel=1e-9)
+    assert reference_error(1024, 1, histogram="flat") == pytest.approx(plan.expected_mse(1, flat), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ EPSILONS = [Fraction(half, 2) for half in range(1, 11)]
 def test_errors_reached_at_shares_of_the_bits_of_subset_selection(share, ratio):
     size = optimal_block_size(1024, Fraction(1))
     bits = share * (comb(1024, size) - 1).bit_length()
-    found = choose(1024, 1, "mss", max_bits=bits, effort=150)
+    found = choose(1024, 1, "mss", max_bits=bits, effort=60)
     plan = make_plan("mss", 1024, 1, moduli=found.moduli)
     assert plan.report_bits <= bits
     assert plan.expected_mse(1) / make_plan("ss", 1024, 1).expected_mse(1) <= ratio
@@ -33,14 +33,14 @@ def test_errors_reached_at_shares_of_the_bits_of_subset_selection(share, ratio):
 
 @pytest.mark.parametrize(("epsilon", "bits"), [(1, 21), (5, 25)])
 def test_errors_reached_by_compact_blocks_on_a_large_domain(epsilon, bits):
-    found = choose(22_000, epsilon, "mss-compact", max_bits=bits, max_moduli=16, effort=100)
+    found = choose(22_000, epsilon, "mss-compact", max_bits=bits, max_moduli=16, effort=40)
     plan = make_plan("mss-compact", 22_000, epsilon, moduli=found.moduli)
     assert plan.report_bits <= bits
     assert plan.expected_mse(1) <= 1.12 * reference_error(22_000, epsilon)
     assert plan.expected_mse(1) == pytest.approx(found.error, rel=1e-9)
 
 
-@pytest.mark.parametrize(("size", "effort"), [(100, 800), (1024, 120)])
+@pytest.mark.parametrize(("size", "effort"), [(100, 800), (1024, 50)])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_never_worse_than_the_papers_search(size, effort, epsilon):
     paper = paper_search(size, epsilon)
@@ -48,6 +48,22 @@ def test_never_worse_than_the_papers_search(size, effort, epsilon):
     ours = choose(size, epsilon, "mss", max_bits=theirs.bits, effort=effort)
     assert ours.bits <= theirs.bits
     assert ours.error <= theirs.error
+
+
+@pytest.mark.parametrize(("size", "effort"), [(100, 400), (1024, 80)])
+def test_planned_for_a_flat_histogram_it_is_better_under_one(size, effort):
+    epsilon, flat = 5, np.full(size, 1 / size)
+    paper = paper_search(size, epsilon)
+    bits = candidate(size, epsilon, "mss", paper.moduli).bits
+    ours = choose(size, epsilon, "mss", max_bits=bits, effort=effort, histogram="flat")
+    light = choose(size, epsilon, "mss", max_bits=bits, effort=effort)
+    errors = [
+        make_plan("mss", size, epsilon, moduli=moduli).expected_mse(1, flat)
+        for moduli in (ours.moduli, paper.moduli, light.moduli)
+    ]
+    assert errors[0] < 0.92 * errors[1]
+    assert errors[0] < 0.8 * errors[2]
+    assert errors[0] == pytest.approx(ours.error, rel=0.1)
 
 
 @pytest.mark.parametrize("kind", ["mss", "mss-compact"])
@@ -190,6 +206,7 @@ def test_exchange_improves_a_poor_start_within_its_limit():
         ({"max_moduli": 257}, "max_moduli must be a whole number between 1 and 256"),
         ({"effort": "great"}, "effort must be one of"),
         ({"effort": 0}, "effort must be a whole number"),
+        ({"histogram": "steep"}, "histogram must be one of"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seconds": 0}, "seconds must be positive"),
         ({"objective": "beauty"}, "objective must be one of"),

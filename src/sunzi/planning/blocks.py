@@ -11,20 +11,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, exp, floor, lgamma, log, log2
-from typing import Literal
+from typing import Literal, get_args
 
 from scipy import fft
 
+from sunzi.designs import cyclotomic, subsets
 from sunzi.designs.base import Design
-from sunzi.designs.choice import best_cyclotomic, optimal_block_size
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
-from sunzi.designs.subsets import MOST_ENUMERATED, MOST_POINTS
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
+from sunzi.numerics.residues import expected_error
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+from sunzi.protocols.modular_variance import BlockMoments
 
 Kind = Literal["mss", "mss-compact"]
+Histogram = Literal["light", "flat"]
+"""For which frequencies errors are planned: items that nobody holds, or all values equally frequent. They differ where
+ε is large and moduli are small, for the frequencies of a modulus's few residues add up to 1 whatever the items' are.
+"""
 
 # lgamma is right within 1e-9 bits here; nearer than this to a whole number of bits the binomial itself is computed.
 _DOUBTFUL_BITS = 1e-6
@@ -36,7 +41,9 @@ class Block:
 
     modulus: int
     variance: float
-    """d0: the variance of one debiased report at an empty residue (MATH §3.3)."""
+    """The variance of one debiased report at a residue: d0 for an empty one, d0 + d1/m for one of m equal ones (MATH
+    §3.3).
+    """
     cost: int
     """What it adds to the length of reports: payload bits of subsets, number of messages of compact blocks."""
     guesses: float
@@ -50,8 +57,8 @@ class BlockFamily(ABC):
 
     most_points: int
 
-    def __init__(self, domain_size: int, epsilon: Fraction) -> None:
-        self.domain_size, self.epsilon = domain_size, epsilon
+    def __init__(self, domain_size: int, epsilon: Fraction, histogram: Histogram) -> None:
+        self.domain_size, self.epsilon, self.histogram = domain_size, epsilon, histogram
         self.odds = exp(epsilon)
         self._known: dict[int, Block | None] = {}
 
@@ -72,9 +79,24 @@ class BlockFamily(ABC):
     def affordable_cost(self, count: int, bits: float) -> float:
         """What ``count`` blocks may cost together for the mean report to take at most ``bits`` bits."""
 
-    def _guesses(self, design: Design, block_size: int) -> float:
+    @property
+    def sampling_variance(self) -> float:
+        """f(1−f) at f = 1/k: part of a residue's variance, but no error about the users at hand."""
+        frequency = 1 / self.domain_size if self.histogram == "flat" else 0.0
+        return frequency * (1 - frequency)
+
+    def error(self, blocks: Sequence[Block]) -> float:
+        """trace(T⁻¹)/k, the mean variance for one report about the users at hand (MATH §3.1)."""
+        moduli, variances = [block.modulus for block in blocks], [block.variance for block in blocks]
+        return expected_error(self.domain_size, moduli, variances) - self.sampling_variance
+
+    def _variance(self, modulus: int, block_size: int) -> float:
+        moments = BlockMoments.at(modulus, block_size, self.epsilon)
+        return moments.light + (moments.heavy / modulus if self.histogram == "flat" else 0.0)
+
+    def _guesses(self, design: Design) -> float:
         """m·e^ε/(w·e^ε + m − w); a block that is larger than the domain is truncated."""
-        points = design.points
+        points, block_size = design.points, design.block_size
         if points > self.domain_size:
             return BlockResponse(design, self.epsilon).best_guess_sum(self.domain_size)
         return points * self.odds / (block_size * self.odds + points - block_size)
@@ -90,15 +112,19 @@ class BlockFamily(ABC):
 class SubsetBlocks(BlockFamily):
     """All subsets of the residues: ⌈log2 ℓ⌉ bits name the block, ⌈log2 C(m,w)⌉ the subset."""
 
-    most_points = MOST_POINTS
+    most_points = subsets.MOST_POINTS
 
     def _make(self, modulus: int) -> Block | None:
-        variance = ModularSubsetSelection.block_variance(modulus, self.epsilon)
-        if variance is None:
+        if ModularSubsetSelection.block_variance(modulus, self.epsilon) is None:
             return None
-        size = optimal_block_size(modulus, self.epsilon)
         design = ModularSubsetSelection.block_design(modulus, self.epsilon)
-        return Block(modulus, variance, subset_bits(modulus, size), self._guesses(design, size), float(modulus))
+        return Block(
+            modulus=modulus,
+            variance=self._variance(modulus, design.block_size),
+            cost=subset_bits(modulus, design.block_size),
+            guesses=self._guesses(design),
+            work=float(modulus),
+        )
 
     def bits(self, costs: Sequence[int]) -> tuple[float, int]:
         """The selector and the payload."""
@@ -113,18 +139,20 @@ class SubsetBlocks(BlockFamily):
 class CyclotomicBlocks(BlockFamily):
     """Cyclotomic blocks: one number below Σ e·m names block and message."""
 
-    most_points = 1 << 26
+    most_points = cyclotomic.MOST_POINTS
 
     def _make(self, modulus: int) -> Block | None:
-        variance = CompactModularSubsetSelection.block_variance(modulus, self.epsilon)
-        if variance is None:
+        if CompactModularSubsetSelection.block_variance(modulus, self.epsilon) is None:
             return None
-        design, _ = best_cyclotomic(modulus, self.epsilon)
-        classes = design.classes if isinstance(design, Cyclotomic) else 0
+        design = CompactModularSubsetSelection.block_design(modulus, self.epsilon)
         padded = int(fft.next_fast_len(2 * modulus - 1, real=True))
-        work = (classes + 1) * _transform_work(padded) if classes else float(modulus)
-        guesses = self._guesses(design, design.block_size)
-        return Block(modulus, variance, design.message_count, guesses, work)
+        return Block(
+            modulus=modulus,
+            variance=self._variance(modulus, design.block_size),
+            cost=design.message_count,
+            guesses=self._guesses(design),
+            work=(design.classes + 1) * _transform_work(padded) if isinstance(design, Cyclotomic) else float(modulus),
+        )
 
     def bits(self, costs: Sequence[int]) -> tuple[float, int]:
         """Every report is as long."""
@@ -140,20 +168,22 @@ _FAMILIES: dict[str, type[BlockFamily]] = {"mss": SubsetBlocks, "mss-compact": C
 
 
 @lru_cache(maxsize=16)
-def block_family(kind: str, domain_size: int, epsilon: Fraction) -> BlockFamily:
+def block_family(kind: str, domain_size: int, epsilon: Fraction, histogram: Histogram = "light") -> BlockFamily:
     """The blocks of ``mss`` or ``mss-compact``."""
     if kind not in _FAMILIES:
         raise ParameterError(f"kind must be one of {sorted(_FAMILIES)}, got {kind!r}")
+    if histogram not in get_args(Histogram):
+        raise ParameterError(f"histogram must be one of {list(get_args(Histogram))}, got {histogram!r}")
     if domain_size < 2:
         raise ParameterError(f"domain_size must be at least 2, got {domain_size}")
-    return _FAMILIES[kind](domain_size, epsilon)
+    return _FAMILIES[kind](domain_size, epsilon, histogram)
 
 
 def subset_bits(points: int, block_size: int) -> int:
     """The payload of a subset, exactly as the design has it: ⌈log2 C(v,w)⌉ bits, v for the bitmap of a large one."""
     if block_size == 1:
         return index_bits(points)
-    if points > MOST_ENUMERATED:
+    if points > subsets.MOST_ENUMERATED:
         return points
     bits = (lgamma(points + 1) - lgamma(block_size + 1) - lgamma(points - block_size + 1)) / log(2)
     if abs(bits - round(bits)) < _DOUBTFUL_BITS:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.designs.choice import light_variance, optimal_block_size
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError
-from sunzi.numerics.residues import expected_error
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
-from sunzi.planning.blocks import Block, BlockFamily, Kind, block_family
+from sunzi.planning.blocks import Block, BlockFamily, Histogram, Kind, block_family
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,9 @@ class Candidate:
     moduli: tuple[int, ...]
     """Distinct primes, ascending."""
     error: float
-    """Variance of a light item's estimate for one report, trace(T⁻¹)/k; for n reports divide by n."""
+    """Mean variance of the estimates for one report; for n reports divide by n. Of light items, trace(T⁻¹)/k, unless
+    the flat histogram was asked for.
+    """
     bits: float
     """Mean bits of a report."""
     max_bits: int
@@ -51,17 +54,18 @@ class Candidate:
         )
 
 
-def candidate(domain_size: int, epsilon: Epsilon, kind: Kind, moduli: Sequence[int]) -> Candidate:
+def candidate(
+    domain_size: int, epsilon: Epsilon, kind: Kind, moduli: Sequence[int], *, histogram: Histogram = "light"
+) -> Candidate:
     """The exact axes of any moduli."""
-    family = block_family(kind, domain_size, parse_epsilon(epsilon))
+    family = block_family(kind, domain_size, parse_epsilon(epsilon), histogram)
     blocks = []
     for modulus in sorted(int(modulus) for modulus in moduli):
         block = family.block(modulus)
         if block is None:
             raise ParameterError(f"{kind} has no good block of {modulus} points at epsilon {epsilon}")
         blocks.append(block)
-    error = expected_error(domain_size, [block.modulus for block in blocks], [block.variance for block in blocks])
-    return from_blocks(family, blocks, error)
+    return from_blocks(family, blocks, family.error(blocks))
 
 
 def from_blocks(family: BlockFamily, blocks: Sequence[Block], error: float) -> Candidate:
@@ -77,10 +81,13 @@ def from_blocks(family: BlockFamily, blocks: Sequence[Block], error: float) -> C
     )
 
 
-def reference_error(domain_size: int, epsilon: Epsilon) -> float:
-    """The light variance of plain subset selection with the optimal block size: what errors are compared with."""
+def reference_error(domain_size: int, epsilon: Epsilon, *, histogram: Histogram = "light") -> float:
+    """The same error of plain subset selection with the optimal block size: what others are compared with."""
     budget = parse_epsilon(epsilon)
-    return light_variance(domain_size, optimal_block_size(domain_size, budget), budget)
+    size = optimal_block_size(domain_size, budget)
+    if histogram == "light":
+        return light_variance(domain_size, size, budget)
+    return BlockResponse(Subsets(domain_size, size), budget).probabilities.variance(1 / domain_size)
 
 
 def front(axes: Floats) -> list[int]:

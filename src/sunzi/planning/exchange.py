@@ -29,6 +29,7 @@ _COST_WORTH = 1.5
 _GUESS_WORTH = 1.0
 _ADJUSTMENT = 10.0
 _FASTEST_ADJUSTMENT = 0.1
+_LARGEST_MULTIPLIER = 1e6
 
 
 @dataclass(frozen=True)
@@ -117,5 +118,5 @@ class Exchange:
             exp(min(max(_ADJUSTMENT * (used - 1), -_FASTEST_ADJUSTMENT), _FASTEST_ADJUSTMENT))
             for used in self._used(self._rows)
         )
-        self._cost_multiplier *= cost
-        self._guess_multiplier *= guesses
+        self._cost_multiplier = min(cost * self._cost_multiplier, _LARGEST_MULTIPLIER)
+        self._guess_multiplier = min(guesses * self._guess_multiplier, _LARGEST_MULTIPLIER)

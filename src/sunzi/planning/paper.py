@@ -9,9 +9,10 @@ general (MATH §6), so ``kappa`` is what to trust, not ``kappa_bound``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil, exp, inf, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,16 @@ from sunzi.numerics.primes import next_prime, primes_up_to
 from sunzi.numerics.residues import expected_error
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
+from sunzi.planning import cache
 from sunzi.planning.conditioning import condition_number, paper_gram, paper_weight, surely_exceeds
 from sunzi.protocols.modular import ModularSubsetSelection
 
 Progress = Callable[[int, int], None]
 
 MOST_MODULI, KAPPA_MAX, BAND_WIDTH, TRIALS = 20, 10.0, 20.0, 1000
+ALGORITHM = 1
+"""Counts changes that change results: kept results of another number are not used."""
+
 _HIGHEST_SHARE = 0.95
 
 
@@ -66,25 +71,55 @@ def paper_search(
     trials: int = TRIALS,
     progress: Progress | None = None,
 ) -> PaperSearch:
-    """ChooseModuli(k, ε, ℓ_max, κ_max, β, #trials) of the paper's appendix; the same seed gives the same result.
+    """ChooseModuli(k, ε, ℓ_max, κ_max, β, #trials) of the paper's appendix; the same seed gives the same result, which
+    is kept in the cache.
 
     Only draws that Lanczos proves to exceed κ_max escape the full condition number, which decides about all others.
     ``progress`` is told how many ℓ are done, and of how many.
     """
     budget = parse_epsilon(epsilon)
     _check(domain_size, most_moduli, kappa_max, beta, trials)
-    finder = _Finder(domain_size, budget, kappa_max, beta, trials, np.random.default_rng(seed))
+    key = {
+        "search": "paper",
+        "algorithm": ALGORITHM,
+        "domain_size": domain_size,
+        "epsilon": str(budget),
+        "seed": seed,
+        "parameters": [most_moduli, kappa_max, beta, trials],
+    }
+    found = _from_json(cache.load(key))
+    if found is None:
+        finder = _Finder(domain_size, budget, kappa_max, beta, trials, np.random.default_rng(seed))
+        found = _choose(finder, most_moduli, progress or _tell_nobody)
+        cache.store(key, asdict(found))
+    elif progress is not None:
+        progress(1, 1)
+    return found
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    """No progress was asked for."""
+
+
+def _from_json(entry: Any) -> PaperSearch | None:
+    """A result as it was kept; None if it is not."""
+    try:
+        return PaperSearch(**{**entry, "moduli": tuple(entry["moduli"])})
+    except (TypeError, KeyError):
+        return None
+
+
+def _choose(finder: _Finder, most_moduli: int, progress: Progress) -> PaperSearch:
     found = []
     for count in range(2, most_moduli + 1):
         valid = finder.find(count)
         if valid is not None:
-            found.append((_light_error(domain_size, valid.moduli, budget), valid))
-        if progress is not None:
-            progress(count - 1, most_moduli - 1)
+            found.append((_light_error(finder.domain_size, valid.moduli, finder.epsilon), valid))
+        progress(count - 1, most_moduli - 1)
     if not found:
         raise ParameterError(
-            f"the paper's search found no moduli for {domain_size} values with a condition number of at most "
-            f"{kappa_max:g}; raise kappa_max, or use sunzi.planning.choose"
+            f"the paper's search found no moduli for {finder.domain_size} values with a condition number of at most "
+            f"{finder.kappa_max:g}; raise kappa_max, or use sunzi.planning.choose"
         )
     error, best = min(found, key=lambda pair: pair[0])
     return _describe(finder, best, error)

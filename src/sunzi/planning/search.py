@@ -14,7 +14,6 @@ from time import monotonic
 import numpy as np
 
 from sunzi.errors import EstimateError
-from sunzi.numerics.residues import expected_error
 from sunzi.planning.blocks import BlockFamily
 from sunzi.planning.candidates import Candidate, from_blocks, front, spread_out
 from sunzi.planning.exchange import Exchange
@@ -159,8 +158,7 @@ def _verified(space: SearchSpace, candidates: list[Candidate]) -> list[Candidate
     for candidate in _front(candidates, most):
         blocks = [block for block in map(family.block, candidate.moduli) if block is not None]
         try:
-            error = expected_error(family.domain_size, candidate.moduli, [block.variance for block in blocks])
+            exact.append(from_blocks(family, blocks, family.error(blocks)))
         except EstimateError:
             continue
-        exact.append(from_blocks(family, blocks, error))
     return _front(exact, most)

@@ -10,7 +10,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.planning import cache
-from sunzi.planning.blocks import Kind, block_family
+from sunzi.planning.blocks import Histogram, Kind, block_family
 from sunzi.planning.candidates import Candidate, reference_error
 from sunzi.planning.ladder import Request
 from sunzi.planning.search import Progress, search
@@ -36,6 +36,7 @@ def pareto_front(
     max_bits: float | None = None,
     max_attack: float | None = None,
     max_moduli: int = 64,
+    histogram: Histogram = "light",
     effort: Effort | int = "normal",
     seconds: float | None = None,
     seed: int = 0,
@@ -45,12 +46,13 @@ def pareto_front(
     error.
 
     ``max_bits`` (mean bits of a report), ``max_attack`` and ``max_moduli`` limit what is searched; where nothing keeps
-    to the limits the list is empty. ``effort`` is a name or a number of evaluations. The same arguments give the same
-    list, and it is kept in the cache, unless ``seconds`` is given, after which the search stops as soon as it can.
-    ``progress`` is told the number of steps done and of all steps.
+    to the limits the list is empty. ``histogram`` "flat" plans for equally frequent values instead of light items: take
+    it where ε is large and the domain small. ``effort`` is a name or a number of evaluations. The same arguments give
+    the same list, and it is kept in the cache, unless ``seconds`` is given, after which the search stops as soon as it
+    can. ``progress`` is told the number of steps done and of all steps.
     """
     budget = parse_epsilon(epsilon)
-    family = block_family(kind, domain_size, budget)
+    family = block_family(kind, domain_size, budget, histogram)
     request = Request(
         max_bits=_limit("max_bits", max_bits),
         max_attack=_limit("max_attack", max_attack),
@@ -66,6 +68,7 @@ def pareto_front(
         "kind": kind,
         "domain_size": domain_size,
         "epsilon": str(budget),
+        "histogram": histogram,
         **asdict(request),
     }
     candidates = _from_json(cache.load(key))
@@ -84,6 +87,7 @@ def choose(
     *,
     objective: Objective = "error",
     max_error_ratio: float | None = None,
+    histogram: Histogram = "light",
     **options: Any,
 ) -> Candidate:
     """The candidate that is best by one objective within limits; ``options`` are those of :func:`pareto_front`.
@@ -91,8 +95,9 @@ def choose(
     ``max_error_ratio`` limits the error relative to plain subset selection. The objective "traffic" is error × bits:
     what all users together must send for a given accuracy.
     """
-    candidates = pareto_front(domain_size, epsilon, kind, **options)
-    limit = _limit("max_error_ratio", max_error_ratio) * reference_error(domain_size, epsilon)
+    candidates = pareto_front(domain_size, epsilon, kind, histogram=histogram, **options)
+    reference = reference_error(domain_size, epsilon, histogram=histogram)
+    limit = _limit("max_error_ratio", max_error_ratio) * reference
     allowed = [candidate for candidate in candidates if candidate.error <= limit]
     if not allowed:
         raise ParameterError(

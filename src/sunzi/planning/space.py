@@ -74,14 +74,14 @@ class SearchSpace:
     def error(self, rows: Rows) -> float:
         """ℓ·trace(T⁻¹)/k at this space's size; infinite where T is singular or nearly so."""
         gram = self.gram(rows)
-        return inf if gram is None else len(rows) * gram.inverse_trace() / self.size
+        return inf if gram is None else len(rows) * gram.inverse_trace() / self.size - self.family.sampling_variance
 
     def errors_with_one_more(self, gram: ToeplitzGram, count: int) -> Floats:
         """About the error of ``count`` blocks when each block in turn joins those of ``gram``."""
         reductions = trace_reductions(gram, self._multiples, self.stand_ins, self.variances)
-        trace = gram.inverse_trace()
-        # The estimate is a first-order one and may promise too much; an error cannot fall below zero.
-        return count * np.maximum(trace - reductions, 1e-3 * trace) / self.size
+        errors: Floats = count * (gram.inverse_trace() - reductions) / self.size - self.family.sampling_variance
+        # The reductions are of first order and may promise too much; an error is never zero.
+        return np.maximum(errors, 1e-3 * self.variances.min())
 
 
 def search_space(family: BlockFamily, most_moduli: int) -> SearchSpace:
