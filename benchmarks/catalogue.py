@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, files, growth, modular, servers, whole
+from benchmarks import clients, files, growth, modular, planning, servers, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -23,5 +23,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "memory": whole.memory,
     "whole-way": whole.whole_way,
     "by-files": files.by_files,
+    "planning": planning.planning,
     "growth": growth.growth,
 }

@@ -111,6 +111,12 @@ def reached(scale: float) -> Iterator[Result]:
         )
 
 
+def planning(scale: float) -> Iterator[Result]:
+    """How fast one set of moduli is judged, and how good the sets are that the search finds."""
+    yield from exact_errors(scale)
+    yield from reached(scale)
+
+
 def _timed(goal: Goal, effort: Any) -> tuple[Candidate, float]:
     start = process_time()
     found = choose(goal.domain_size, goal.epsilon, goal.kind, max_bits=goal.bits, effort=effort, seconds=_UNCACHED)
