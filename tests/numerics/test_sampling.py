@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from sunzi.errors import ParameterError
 from sunzi.numerics import kernels, sampling
-from sunzi.numerics.sampling import count_subsets, select_subsets
+from sunzi.numerics.sampling import (
+    count_subsets,
+    select_subsets,
+    split_variates,
+    variate_bounds,
+    word_bounds,
+    word_ends,
+)
 
 SHAPES = [(1, 1, 2), (1, 40, 2203), (11, 6, 7), (12, 6, 7), (13, 1, 50), (200, 27, 101), (40, 300, 1000), (0, 3, 9)]
 
@@ -234,54 +241,125 @@ def test_uniform_below_matrix_refuses_what_it_cannot_do(loops):
         loops.uniform_below_matrix(words, np.array([1, 2, 3], dtype=np.uint64), np.zeros((3, 3), dtype=np.uint64))
 
 
+def shares(points, block_size):
+    """What tells the loop which variates share a word."""
+    bounds = variate_bounds(points, block_size)
+    return bounds, word_ends(bounds)
+
+
+@pytest.mark.parametrize(
+    ("points", "block_size", "expected"),
+    [
+        (9, 2, [3]),
+        (2203, 40, [3, *range(5, 42, 2)]),  # 40 · 2202 · 2201 < 2^32, then two by two
+        (65538, 3, [2, 4]),  # 3 · 65537, but 65536 · 65535 < 2^32 again
+        (65540, 3, [2, 3, 4]),  # 65538 · 65537 ≥ 2^32
+        (1 << 24, 300, [1, *range(2, 302)]),  # 300 · (2^24 − 1) ≥ 2^32
+        (40, 39, None),
+    ],
+)
+def test_a_word_takes_as_many_variates_as_fit(points, block_size, expected):
+    bounds, ends = shares(points, block_size)
+    assert bounds.tolist() == [block_size, *range(points - 1, points - 1 - block_size, -1)]
+    assert expected is None or ends.tolist() == expected
+    products = [math.prod(group.tolist()) for group in np.split(bounds, ends[:-1])]
+    assert word_bounds(bounds, ends).tolist() == products
+    assert all(product < 2**32 for product in products)
+    following = [int(bounds[end]) for end in ends[:-1]]
+    assert all(product * bound >= 2**32 for product, bound in zip(products, following, strict=False))
+
+
+@pytest.mark.parametrize(("points", "block_size"), [(2, 1), (7, 3), (30, 29), (2203, 40), (70000, 20)])
+def test_variates_are_digits_of_the_words_integer(points, block_size):
+    bounds, ends = shares(points, block_size)
+    joint = np.random.default_rng(3).integers(0, word_bounds(bounds, ends), (50, ends.size), dtype=np.uint64)
+    variates = split_variates(joint, bounds, ends)
+    assert variates.shape == (50, bounds.size)
+    assert (variates >= 0).all()
+    assert (variates < bounds.astype(np.int64)).all()
+    again = np.zeros(joint.shape, dtype=np.uint64)
+    for word, (first, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
+        for column in range(first, end):
+            again[:, word] = again[:, word] * bounds[column] + variates[:, column].astype(np.uint64)
+    assert np.array_equal(again, joint)
+
+
 @pytest.mark.parametrize("threshold", [0, 12345, 2**62, 2**63 + 2**62, 2**64 - 1])
-@pytest.mark.parametrize(("rows", "block_size", "points"), [(0, 2, 5), (300, 1, 2), (200, 27, 101), (60, 40, 2203)])
+@pytest.mark.parametrize(
+    ("rows", "block_size", "points"), [(0, 2, 5), (300, 1, 2), (200, 27, 101), (60, 40, 2203), (60, 3, 70001)]
+)
 def test_sample_and_count_is_its_parts(loops, rows, block_size, points, threshold):
     generator = np.random.default_rng(rows)
-    words = generator.integers(1, 2**64, (rows, block_size + 2), dtype=np.uint64)
+    bounds, ends = shares(points, block_size)
+    words = generator.integers(1, 2**64, (rows, ends.size + 1), dtype=np.uint64)
     values = generator.integers(0, points, rows)
-    bounds = np.array([0, block_size, *(points - 1 - i for i in range(block_size))], dtype=np.uint64)
-    variates, rejected = slow_below(words, bounds)
+    joint, rejected = slow_below(words[:, 1:], word_bounds(bounds, ends))
     assert not rejected
-    truth = variates[:, 0] < np.uint64(threshold)
-    expected = count_subsets(values, truth, variates[:, 1], variates[:, 2:], points)
+    variates = split_variates(joint, bounds, ends)
+    truth = words[:, 0] < np.uint64(threshold)
+    expected = count_subsets(values, truth, variates[:, 0], variates[:, 1:], points)
     counts = np.full(points, 3, dtype=np.int64)
-    assert not loops.sample_and_count(words, values, np.uint64(threshold), block_size, points, counts)
+    assert not loops.sample_and_count(words, values, np.uint64(threshold), bounds, ends, points, counts)
     assert np.array_equal(counts, expected + 3)
 
 
 def test_sample_and_count_takes_a_python_integer(loops):
-    words = np.array([[2**63, 1, 1, 1], [2**63 + 1, 1, 1, 1]], dtype=np.uint64)
+    words = np.array([[2**63, 2**63 + 2**50], [2**63 + 1, 2**63 + 2**50]], dtype=np.uint64)
     counts = np.zeros(9, dtype=np.int64)
-    assert not loops.sample_and_count(words, np.array([5, 5]), 2**63 + 1, 2, 9, counts)
-    assert counts[5] == 1
-    assert not loops.sample_and_count(words, np.array([5, 5]), 7, 2, 9, counts)
-    assert counts[5] == 1
+    assert not loops.sample_and_count(words, np.array([5, 5]), 2**63 + 1, *shares(9, 2), 9, counts)
+    once = counts[5]
+    assert not loops.sample_and_count(words, np.array([5, 5]), 7, *shares(9, 2), 9, counts)
+    assert counts[5] == once == 1
 
 
-@pytest.mark.parametrize("column", [1, 2, 3, 4])
+@pytest.mark.parametrize("column", [1, 2, 3])
 def test_sample_and_count_falls_back_whole(loops, column):
-    words = np.random.default_rng(1).integers(1, 2**64, (20, 5), dtype=np.uint64)
-    words[13, column] = 0  # 0 is rejected below any bound that is no power of two: here 3, 11, 10 and 9
-    counts = np.arange(12)
-    assert loops.sample_and_count(words, np.zeros(20, dtype=np.int64), np.uint64(2**63), 3, 12, counts)
-    assert np.array_equal(counts, np.arange(12))
+    bounds, ends = shares(4000, 6)
+    words = np.random.default_rng(1).integers(1, 2**64, (20, 4), dtype=np.uint64)
+    assert ends.size == 3
+    words[13, column] = 0  # 0 is rejected below any bound that is no power of two
+    counts = np.arange(4000)
+    assert loops.sample_and_count(words, np.zeros(20, dtype=np.int64), np.uint64(2**63), bounds, ends, 4000, counts)
+    assert np.array_equal(counts, np.arange(4000))
+
+
+@pytest.mark.parametrize(("points", "block_size"), [(12, 3), (4000, 3)])
+def test_sample_and_count_rejects_where_the_rule_does(loops, points, block_size):
+    """The last word that is rejected, and the first that is not, of every word of a row."""
+    bounds, ends = shares(points, block_size)
+    for word, product in enumerate(word_bounds(bounds, ends).tolist(), start=1):
+        limit = 2**64 % product
+        lows = [(candidate, candidate * product % 2**64) for candidate in edge_words(product)]
+        assert {low < limit for _, low in lows} == {True, False}
+        for candidate, low in lows:
+            words = np.full((1, ends.size + 1), (1 << 63) + (1 << 50), dtype=np.uint64)
+            words[0, word] = candidate
+            arguments = (words, np.array([1]), np.uint64(1), bounds, ends, points, np.zeros(points, dtype=np.int64))
+            assert loops.sample_and_count(*arguments) == (low < limit)
+
+
+def edge_words(bound):
+    """Words around the smallest whose product with the bound reaches a multiple of 2^64."""
+    first = [-(-(high << 64) // bound) for high in (1, 2, bound // 2, bound - 1)]
+    return sorted({0, 1, *first, *(word - 1 for word in first), *(word + 1 for word in first)})
 
 
 @pytest.mark.parametrize("value", [-1, 12])
 def test_sample_and_count_leaves_wrong_values_to_the_caller(loops, value):
-    words = np.random.default_rng(1).integers(1, 2**64, (2, 5), dtype=np.uint64)
+    words = np.random.default_rng(1).integers(1, 2**64, (2, 2), dtype=np.uint64)
     counts = np.zeros(12, dtype=np.int64)
-    assert loops.sample_and_count(words, np.array([0, value]), np.uint64(2**63), 3, 12, counts)
+    assert loops.sample_and_count(words, np.array([0, value]), np.uint64(2**63), *shares(12, 3), 12, counts)
     assert not counts.any()
 
 
-@pytest.mark.parametrize(("block_size", "points", "cells"), [(4, 12, 12), (3, 12, 11), (3, 3, 3)])
+@pytest.mark.parametrize(("block_size", "points", "cells"), [(11, 12, 12), (3, 12, 11), (3, 3, 3)])
 def test_sample_and_count_refuses_wrong_shapes(loops, block_size, points, cells):
-    words = np.ones((2, 5), dtype=np.uint64)
-    with pytest.raises(ValueError, match="block_size"):
+    words = np.ones((2, 2), dtype=np.uint64)
+    bounds = np.arange(1, block_size + 2, dtype=np.uint64)
+    ends = np.array([1, block_size + 1]) if block_size == 11 else np.array([block_size + 1])
+    with pytest.raises(ValueError, match="must"):
         loops.sample_and_count(
-            words, np.zeros(2, dtype=np.int64), np.uint64(1), block_size, points, np.zeros(cells, dtype=np.int64)
+            words, np.zeros(2, dtype=np.int64), np.uint64(1), bounds, ends, points, np.zeros(cells, dtype=np.int64)
         )
 
 
@@ -330,11 +408,15 @@ def abs_difference_to_ten(number):
 
 def test_loops_read_arrays_that_may_not_be_written(loops):
     """The operating system's words, and a column of somebody's table."""
-    words = np.frombuffer(np.random.default_rng(1).bytes(8 * 50 * 7), dtype=np.uint64).reshape(50, 7)
+    words = np.frombuffer(np.random.default_rng(1).bytes(8 * 50 * 2), dtype=np.uint64).reshape(50, 2)
+    bounds, ends = shares(40, 5)
+    assert ends.size == 1
+    for array in (bounds, ends):
+        array.setflags(write=False)
     values = np.arange(50) % 40
     values.setflags(write=False)
     frozen, writable = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64)
-    assert not loops.sample_and_count(words, values, np.uint64(2**63), 5, 40, frozen)
-    assert not loops.sample_and_count(words.copy(), values.copy(), np.uint64(2**63), 5, 40, writable)
+    assert not loops.sample_and_count(words, values, np.uint64(2**63), bounds, ends, 40, frozen)
+    assert not loops.sample_and_count(words.copy(), values.copy(), np.uint64(2**63), bounds, ends, 40, writable)
     assert frozen.sum() == 250
     assert np.array_equal(frozen, writable)

@@ -1,6 +1,6 @@
 """The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
 
-A word of b bits (3 to 6 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode``
+A word of b bits (3 to 9 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode``
 on all tuples of words gives the distribution of a report exactly. One thing needs an argument: rejection. A word is
 rejected by a rule that looks at this word alone, and is replaced by fresh words until one passes; the word that is used
 in the end is therefore uniform over the words that pass, independently of all others. So the distribution of a report
@@ -22,6 +22,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, RandomnessError
+from sunzi.numerics import sampling
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import exponential_below
 from sunzi.protocols.block_response import (
@@ -50,11 +51,10 @@ BLOCK_PROTOCOLS = {
     "grr, two values": lambda: block(GeneralizedRandomizedResponse, 2, Singletons(2), "1/2", 6),
     "grr, high epsilon": lambda: block(GeneralizedRandomizedResponse, 5, Singletons(5), 3, 5),
     "grr, many values": lambda: block(GeneralizedRandomizedResponse, 61, Singletons(61), 3, 6),
-    "ss": lambda: block(SubsetSelection, 7, Subsets(7, 2), 1, 3),
-    "ss, half of the points": lambda: block(SubsetSelection, 6, Subsets(6, 3), 1, 3),
+    "ss": lambda: block(SubsetSelection, 7, Subsets(7, 2), 1, 6),
     "ss, all but one": lambda: block(SubsetSelection, 3, Subsets(3, 2), 1, 3),
     "ss, one point": lambda: block(SubsetSelection, 5, Singletons(5), 1, 5),
-    "ss, bitmaps": lambda: block(SubsetSelection, 6, Subsets(6, 2, "bitmap"), "3/2", 3),
+    "ss, bitmaps": lambda: block(SubsetSelection, 6, Subsets(6, 2, "bitmap"), "3/2", 6),
     "ss-compact": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 3), 1, 3),
     "ss-compact, truncated": lambda: block(CompactSubsetSelection, 5, Cyclotomic(7, 2), 1, 3),
     "ss-compact, -1 not in H": lambda: block(CompactSubsetSelection, 7, Cyclotomic(7, 2, (1,)), 1, 3),
@@ -71,7 +71,8 @@ BLOCK_PROTOCOLS = {
 }
 # Too many tuples to run one by one; a batch takes them all at once.
 LARGE_BLOCK_PROTOCOLS = {
-    "ss": lambda: block(SubsetSelection, 13, Subsets(13, 2), "3/2", 4),
+    "ss": lambda: block(SubsetSelection, 13, Subsets(13, 2), "3/2", 9),
+    "ss, half of the points": lambda: block(SubsetSelection, 6, Subsets(6, 3), 1, 8),
     "ss-compact": lambda: block(CompactSubsetSelection, 13, Cyclotomic(13, 4), 1, 4),
     "ss-compact, a union": lambda: block(CompactSubsetSelection, 12, Cyclotomic(13, 6, (4, 1)), 1, 4),
     "pgr, 5": lambda: block(ProjectiveGeometryResponse, 31, Projective(5, 3), "3/2", 5),
@@ -84,8 +85,8 @@ UNARY_PROTOCOLS = {
     "oue, two values": lambda: OptimalUnaryEncoding(2, Fraction(5, 2), word_bits=6),
 }
 MODULAR_PROTOCOLS = {
-    "mss": lambda: modular(ModularSubsetSelection, 9, [Subsets(5, 2), Singletons(3), Singletons(7)], 1, 3),
-    "mss, a modulus above the domain": lambda: modular(ModularSubsetSelection, 5, [Subsets(7, 2), Subsets(3, 2)], 1, 3),
+    "mss": lambda: modular(ModularSubsetSelection, 9, [Subsets(5, 2), Singletons(3), Singletons(7)], 1, 5),
+    "mss, a modulus above the domain": lambda: modular(ModularSubsetSelection, 5, [Subsets(7, 2), Subsets(3, 2)], 1, 6),
     "mss-compact": lambda: modular(
         CompactModularSubsetSelection, 8, [Cyclotomic(5, 4, (0, 1)), Cyclotomic(7, 3), Singletons(3)], 1, 3
     ),
@@ -203,7 +204,19 @@ def test_block_protocols(name):
 
 @pytest.mark.parametrize("name", LARGE_BLOCK_PROTOCOLS)
 def test_larger_block_protocols_in_one_batch_a_value(name):
-    protocol = LARGE_BLOCK_PROTOCOLS[name]()
+    check_in_batches(LARGE_BLOCK_PROTOCOLS[name]())
+
+
+@pytest.mark.parametrize(("most", "words"), [(5, 4), (12, 3), (15, 2)])
+def test_subsets_whose_variates_need_several_words(monkeypatch, most, words):
+    """The bounds 3, 5, 4, 3 one by one, as 3, 5, 4 · 3, and as 3 · 5, 4 · 3; in service a word stops at 2^32 − 1."""
+    monkeypatch.setattr(sampling, "MOST_PER_WORD", most)
+    protocol = block(SubsetSelection, 6, Subsets(6, 3), 1, 4)
+    assert protocol.design.draw_count == words
+    check_in_batches(protocol)
+
+
+def check_in_batches(protocol):
     generator = np.random.default_rng(20)
     tables = []
     for value in range(protocol.domain_size):
@@ -393,6 +406,6 @@ def test_words_of_another_width_are_refused(cases):
 
 def test_a_script_one_word_short_runs_dry():
     protocol = BLOCK_PROTOCOLS["ss"]()
-    words = passing_tuples(protocol.design, 3)[0].tolist()
-    assert run(protocol, 0, words, 3) is not None
-    assert run(protocol, 0, words[:-1], 3) is None
+    words = passing_tuples(protocol.design, 6)[0].tolist()
+    assert run(protocol, 0, words, 6) is not None
+    assert run(protocol, 0, words[:-1], 6) is None

@@ -15,7 +15,7 @@ from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.sampling import select_subsets
+from sunzi.numerics.sampling import select_subsets, split_variates, variate_bounds, word_bounds, word_ends
 from sunzi.numerics.subsets import SubsetCode
 
 ENUMERATIVE, BITMAP = "enumerative", "bitmap"
@@ -55,10 +55,18 @@ class Subsets(Design):
         self.counter_weight = block_size
 
     @cached_property
-    def draw_bounds(self) -> NDArray[np.uint64]:  # type: ignore[override]  # as long as a block, so made when needed
+    def _variate_bounds(self) -> NDArray[np.uint64]:
         """Which chosen point the value replaces, then one pick a point."""
-        picks = np.arange(self.points - 1, self.points - 1 - self.block_size, -1, dtype=np.uint64)
-        return np.concatenate([np.array([self.block_size], dtype=np.uint64), picks])
+        return variate_bounds(self.points, self.block_size)
+
+    @cached_property
+    def _word_ends(self) -> NDArray[np.int64]:
+        return word_ends(self._variate_bounds)
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:  # type: ignore[override]  # as long as a block, so made when needed
+        """One for each word, which serves several variates."""
+        return word_bounds(self._variate_bounds, self._word_ends)
 
     @cached_property
     def message_count(self) -> int:  # type: ignore[override]  # computed on demand: it can have thousands of bits
@@ -71,7 +79,8 @@ class Subsets(Design):
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """w other points by a partial shuffle; where ``truth``, the value replaces one of them."""
-        return select_subsets(values, truth, variates[:, 0], variates[:, 1:], self.points).astype(np.int64, copy=False)
+        split = split_variates(variates, self._variate_bounds, self._word_ends)
+        return select_subsets(values, truth, split[:, 0], split[:, 1:], self.points)
 
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
         """Membership."""
@@ -86,7 +95,7 @@ class Subsets(Design):
         compiled = kernels.load_if_worthwhile(words.size)
         counts = np.zeros(self.points, dtype=np.int64)
         if compiled is None or compiled.sample_and_count(
-            words, values, np.uint64(threshold), self.block_size, self.points, counts
+            words, values, np.uint64(threshold), self._variate_bounds, self._word_ends, self.points, counts
         ):
             return None
         return Counters(self.points, None, counts)

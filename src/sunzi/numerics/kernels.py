@@ -61,7 +61,8 @@ def load() -> Kernels | None:
         given(types.int64, 2),
         types.int64,
     )
-    sampled = (words, given(types.int64, 1), types.uint64, types.int64, types.int64, counts)
+    shares = (given(types.uint64, 1, "C"), given(types.int64, 1, "C"))
+    sampled = (words, given(types.int64, 1), types.uint64, *shares, types.int64, counts)
     return Kernels(
         select_subsets=_compiled(numba, types.void(*rows, types.int64[:, ::1]), select_subsets),
         count_subsets=_compiled(numba, types.void(*rows, counts), count_subsets),
@@ -173,26 +174,27 @@ def sample_and_count(
     words: NDArray[np.uint64],
     values: NDArray[np.int64],
     threshold: np.uint64,
-    block_size: int,
+    bounds: NDArray[np.uint64],
+    ends: NDArray[np.int64],
     points: int,
     counts: NDArray[np.int64],
 ) -> bool:
     """Add to `counts` how often each point is chosen, straight from random words.
 
-    A row of words is: the word compared with `threshold` (truth if below), the word of `replaced`, below `block_size`,
-    and one word a pick, the i-th below points - 1 - i. Return True, with `counts` untouched, if Lemire's test rejects
-    any word or a value is not in [0, points): the caller then takes the checked way.
+    A row of words is: the word compared with `threshold` (truth if below), then the words that give `replaced` and the
+    picks, whose `bounds` and `ends` are those of `sampling.variate_bounds` and `sampling.word_ends`. Return True, with
+    `counts` untouched, if Lemire's test rejects any word or a value is not in [0, points): the caller then takes the
+    checked way. Bounds and ends must be right: they are not checked here.
     """
-    if words.shape[1] != block_size + 2 or words.shape[0] != values.size or counts.size != points:
-        raise ValueError("words must be (values, block_size + 2), and counts have one entry a point")
+    block_size = bounds.size - 1
+    if words.shape[1] != ends.size + 1 or words.shape[0] != values.size or counts.size != points:
+        raise ValueError("words must be (values, ends + 1), and counts have one entry a point")
     if not 1 <= block_size < points < 2**31:
         raise ValueError("block_size and points must satisfy 1 <= block_size < points < 2^31")
-    bounds = np.empty(block_size + 1, np.uint64)
-    limits = np.empty(block_size + 1, np.uint64)
-    for i in range(block_size + 1):
-        bound = np.uint64(block_size if i == 0 else points - i)
-        bounds[i] = bound
-        limits[i] = (~bound + _ONE) % bound
+    limits = np.empty(ends.size, np.uint64)
+    for g in range(ends.size):
+        product = np.prod(bounds[(ends[g - 1] if g else 0) : ends[g]])
+        limits[g] = (~product + _ONE) % product
     order = np.arange(points - 1)
     targets = np.empty(block_size + 1, np.int64)
     chosen = np.empty(block_size, np.int64)
@@ -200,12 +202,16 @@ def sample_and_count(
     for row in range(values.size):
         value = values[row]
         rejected = value < 0 or value >= points
-        for i in range(block_size + 1):
-            word = words[row, i + 1]
-            low_product = (word & _LOW_32) * bounds[i]
-            middle = (word >> _SHIFT_32) * bounds[i] + (low_product >> _SHIFT_32)
-            rejected |= ((middle << _SHIFT_32) | (low_product & _LOW_32)) < limits[i]
-            targets[i] = np.int64(middle >> _SHIFT_32)
+        i = 0
+        for g in range(ends.size):
+            rest = words[row, g + 1]
+            while i < ends[g]:
+                low_product = (rest & _LOW_32) * bounds[i]
+                middle = (rest >> _SHIFT_32) * bounds[i] + (low_product >> _SHIFT_32)
+                rest = (middle << _SHIFT_32) | (low_product & _LOW_32)
+                targets[i] = np.int64(middle >> _SHIFT_32)
+                i += 1
+            rejected |= rest < limits[g]
         if rejected:
             return True
         for i in range(block_size):

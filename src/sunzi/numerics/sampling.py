@@ -5,6 +5,12 @@ t + 1: the m - 1 points other than x, ascending. Step i = 0, ..., w - 1 swaps po
 uniform below m - 1 - i. Positions 0..w-1, in order, are the chosen points. For the truth, the one at `replaced`,
 uniform below w, gives way to x. So a lie is a uniform w-subset without x and the truth a uniform w-subset with x, from
 equally many variates and by the same work: neither the draws nor the steps tell which one it was.
+
+One random word serves several variates. In the order `replaced`, picks[0], picks[1], ..., a word takes as many of them
+as keep the product of their bounds below 2^32; a uniform integer below that product, written in mixed radix with the
+first variate as its most significant digit, is that many independent uniform variates. For Lemire's multiplication
+this costs no division: (word * a * b) div 2^64 has the digits (word * a) div 2^64 and ((word * a) mod 2^64 * b) div
+2^64, and what is left of the last step is the low half that decides rejection.
 """
 
 from __future__ import annotations
@@ -17,11 +23,50 @@ from numpy.typing import ArrayLike, NDArray
 from sunzi.errors import ParameterError
 from sunzi.numerics import kernels
 
+MOST_PER_WORD = (1 << 32) - 1
+"""The largest product of bounds that share one word: a word is then rejected less than once in 2^32."""
+
 _ENTRIES_PER_CHUNK = 1 << 21
 """Rows that share one matrix of positions are limited to this many entries, which is 8 MB."""
 
 _FEW_ROWS = 12
 """Below this many rows a list per row beats one matrix, whose every step costs a numpy call."""
+
+
+def variate_bounds(points: int, block_size: int) -> NDArray[np.uint64]:
+    """The bound of `replaced`, then one for each pick."""
+    picks = np.arange(points - 1, points - 1 - block_size, -1, dtype=np.uint64)
+    return np.concatenate([np.array([block_size], dtype=np.uint64), picks])
+
+
+def word_ends(bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Where the variates of each word end: word g gives the variates from ends[g - 1] (or 0) up to ends[g]."""
+    ends, product = [], 1
+    for index, bound in enumerate(bounds.tolist()):
+        if product * bound > MOST_PER_WORD:
+            ends.append(index)
+            product = 1
+        product *= bound
+    return np.array([*ends, bounds.size], dtype=np.int64)
+
+
+def word_bounds(bounds: NDArray[np.uint64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The product of the bounds that share each word."""
+    return np.multiply.reduceat(bounds, np.concatenate([[0], ends[:-1]]))
+
+
+def split_variates(
+    joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The variates, one a bound, from the integers below `word_bounds`, one a word: their digits in mixed radix."""
+    sizes = np.diff(ends, prepend=0)
+    variates = np.empty((joint.shape[0], bounds.size), dtype=np.int64)
+    for digit in range(int(sizes.max())):
+        more = sizes > digit
+        sizes, ends, joint = sizes[more], ends[more], joint[:, more]
+        columns = ends - 1 - digit  # the least significant digit is the word's last variate
+        joint, variates[:, columns] = np.divmod(joint, bounds[columns])
+    return variates
 
 
 def select_subsets(
