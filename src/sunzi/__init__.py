@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PrivacyError,
         RandomnessError,
         ReportError,
+        StoreError,
         SunziError,
         TallyError,
     )
@@ -46,6 +47,7 @@ __all__ = [
     "PrivacyError",
     "RandomnessError",
     "ReportError",
+    "StoreError",
     "SunziError",
     "Tally",
     "TallyError",
@@ -68,6 +70,7 @@ _NAMES_BY_HOME = {
         "PrivacyError",
         "RandomnessError",
         "ReportError",
+        "StoreError",
         "SunziError",
         "TallyError",
     ),

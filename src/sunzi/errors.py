@@ -40,6 +40,10 @@ class RandomnessError(SunziError, RuntimeError):
     """A source of randomness cannot deliver the words asked for."""
 
 
+class StoreError(SunziError, RuntimeError):
+    """A collector's store cannot be read or written, or refuses what is asked of it. Nothing was counted."""
+
+
 class MissingExtraError(SunziError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 

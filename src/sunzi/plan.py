@@ -126,18 +126,21 @@ class Plan:
 
         All or nothing: if anything is refused, a ReportError says what, and no tally is returned.
         """
-        if _is_stream(reports):
-            return self._count(self._decode_stream(reports))
-        if isinstance(reports, (bytes, bytearray, memoryview)):
-            reports = [bytes(reports)]
-        return self._count(self._decode(reports))
+        return self._tally(*self.count(reports))
 
-    def _count(self, pieces: Iterable[wire.EncodedReports]) -> Tally:
+    def count(self, reports: bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]) -> tuple[int, Counters]:
+        """How many reports there are, and what they add to a tally's counters: :meth:`tally` for those who add up many
+        small pieces and check the sum.
+        """
+        if _is_stream(reports):
+            pieces = self._decode_stream(reports)
+        else:
+            pieces = self._decode([bytes(reports)] if isinstance(reports, (bytes, bytearray, memoryview)) else reports)
         count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
         for encoded in pieces:
             count += len(encoded)
             counters += self.protocol.count(self.protocol.decode(encoded))
-        return self._tally(count, counters)
+        return count, counters
 
     def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
         """Batches as they come; single reports in groups, so that arrays can do the work."""

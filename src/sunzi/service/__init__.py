@@ -1,0 +1,1 @@
+"""The collector as an HTTP service: uploading, reading, and the live page."""
