@@ -2,6 +2,9 @@
 
 Durable before acknowledged: write-ahead log, ``synchronous=FULL``. Freed space is overwritten (``secure_delete``), and
 :meth:`SqliteStore.settle` empties the log, which until then holds earlier versions of the tally's pages.
+
+The threads of one process take turns, at writing and at emptying the log: SQLite before 3.51.3 can damage a file when
+one connection does the one while another does the other (sqlite.org/wal.html#walresetbug).
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sunzi.collection.connections import ThreadConnections
 from sunzi.collection.records import Epoch, Shard
 from sunzi.collection.store import SCHEMA_VERSION, Store
 from sunzi.errors import StoreError
 
 APPLICATION_ID = 0x53554E5A  # "SUNZ", by which file(1) and this module know the file
 _WAIT_SECONDS = 30.0
+_SETTLE_WAIT_SECONDS = 0.2
+_PAUSE_SECONDS = 0.02
 _PAGE_BITS = 40
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -45,72 +51,94 @@ class SqliteStore(Store):
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise StoreError(f"there is no store at {self.path}")
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._connections_lock = threading.Lock()
-        with _speaking_plainly(self.path):
-            self._prepare(shard)
-        self.shard = Shard.parse(self._setting("shard"))
-        if shard is not None and shard != self.shard:
+        self._connections = ThreadConnections(self._connect)
+        self._turn = threading.RLock()
+        try:
+            with self.transaction():
+                self._prepare(shard)
+            self.shard = Shard.parse(self._setting("shard"))
+            if shard is not None and shard != self.shard:
+                raise StoreError(f"{self.path} belongs to shard {self.shard}, not to {shard}")
+        except BaseException:
             self.close()
-            raise StoreError(f"{self.path} belongs to shard {self.shard}, not to {shard}")
+            raise
 
     def _prepare(self, shard: Shard | None) -> None:
+        """Make the tables, or bring older ones up to date."""
         connection = self._connection
-        with self.transaction():
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if tables and application != APPLICATION_ID:
-                raise StoreError(f"{self.path} is an SQLite file, but not a store of Sunzi")
-            if version > SCHEMA_VERSION:
-                raise StoreError(
-                    f"{self.path} has schema version {version}; this release knows versions up to {SCHEMA_VERSION}"
-                )
-            if not tables:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                settings = {"shard": str(shard or Shard()), "created_at": str(time.time())}
-                connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
-            else:
-                for older in range(version, SCHEMA_VERSION):
-                    MIGRATIONS[older](connection)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path} has schema version {version}; this release knows versions up to {SCHEMA_VERSION}"
+            )
+        if _is_blank(connection):
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            settings = {"shard": str(shard or Shard()), "created_at": str(time.time())}
+            connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        else:
+            for older in range(version, SCHEMA_VERSION):
+                MIGRATIONS[older](connection)
+        if version != SCHEMA_VERSION:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        """This thread's own connection."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._connect()
-            self._local.connection = connection
-            with self._connections_lock:
-                self._connections.append(connection)
-        return connection
+        return self._connections.get()
 
     def _connect(self) -> sqlite3.Connection:
-        # Every thread has its own connection; close() alone touches those of others.
-        connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "cache_size=-65536"):
-            connection.execute(f"PRAGMA {setting}")
+        # Every thread has its own connection; closing alone touches those of others.
+        with _speaking_plainly(self.path):
+            connection = sqlite3.connect(
+                self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file of somebody else's before anything is changed in it, then ask for durability."""
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION_ID and not _is_blank(connection):
+            raise StoreError(f"{self.path} is an SQLite file, but not a store of Sunzi")
+        self._keep_a_log(connection)
+        # fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
+        for setting in ("synchronous=FULL", "fullfsync=ON", "secure_delete=ON", "cache_size=-65536"):
+            connection.execute(f"PRAGMA {setting}")
+
+    def _keep_a_log(self, connection: sqlite3.Connection) -> None:
+        """Switch to the write-ahead log. SQLite does not wait its turn for this, if two processes open a new file."""
+        until = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+        if mode != "wal":
+            raise StoreError(f"{self.path}: SQLite cannot keep a write-ahead log here, only {mode!r}; use a local disk")
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
-        """BEGIN IMMEDIATE … COMMIT; one begun within another is part of it."""
-        connection = self._connection
-        if connection.in_transaction:
-            yield
-            return
+        """BEGIN IMMEDIATE … COMMIT; one begun within another is part of it, and may not write within a reading one."""
         with _speaking_plainly(self.path):
-            connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-            try:
+            connection = self._connection
+            if connection.in_transaction:
+                if not reading and connection.execute("PRAGMA query_only").fetchone()[0]:
+                    raise StoreError(f"{self.path}: nothing can be written while this thread reads one moment")
                 yield
-                connection.execute("COMMIT")
-            except BaseException:
-                _roll_back(connection)
-                raise
+            elif reading:
+                with _reading_only(connection), _whole(connection, "BEGIN"):
+                    yield
+            else:
+                with self._turn, _whole(connection, "BEGIN IMMEDIATE"):
+                    yield
 
     def _setting(self, name: str) -> str:
         row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
@@ -135,33 +163,33 @@ class SqliteStore(Store):
 
     def identity_count(self, key: int) -> int:
         """How many ids of an epoch are remembered."""
-        if not self._has_identities(key):
-            return 0
-        with _speaking_plainly(self.path):
+        with self.transaction(reading=True):
+            if not self._has_identities(key):
+                return 0
             count: int = self._connection.execute(f"SELECT count(*) FROM identities_{key:d}").fetchone()[0]
         return count
 
     def identities(self, key: int) -> Iterator[bytes]:
         """All ids that are remembered of an epoch."""
-        if self._has_identities(key):
-            with _speaking_plainly(self.path):
+        with self.transaction(reading=True):
+            if self._has_identities(key):
                 yield from (row[0] for row in self._connection.execute(f"SELECT id FROM identities_{key:d}"))
 
     def _has_identities(self, key: int) -> bool:
         """Whether the epoch's own table of ids is there: a table can be dropped at once, rows only one by one."""
-        with _speaking_plainly(self.path):
-            query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-            return self._connection.execute(query, (f"identities_{key:d}",)).fetchone() is not None
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self._connection.execute(query, (f"identities_{key:d}",)).fetchone() is not None
 
     def tokens(self, key: int) -> Iterator[bytes]:
         """The hashes of an epoch's unspent tokens."""
         with _speaking_plainly(self.path):
             yield from (row[0] for row in self._connection.execute("SELECT hash FROM tokens WHERE epoch = ?", (key,)))
 
-    def settle(self) -> None:
-        """Bring the log's pages into the file and cut the log to nothing."""
-        with _speaking_plainly(self.path):
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def settle(self) -> bool:
+        """Bring the log's pages into the file and cut the log to nothing, unless somebody still reads from it."""
+        with _speaking_plainly(self.path), self._turn, _waiting(self._connection, _SETTLE_WAIT_SECONDS):
+            in_use: int = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        return not in_use
 
     def check(self) -> None:
         """Take and release the right to write."""
@@ -170,11 +198,10 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         """Close the connections of all threads."""
-        with self._connections_lock:
-            for connection in self._connections:
-                connection.close()
-            self._connections.clear()
-        self._local = threading.local()
+        self._connections.close()
+
+    def _lock_epochs(self) -> None:
+        """BEGIN IMMEDIATE has locked everything already."""
 
     def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
         cursor = self._connection.execute(
@@ -246,10 +273,40 @@ class SqliteStore(Store):
         )
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    """Unless SQLite did so itself, as it does when the disk is full."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+
+
+@contextmanager
+def _whole(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """All of the block or nothing of it."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # when the disk is full, SQLite has rolled back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _reading_only(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("PRAGMA query_only=ON")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA query_only=OFF")
+
+
+@contextmanager
+def _waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Wait for others no longer than this: whoever checkpoints keeps everybody from writing meanwhile."""
+    connection.execute(f"PRAGMA busy_timeout={round(1000 * seconds)}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={round(1000 * _WAIT_SECONDS)}")
 
 
 @contextmanager

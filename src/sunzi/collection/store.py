@@ -52,6 +52,7 @@ class Store(ABC):
         """A new epoch of a collection, numbered after its last; ``plan`` is the canonical text of its plan."""
         check_name(collection)
         with self.transaction():
+            self._lock_epochs()
             number = 1 + max((epoch.number for epoch in self.epochs() if epoch.collection == collection), default=0)
             key = self._insert_epoch(collection, number, plan, page_cells_for(counters), time.time())
         return next(epoch for epoch in self.epochs() if epoch.key == key)
@@ -69,7 +70,7 @@ class Store(ABC):
 
         If this raises, nothing was counted, or the store cannot tell; sending the same ids again is safe either way.
         """
-        check_identities([deposit.identity for deposit in deposits])
+        self.check_identities([deposit.identity for deposit in deposits])
         outcomes = [Outcome.CLOSED] * len(deposits)
         positions = defaultdict(list)
         for position, deposit in enumerate(deposits):
@@ -84,6 +85,16 @@ class Store(ABC):
                     counted = [deposits[at] for at in positions[key] if outcomes[at] is Outcome.COUNTED]
                     self._fold(key, page_cells, counted)
         return outcomes
+
+    def check_identities(self, identities: Sequence[bytes]) -> None:
+        """Raise unless every id has 16 bytes and belongs to this store's shard, whatever was asked of its callers.
+
+        That no id is in two shards is what makes adding up their tallies right.
+        """
+        check_identities(identities)
+        foreign = next((identity for identity in identities if not self.shard.takes(identity)), None)
+        if foreign is not None:
+            raise StoreError(f"the id {foreign.hex()} does not belong to shard {self.shard}; send it to its own")
 
     def tally(self, key: int, length: int) -> tuple[int, Counters]:
         """The number of reports and the counters of an epoch, of one moment."""
@@ -134,16 +145,18 @@ class Store(ABC):
             self._write_pages(key, source.pages(epoch.key))
             for minute, reports in source.progress(epoch.key):
                 self._add_reports(key, reports, minute)
-            for identities in _pieces(source.identities(epoch.key)):
-                self._insert_identities(key, identities)
+            self._restore_identities(key, source.identities(epoch.key))
             self._insert_tokens(key, source.tokens(epoch.key))
             if epoch.closed_at is not None:
                 self._mark_closed(key, epoch.closed_at)
                 self._forget(key)
 
     @abstractmethod
-    def settle(self) -> None:
-        """Bring what is durable already into its final place, and wipe the way it took there."""
+    def settle(self) -> bool:
+        """Bring what is durable already into its final place, and wipe the way it took there.
+
+        False if that cannot be finished now, because somebody still reads: ask again later.
+        """
 
     @abstractmethod
     def check(self) -> None:
@@ -164,6 +177,10 @@ class Store(ABC):
         """A new epoch's key."""
 
     @abstractmethod
+    def _lock_epochs(self) -> None:
+        """Keep others from opening epochs until the transaction ends."""
+
+    @abstractmethod
     def _lock_if_open(self, key: int) -> int:
         """Keep others from writing to this epoch until the transaction ends; its page size, or 0 if it is closed."""
 
@@ -177,6 +194,11 @@ class Store(ABC):
     @abstractmethod
     def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:
         """Remember distinct ids; return those that were new."""
+
+    def _restore_identities(self, key: int, identities: Iterator[bytes]) -> None:
+        """Remember all ids of another store, however many they are, in an epoch that has none."""
+        for piece in _pieces(identities):
+            self._insert_identities(key, piece)
 
     @abstractmethod
     def _remove_identities(self, key: int, identities: Sequence[bytes]) -> None: ...

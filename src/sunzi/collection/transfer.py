@@ -11,6 +11,7 @@ from sunzi.collection.records import Epoch
 from sunzi.collection.sqlite import SqliteStore
 from sunzi.collection.store import Store
 from sunzi.errors import StoreError
+from sunzi.files import sync_directory
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
@@ -25,7 +26,6 @@ def copy_store(source: Store, target: Store) -> int:
         epochs = source.epochs()
         for epoch in epochs:
             target.restore_epoch(epoch, source)
-    target.settle()
     return len(epochs)
 
 
@@ -38,9 +38,15 @@ def backup(source: Store, path: Path) -> int:
         target = SqliteStore(beside, source.shard)
         try:
             count = copy_store(source, target)
+            if not target.settle():
+                raise StoreError(f"{path}: somebody reads from the backup while it is made")
         finally:
             target.close()
-        os.link(beside, path)  # unlike a renaming this fails if somebody else made the file meanwhile
+        try:
+            os.link(beside, path)  # unlike a renaming this fails if somebody else made the file meanwhile
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
+        sync_directory(path.resolve().parent)
     return count
 
 

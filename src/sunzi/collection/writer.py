@@ -6,6 +6,7 @@ given only after its transaction is durable; at most ``limit`` deposits wait, an
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -19,6 +20,8 @@ from sunzi.errors import StoreError
 
 Result = Outcome | StoreError
 Ticket = TypeVar("Ticket")
+
+_log = logging.getLogger(__name__)
 
 _LARGEST_GROUP = 4096
 _SETTLE_SECONDS = 5.0
@@ -42,8 +45,8 @@ class Writer(Generic[Ticket]):
     """Owns the writing to a store. :meth:`submit` may be called from any thread.
 
     ``deliver`` is called in the writer's thread once a group, with the ticket and the result of each deposit: its
-    outcome, or the error that prevented one. The log of the store is emptied at most ``settle_seconds`` after a commit,
-    so that no trace of a small group outlives it by long.
+    outcome, or the error that prevented one. The log of the store is emptied ``settle_seconds`` after a commit, or as
+    soon as nobody reads from it any more, so that no trace of a small group outlives it by long.
     """
 
     def __init__(
@@ -76,7 +79,11 @@ class Writer(Generic[Ticket]):
         return self._thread.is_alive() and not self._ending
 
     def submit(self, deposit: Deposit, ticket: Ticket) -> None:
-        """Have a deposit counted; the ticket names it when its result is delivered."""
+        """Have a deposit counted; the ticket names it when its result is delivered.
+
+        An id that the store would not take is refused here, so that nobody else's deposit fails with it.
+        """
+        self._store.check_identities([deposit.identity])
         with self._changed:
             if self._ending:
                 raise OverloadError("the collector is stopping; send it again later")
@@ -96,7 +103,7 @@ class Writer(Generic[Ticket]):
         while True:
             group = self._next_group()
             if group:
-                self._deliver(list(zip([ticket for _, ticket in group], self._commit(group), strict=True)))
+                self._answer([ticket for _, ticket in group], self._commit([deposit for deposit, _ in group]))
                 self._settle_at = self._settle_at or time.monotonic() + self._settle_seconds
             if self._settle_at is not None and (self._ending or time.monotonic() >= self._settle_at):
                 self._settle()
@@ -110,22 +117,30 @@ class Writer(Generic[Ticket]):
             self._changed.wait_for(lambda: self._waiting or self._ending, seconds)
             return [self._waiting.popleft() for _ in range(min(len(self._waiting), _LARGEST_GROUP))]
 
-    def _commit(self, group: Sequence[tuple[Deposit, Ticket]]) -> Sequence[Result]:
+    def _commit(self, deposits: Sequence[Deposit]) -> Sequence[Result]:
         self.counts.groups += 1
-        self.counts.deposits += len(group)
-        self.counts.largest_group = max(self.counts.largest_group, len(group))
+        self.counts.deposits += len(deposits)
+        self.counts.largest_group = max(self.counts.largest_group, len(deposits))
         try:
-            return self._store.commit([deposit for deposit, _ in group])
+            return self._store.commit(deposits)
         except StoreError as error:
             failure = error
         except Exception as error:  # whatever it is, those who wait must be told, and the thread must live
+            _log.exception("the store failed in an unforeseen way")
             failure = StoreError(f"the store failed: {type(error).__name__}")
         self.counts.failures += 1
-        return [failure] * len(group)
+        return [failure] * len(deposits)
+
+    def _answer(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
+        try:
+            self._deliver(list(zip(tickets, results, strict=True)))
+        except Exception:  # who does not hear of it sends it again; the thread must live for all others
+            self.counts.failures += 1
+            _log.exception("the results of %d deposits could not be delivered", len(tickets))
 
     def _settle(self) -> None:
         try:
-            self._store.settle()
-            self._settle_at = None
-        except StoreError:
-            self._settle_at = time.monotonic() + self._settle_seconds
+            settled = self._store.settle()
+        except Exception:  # it is durable as it is, and there is a next time
+            settled = False
+        self._settle_at = None if settled else time.monotonic() + self._settle_seconds

@@ -75,11 +75,16 @@ def histogram_table(
     level: float = 0.95,
     target: Target = "reporters",
     top: int | None = None,
+    among: NDArray[np.int64] | None = None,
     processed: Histogram | None = None,
     notes: Mapping[str, Note] | None = None,
 ) -> HistogramTable:
-    """All values in the domain's order, or the ``top`` most frequent ones, most frequent first."""
-    order = np.arange(estimate.domain.size) if top is None else np.argsort(-estimate.frequencies, kind="stable")
+    """All values in the domain's order, or the ``top`` most frequent ones, most frequent first; of all values, or
+    ``among`` those at these places of the domain.
+    """
+    order = np.arange(estimate.domain.size) if among is None else among
+    if top is not None:
+        order = order[np.argsort(-estimate.frequencies[order], kind="stable")]
     chosen = order[:top]
     low, high = estimate.interval(level, target=target)
     labels = [estimate.domain.label(index) for index in chosen.tolist()]

@@ -1,0 +1,131 @@
+"""The application: routes, refusals, headers, and a collector that lives as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sunzi._version import __version__
+from sunzi.collection.collector import Collector
+from sunzi.errors import SunziError
+from sunzi.service import administration, reading, uploads
+from sunzi.service.guard import Guard
+from sunzi.service.refusals import answer, answer_error
+from sunzi.service.settings import Settings
+from sunzi.service.state import Service, require_admin, service_of
+
+_PAGE = {
+    "index.html": "text/html; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
+
+
+def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> FastAPI:
+    """An ASGI application. The collector is made when it starts, and its writing ended when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service = Service.start(settings, make_collector())
+        app.state.service = service
+        try:
+            yield
+        finally:
+            service.writer.close()
+            service.collector.store.close()
+
+    # The interactive documentation would load scripts from elsewhere; the description itself is enough.
+    app = FastAPI(title="Sunzi collector", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    for router in (uploads.router, reading.public, reading.router, administration.router):
+        app.include_router(router)
+    _add_own_routes(app)
+    app.add_exception_handler(SunziError, answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http)
+    if settings.allow_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(settings.allow_origins), allow_methods=["GET", "POST"], max_age=3600
+        )
+    app.add_middleware(Guard)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # as FastAPI's own documentation does it
+    return app
+
+
+def _add_own_routes(app: FastAPI) -> None:
+    def page(name: str) -> Response:
+        content = files("sunzi.service").joinpath("page", name).read_bytes()
+        return Response(content, media_type=_PAGE[name])
+
+    @app.get("/", include_in_schema=False)
+    def index() -> Response:
+        return page("index.html")
+
+    @app.get("/page.js", include_in_schema=False)
+    def script() -> Response:
+        return page("page.js")
+
+    @app.get("/page.css", include_in_schema=False)
+    def style() -> Response:
+        return page("page.css")
+
+    @app.get("/live", tags=["operation"])
+    async def live() -> dict[str, str]:
+        """The process answers."""
+        return {"status": "live"}
+
+    @app.get("/ready", tags=["operation"])
+    def ready(request: Request) -> Response:
+        """Reports can be counted now: the writer lives and the store can be written to."""
+        service = service_of(request)
+        if not service.writer.is_alive:
+            return answer(503, "NotReady", "the writer has stopped", 5)
+        service.collector.store.check()
+        return JSONResponse({"status": "ready"})
+
+    @app.get("/metrics", tags=["operation"], dependencies=[Depends(require_admin)])
+    def metrics(request: Request) -> Response:
+        """Counters for Prometheus."""
+        return Response(service_of(request).metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
+    """A parameter that is missing or malformed, without its value."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return answer(422, "Invalid", f"{where}: {first['msg']}")
+
+
+async def _answer_http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    response = answer(error.status_code, "HTTP", str(error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """OpenAPI with the one shape of refusals."""
+    from fastapi.openapi.utils import get_openapi
+
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        text = {"type": "string"}
+        refusal = {"type": "object", "properties": {"error": text, "message": text}, "required": ["error", "message"]}
+        schema.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = refusal
+        invalid = {"description": "A parameter is missing or malformed."}
+        invalid["content"] = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}  # type: ignore[assignment]
+        for path in schema["paths"].values():
+            for operation in path.values():
+                if "422" in operation["responses"]:
+                    operation["responses"]["422"] = invalid
+        app.openapi_schema = schema
+    return app.openapi_schema
