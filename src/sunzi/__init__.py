@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sunzi.client import Client
     from sunzi.domain import Domain
     from sunzi.errors import (
+        BudgetError,
         DomainError,
         EstimateError,
         MissingExtraError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from sunzi.tally import Tally, load_tally
 
 __all__ = [
+    "BudgetError",
     "Client",
     "Domain",
     "DomainError",
@@ -62,6 +64,7 @@ _NAMES_BY_HOME = {
     "sunzi.client": ("Client",),
     "sunzi.domain": ("Domain",),
     "sunzi.errors": (
+        "BudgetError",
         "DomainError",
         "EstimateError",
         "MissingExtraError",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi.errors import DomainError, ParameterError, PrivacyError
-from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource
+from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource, uniform_below
 from sunzi.numerics.thresholds import parse_epsilon
 
 if TYPE_CHECKING:
@@ -58,9 +58,25 @@ class Client:
 
     def report(self, value: object) -> bytes:
         """The bytes of one report of ``value``: a label, or an index where the domain is a bare size."""
-        index = np.array([self.plan.domain.index(value)], dtype=np.int64)
-        messages = self.plan.protocol.randomize(index, self._source)
+        return self.report_index(self.plan.domain.index(value))
+
+    def report_index(self, index: int) -> bytes:
+        """:meth:`report` for a value already looked up in the plan's domain."""
+        if not 0 <= index < self.plan.domain.size:
+            raise DomainError(f"an index must lie between 0 and {self.plan.domain.size - 1}, got {index}")
+        messages = self.plan.protocol.randomize(np.array([index], dtype=np.int64), self._source)
         return wire.encode_report(self.plan.protocol.report_layout, self.plan.protocol.encode(messages))
+
+    def report_background(self) -> bytes:
+        """The bytes of a report of a value drawn uniformly from the domain, for a user whose own value is not in it.
+
+        Saying nothing would tell that the value is outside. This costs the same ε and looks like any report; all such
+        users together raise every frequency by their share divided by the domain's size.
+        """
+        words = self._source.words(1).reshape(1, 1)
+        bounds = np.array([self.plan.domain.size], dtype=np.uint64)
+        index = int(uniform_below(words, bounds, self._source)[0, 0])
+        return self.report_index(index)
 
     def report_each(self, values: object) -> list[bytes]:
         """The bytes of one report for each value."""

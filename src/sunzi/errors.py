@@ -36,6 +36,10 @@ class EstimateError(SunziError, ValueError):
     """The tally does not determine an estimate of the kind asked for."""
 
 
+class BudgetError(SunziError, RuntimeError):
+    """A report would spend more of an attribute's lifetime ε than is left. Nothing was spent and nothing made."""
+
+
 class RandomnessError(SunziError, RuntimeError):
     """A source of randomness cannot deliver the words asked for."""
 

@@ -10,6 +10,7 @@ source is a class of its own and says so; :func:`uniform_below` is exactly unifo
 
 from __future__ import annotations
 
+import hmac
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -105,6 +106,32 @@ class ReproducibleSource(WordSource):
     def words(self, count: int) -> Words:
         """The next ``count`` words of the stream."""
         return self._stream.random_raw(count)
+
+
+class DerivedSource(WordSource):
+    """Words derived from a secret key, the same every time: for reports that must repeat, not for fresh ones.
+
+    Block c of the stream is HMAC-SHA256(key, c as 8 bytes, little-endian); each gives four words of 8 bytes,
+    little-endian. To those without the key the words look random (computationally, not perfectly).
+    """
+
+    reproducible = False
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._block = 0
+        self._left = b""
+
+    def words(self, count: int) -> Words:
+        """The next ``count`` words of the stream."""
+        parts, missing = [self._left], 8 * count - len(self._left)
+        while missing > 0:
+            parts.append(hmac.digest(self._key, self._block.to_bytes(8, "little"), "sha256"))
+            self._block += 1
+            missing -= 32
+        stream = b"".join(parts)
+        self._left = stream[8 * count :]
+        return np.frombuffer(stream, dtype="<u8", count=count).astype(np.uint64)
 
 
 class ScriptedSource(WordSource):
