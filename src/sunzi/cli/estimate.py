@@ -46,8 +46,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "values may be negative. On a terminal this prints a table of the most frequent values, in a pipe CSV of all."
     )
     parser = commands.add_parser("estimate", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="the plan file")
-    parser.add_argument("tally", metavar="TALLY", help="the tally file, or - for standard input")
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="the plan file")
+    parser.add_argument("tally", metavar="TALLY", nargs="?", help="the tally file, or - for standard input")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL|STORE",
+        help="take plan and tally from a collector (http://…; its admin token is read from SUNZI_ADMIN_TOKEN) or from "
+        "its store (a file or postgresql://…) instead of from files",
+    )
+    parser.add_argument("--collection", metavar="NAME", help="the collection, with --from (default: the only one)")
+    parser.add_argument("--epoch", metavar="N", type=int, help="the epoch, with --from (default: the newest)")
     parser.add_argument(
         "-o",
         "--output",
@@ -98,7 +107,8 @@ def _writer(arguments: argparse.Namespace) -> Callable[..., None] | None:
     """What writes the output, or None for a table on the terminal; complaints come before any work."""
     if arguments.top is not None and arguments.top < 1:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    check_paths([arguments.plan, arguments.tally], arguments.output)
+    _check_source(arguments)
+    check_paths([path for path in (arguments.plan, arguments.tally) if path], arguments.output)
     if goes_to_standard_output(arguments.output):
         return None if is_terminal(sys.stdout) else partial(_write_table, ".csv")
     suffix = PurePath(arguments.output).suffix.lower()
@@ -111,9 +121,22 @@ def _writer(arguments: argparse.Namespace) -> Callable[..., None] | None:
     return _write_page if suffix == ".html" else partial(_write_table, suffix)
 
 
+def _check_source(arguments: argparse.Namespace) -> None:
+    given = [path for path in (arguments.plan, arguments.tally) if path is not None]
+    if len(given) != (0 if arguments.source else 2):
+        raise ParameterError(f"give a plan and a tally, or --from and neither; got {given or 'neither'}")
+    if not arguments.source and (arguments.collection or arguments.epoch):
+        raise ParameterError("--collection and --epoch go with --from")
+
+
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
     from sunzi.plan import load_plan
 
+    if arguments.source:
+        from sunzi.cli.sources import read_source
+
+        plan, tally = read_source(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
+        return plan, plan.estimate(tally)
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the tally may come from standard input")
     plan = load_plan(arguments.plan, labels=arguments.labels)

@@ -1,0 +1,123 @@
+"""``sunzi serve``: an HTTP collector with a live page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from sunzi.cli.terminal import say
+from sunzi.cli.words import counted, epsilon_in_words
+from sunzi.errors import MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from sunzi.service.settings import Settings
+
+_TOKEN_VARIABLE = "SUNZI_ADMIN_TOKEN"  # the name of a variable, not its value
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``serve`` to the command line."""
+    description = (
+        "Collect reports over HTTP and show the histogram on a live page. Every report is counted exactly once, and "
+        "acknowledged only when that is on the disk. Without an admin token it binds to this machine alone."
+    )
+    parser = commands.add_parser("serve", description=description, allow_abbrev=False)
+    parser.add_argument("plans", metavar="PLAN", nargs="*", help="plan files, or NAME=FILE to name their collections")
+    parser.add_argument(
+        "--store",
+        metavar="STORE",
+        default="sunzi.db",
+        help="an SQLite file, made if it is not there, or postgresql://USER@HOST/DATABASE (default: %(default)s)",
+    )
+    parser.add_argument("--shard", metavar="I/N", help="take only the I-th of N parts of all ids, such as 0/4")
+    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to bind to (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8765, help="0 takes any that is free (default: %(default)s)")
+    parser.add_argument(
+        "--admin-token-file",
+        metavar="FILE",
+        help=f"the secret for everything but uploading (default: the variable {_TOKEN_VARIABLE})",
+    )
+    parser.add_argument("--upload-keys", metavar="FILE", help="who may upload, and how much: see docs/collector.md")
+    parser.add_argument("--single-use-tokens", action="store_true", help="let every upload spend a token")
+    parser.add_argument(
+        "--allow-origin", metavar="ORIGIN", action="append", default=[], help="let pages of this origin upload (CORS)"
+    )
+    parser.add_argument(
+        "--trust-proxy", metavar="ADDRESS", action="append", default=[], help="believe this proxy's forwarded headers"
+    )
+    parser.add_argument("--body-bytes", type=int, default=4 << 20, help="the largest upload (default: %(default)s)")
+    parser.add_argument(
+        "--waiting",
+        type=int,
+        default=10_000,
+        help="uploads that may wait before others are refused (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    try:
+        import fastapi  # noqa: F401 - to say which extra is missing before anything is opened
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("the collector", "serve") from None
+    from sunzi.collection.collector import Collector
+    from sunzi.collection.opening import open_store
+    from sunzi.collection.records import Shard
+    from sunzi.plan import load_plan
+    from sunzi.service.app import create_app
+    from sunzi.service.server import make_server
+
+    settings = _settings(arguments)
+    plans = {name: load_plan(path, labels=arguments.labels) for name, path in _named(arguments.plans).items()}
+    store = open_store(arguments.store, Shard.parse(arguments.shard) if arguments.shard else None)
+    collector = Collector(store)
+    for name, plan in plans.items():
+        live = collector.open(name, plan)
+        say(f"{name}: epoch {live.epoch.number}, {counted(live.epoch.reports, 'report')} so far", sys.stderr)
+        say(f"{name}: {epsilon_in_words(plan.epsilon)}", sys.stderr)
+    if not collector.collections():
+        raise ParameterError(f"{arguments.store} holds no collection yet; name a plan file")
+
+    def started(address: str) -> None:
+        say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
+
+    server = make_server(create_app(settings, lambda: collector), settings, started)
+    server.run()
+    return 0 if server.started else 1
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    from sunzi.service.settings import Settings, read_secret, read_upload_keys
+
+    token = read_secret(arguments.admin_token_file) if arguments.admin_token_file else os.environ.get(_TOKEN_VARIABLE)
+    return Settings(
+        host=arguments.host,
+        port=arguments.port,
+        body_bytes=arguments.body_bytes,
+        waiting_deposits=arguments.waiting,
+        admin_token=token,
+        upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),
+        single_use_tokens=arguments.single_use_tokens,
+        allow_origins=tuple(arguments.allow_origin),
+        trusted_proxies=tuple(arguments.trust_proxy),
+    )
+
+
+def _named(plans: list[str]) -> dict[str, str]:
+    """The collections to open, by name: a lone plan needs none."""
+    from sunzi.collection.records import check_name
+    from sunzi.collection.remote import DEFAULT_COLLECTION
+
+    named: dict[str, str] = {}
+    for plan in plans:
+        name, equals, path = plan.partition("=")
+        name, path = (check_name(name), path) if equals else (DEFAULT_COLLECTION, plan)
+        if name in named:
+            raise ParameterError(f"two plans for the collection {name!r}; name them: NAME=FILE")
+        named[name] = path
+    return named

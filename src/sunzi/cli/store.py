@@ -1,0 +1,154 @@
+"""``sunzi store``: what a collector has stored: shown, backed up, restored, merged, closed."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sunzi.cli.sources import only_collection
+from sunzi.cli.streams import open_output
+from sunzi.cli.terminal import is_terminal, say, table
+from sunzi.cli.words import counted
+
+if TYPE_CHECKING:
+    from sunzi.collection.store import Store
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``store`` and its own commands to the command line."""
+    description = "Work on a collector's store: an SQLite file, or postgresql://USER@HOST/DATABASE."
+    parser = commands.add_parser("store", description=description, allow_abbrev=False)
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="list collections and epochs", allow_abbrev=False)
+    show.add_argument("store", metavar="STORE")
+    show.set_defaults(run=_show)
+    backup = actions.add_parser("backup", help="copy a store, running or not, to a new SQLite file", allow_abbrev=False)
+    backup.add_argument("store", metavar="STORE")
+    backup.add_argument("file", metavar="FILE")
+    backup.set_defaults(run=_backup)
+    restore = actions.add_parser("restore", help="copy a backup into a new or empty store", allow_abbrev=False)
+    restore.add_argument("file", metavar="FILE")
+    restore.add_argument("store", metavar="STORE")
+    restore.set_defaults(run=_restore)
+    merge = actions.add_parser("merge", help="one tally of a closed epoch of all shards", allow_abbrev=False)
+    merge.add_argument("stores", metavar="STORE", nargs="+")
+    merge.add_argument("--collection", metavar="NAME", help="(default: the only one)")
+    merge.add_argument("--epoch", metavar="N", type=int, required=True)
+    merge.add_argument("-o", "--output", metavar="FILE", help="where to write the tally (default: standard output)")
+    merge.set_defaults(run=_merge)
+    close = actions.add_parser("close", help="close an epoch for good and forget its ids", allow_abbrev=False)
+    close.add_argument("store", metavar="STORE")
+    close.add_argument("--collection", metavar="NAME", help="(default: the only one)")
+    close.add_argument("--epoch", metavar="N", type=int, required=True)
+    close.set_defaults(run=_close)
+
+
+@contextmanager
+def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
+    from sunzi.collection.opening import open_store
+
+    store = open_store(address, create=create)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    import json
+
+    from sunzi.plan import Plan
+
+    with _opened(arguments.store) as store:
+        epochs = store.epochs()
+        remembered = [store.identity_count(epoch.key) for epoch in epochs]
+    records = [
+        {
+            "collection": epoch.collection,
+            "epoch": epoch.number,
+            "open": epoch.is_open,
+            "reports": epoch.reports,
+            "ids": ids,
+            "opened_at": _moment(epoch.opened_at),
+            "closed_at": None if epoch.closed_at is None else _moment(epoch.closed_at),
+            "plan": Plan.from_json(epoch.plan).fingerprint,
+        }
+        for epoch, ids in zip(epochs, remembered, strict=True)
+    ]
+    if not is_terminal(sys.stdout):
+        say(json.dumps({"shard": str(store.shard), "epochs": records}, indent=1))
+        return 0
+    say(f"shard {store.shard}, {counted(len(records), 'epoch')}")
+    header = ["collection", "epoch", "state", "reports", "ids", "opened", "plan"]
+    cells = [
+        [
+            str(record["collection"]),
+            str(record["epoch"]),
+            "open" if record["open"] else "closed",
+            f"{record['reports']:,}",
+            f"{record['ids']:,}",
+            str(record["opened_at"]),
+            str(record["plan"])[:16] + "…",
+        ]
+        for record in records
+    ]
+    for line in table(header, cells):
+        say(line)
+    return 0
+
+
+def _moment(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds")
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from sunzi.collection.transfer import backup
+
+    with _opened(arguments.store) as store:
+        epochs = backup(store, Path(arguments.file))
+    say(f"{counted(epochs, 'epoch')} in {arguments.file}", sys.stderr)
+    return 0
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from sunzi.collection.opening import open_store
+    from sunzi.collection.transfer import copy_store
+
+    with _opened(arguments.file) as source:
+        target = open_store(arguments.store, source.shard)
+        try:
+            epochs = copy_store(source, target)
+        finally:
+            target.close()
+    say(f"{counted(epochs, 'epoch')} restored to {arguments.store}", sys.stderr)
+    return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    from contextlib import ExitStack
+
+    from sunzi.collection.transfer import merge_shards
+
+    with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
+        stores = [stack.enter_context(_opened(address)) for address in arguments.stores]
+        collection = arguments.collection or only_collection(stores[0], arguments.stores[0])
+        tally = merge_shards(stores, collection, arguments.epoch)
+        stream.write(tally.to_bytes())
+    say(f"{counted(tally.reports, 'report')} of {counted(len(stores), 'shard')}", sys.stderr)
+    return 0
+
+
+def _close(arguments: argparse.Namespace) -> int:
+    from sunzi.collection.transfer import find_epoch
+
+    with _opened(arguments.store) as store:
+        collection = arguments.collection or only_collection(store, arguments.store)
+        epoch = find_epoch(store, collection, arguments.epoch)
+        store.close_epoch(epoch.key)
+    say(f"epoch {epoch.number} of {collection} is closed, with {counted(epoch.reports, 'report')}", sys.stderr)
+    return 0
