@@ -1,0 +1,272 @@
+"""Uploads over HTTP: counted once, acknowledged when durable, refused cleanly."""
+
+import hashlib
+import json
+import threading
+
+import numpy as np
+import pytest
+from running import fresh_id, running
+
+import sunzi
+from sunzi.collection.records import Shard
+from sunzi.collection.remote import RemoteCollector
+from sunzi.collection.sqlite import SqliteStore
+from sunzi.errors import ReportError, StoreError
+
+PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
+OTHER = sunzi.make_plan("ss-compact", 50, 2)
+
+
+@pytest.fixture
+def service(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN, "numbers": OTHER}) as made:
+        yield made
+
+
+def batch(count=20, seed=1, plan=PLAN):
+    return plan.client(seed=seed).report_indices(np.arange(count) % plan.domain.size)
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_every_protocol_is_counted_as_the_library_counts_it(tmp_path, name):
+    plan = sunzi.make_plan(name, 40, 1)
+    body, single = batch(30, plan=plan), plan.client(seed=2).report(7)
+    with running(tmp_path / "store.db", {"default": plan}) as service:
+        assert service.send_batch(body).json() == {"outcome": "counted", "reports": 30}
+        assert service.send_report(plan, single).json() == {"outcome": "counted", "reports": 1}
+        assert service.tally() == plan.tally([body, single])
+
+
+def test_a_repeated_id_is_acknowledged_and_not_counted(service):
+    identity = fresh_id()
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"
+    for _ in range(3):
+        answer = service.send_batch(batch(), identity)
+        assert (answer.status, answer.json()["outcome"]) == (200, "repeated")
+    single = PLAN.client(seed=3).report("word 4")
+    assert service.send_report(PLAN, single, identity).json()["outcome"] == "repeated"
+    assert service.tally() == PLAN.tally(batch())
+
+
+def test_ids_of_different_epochs_do_not_meet(service):
+    identity = fresh_id()
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"
+    assert service.send_batch(batch(plan=OTHER), identity, collection="numbers").json()["outcome"] == "counted"
+
+
+def test_what_is_acknowledged_is_on_the_disk(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        assert service.send_batch(batch()).status == 200
+        beside = SqliteStore(tmp_path / "store.db", create=False)  # as after kill -9: nothing was closed
+        assert beside.epochs()[0].reports == 20
+        beside.close()
+
+
+def test_a_restart_goes_on_where_it_stopped(tmp_path):
+    identity = fresh_id()
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        service.send_batch(batch(), identity)
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        assert service.send_batch(batch(), identity).json()["outcome"] == "repeated"
+        assert service.send_batch(batch(seed=2)).json()["outcome"] == "counted"
+        assert service.tally() == PLAN.tally([batch(), batch(seed=2)])
+
+
+def test_many_clients_at_once_are_each_counted_once(service):
+    """Eight threads send the same forty uploads: every one arrives eight times."""
+    uploads = [(fresh_id(), batch(5, seed)) for seed in range(40)]
+    outcomes = []
+
+    def send():
+        outcomes.extend(service.send_batch(body, identity).json()["outcome"] for identity, body in uploads)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("counted") == 40
+    assert outcomes.count("repeated") == 280
+    assert service.tally() == PLAN.tally([body for _, body in uploads])
+
+
+def test_a_closed_epoch_refuses_for_good(service):
+    identity = fresh_id()
+    service.send_batch(batch(), identity)
+    before = service.tally()
+    assert service.post("/v1/collections/default/epochs/1/close").json()["open"] is False
+    for again in (identity, None):
+        answer = service.send_batch(batch(), again)
+        assert (answer.status, answer.json()["error"]) == (410, "ClosedEpochError")
+    assert service.tally() == before
+    assert service.collector.store.identity_count(1) == 0
+    assert service.post("/v1/collections/default/epochs/1/close").status == 200
+    reopened = service.post_json("/v1/collections/default/epochs", PLAN.contract.to_json()).json()
+    assert (reopened["epoch"], reopened["open"], reopened["reports"]) == (2, True, 0)
+    assert service.send_batch(batch(), identity).status == 410
+    assert service.send_batch(batch(), identity, epoch=2).json()["outcome"] == "counted"
+
+
+def test_a_new_plan_is_a_new_epoch_and_the_old_one_stays(service):
+    newer = sunzi.make_plan("grr", ["a", "b", "c"], 1)
+    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    assert service.get("/v1/collections/default/plan").json()["epoch"] == 2
+    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    assert service.send_batch(batch()).status == 200
+    refused = service.send_batch(batch(), epoch=2)
+    assert refused.status == 400
+    assert "another plan" in refused.json()["message"] or "plan" in refused.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda body: body[:-1], 400),
+        (lambda body: body + b"\0", 400),
+        (lambda body: body[:60] + bytes([body[60] ^ 1]) + body[61:], 400),
+        (lambda body: b"", 400),
+        (lambda body: batch(plan=OTHER), 400),
+        (lambda body: b"SUNZIRB\x01" + b"\xff" * 60, 400),
+        (lambda body: PLAN.client(seed=1).report("word 1"), 400),
+        (lambda body: batch(0), 400),
+    ],
+)
+def test_bad_batches_are_refused_and_leave_no_trace(service, change, status):
+    identity = fresh_id()
+    answer = service.send_batch(change(batch()), identity)
+    assert answer.status == status
+    assert answer.json()["message"]
+    assert service.tally().reports == 0
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"  # the id was not used up
+
+
+def test_bad_single_reports_are_refused(service):
+    single = PLAN.client(seed=1).report("word 1")
+    assert service.send_report(PLAN, single + b"\0").status == 400
+    assert service.send_report(PLAN, b"\xff" * len(single)).status == 400
+    assert service.send_report(PLAN, batch()).status == 400
+    wrong = service.send_report(OTHER, single)
+    assert (wrong.status, wrong.json()["error"]) == (409, "WrongPlan")
+    assert service.tally().reports == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/collections/nobody/epochs/1/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/default/epochs/9/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/default/epochs/0/batches?id=" + "0" * 32, 422),
+        ("/v1/collections/Default/epochs/1/batches?id=" + "0" * 32, 422),
+        ("/v1/collections/default/epochs/1/batches", 422),
+        ("/v1/collections/default/epochs/1/batches?id=xyz", 422),
+        ("/v1/collections/default/epochs/1/batches?id=" + "0" * 31, 422),
+        ("/v1/collections/default/epochs/1/reports?id=" + "0" * 32, 422),
+        ("/v1/nothing", 404),
+    ],
+)
+def test_wrong_addresses(service, path, status):
+    answer = service.post(path, batch())
+    assert answer.status == status
+    assert set(answer.json()) == {"error", "message"}
+
+
+def test_wrong_methods(service):
+    assert service.get("/v1/collections/default/epochs/1/batches").status == 405
+    assert service.request("DELETE", "/v1/collections").status == 405
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=1000) as service:
+        answer = service.send_batch(b"\0" * 1001)
+        assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
+        chunked = service.post(
+            f"/v1/collections/default/epochs/1/batches?id={fresh_id()}", iter([b"\0" * 600, b"\0" * 600])
+        )
+        assert chunked.status == 413
+        assert service.send_batch(batch()).status == 200
+
+
+def test_keys_and_quotas(tmp_path):
+    keys = [{"name": "app", "sha256": hashlib.sha256(b"s3cret").hexdigest(), "reports_per_minute": 50}]
+    (tmp_path / "keys.json").write_text(json.dumps(keys))
+    from sunzi.service.settings import read_upload_keys
+
+    with running(
+        tmp_path / "store.db", {"default": PLAN}, upload_keys=read_upload_keys(tmp_path / "keys.json")
+    ) as service:
+        key = {"Authorization": "Bearer s3cret"}
+        assert service.send_batch(batch()).status == 401
+        assert service.send_batch(batch(), headers={"Authorization": "Bearer wrong"}).status == 401
+        assert service.send_batch(batch(), headers=key).status == 200
+        assert service.send_batch(batch(), headers=key).status == 200
+        answer = service.send_batch(batch(), headers=key)
+        assert answer.status == 429
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert service.tally().reports == 40
+
+
+def test_single_use_tokens_are_spent_once(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, single_use_tokens=True) as service:
+        made = service.post_json("/v1/collections/default/epochs/1/tokens", {"count": 2}).json()["tokens"]
+        identity = fresh_id()
+        assert service.send_batch(batch()).status == 401
+        assert service.send_batch(batch(), extra="&token=" + "0" * 64).status == 401
+        first = service.send_batch(batch(), identity, extra=f"&token={made[0]}")
+        assert first.json()["outcome"] == "counted"
+        assert service.send_batch(batch(), identity, extra=f"&token={made[0]}").json()["outcome"] == "repeated"
+        assert service.send_batch(batch(), extra=f"&token={made[0]}").status == 401
+        assert service.send_batch(batch(), extra=f"&token={made[1]}").json()["outcome"] == "counted"
+        assert service.tally().reports == 40
+
+
+def test_another_shards_ids_are_misdirected(tmp_path):
+    SqliteStore(tmp_path / "store.db", Shard(1, 2)).close()
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        mine, others = "0001" + "0" * 28, "0002" + "0" * 28
+        assert service.send_batch(batch(), mine).status == 200
+        assert service.send_batch(batch(), others).status == 421
+
+
+def test_the_remote_collector_sends_until_acknowledged(service):
+    remote = RemoteCollector(service.address)
+    epoch = remote.current()
+    assert epoch.plan == PLAN
+    assert remote.upload(epoch, batch(), bytes(16)) == "counted"
+    assert remote.upload(epoch, batch(), bytes(16)) == "repeated"
+    assert remote.upload(epoch, PLAN.client(seed=4).report("word 3")) == "counted"
+    plan, tally = remote.tally()
+    assert (plan, tally.reports) == (PLAN, 21)
+    with pytest.raises(ReportError, match="refused"):
+        remote.upload(epoch, batch()[:-1])
+    remote.close()
+
+
+def test_the_remote_collector_waits_for_one_that_is_away(tmp_path):
+    slept = []
+    remote = RemoteCollector("http://127.0.0.1:9", patience=5, sleep=slept.append)
+    with pytest.raises(StoreError, match="could not be reached"):
+        remote.current()
+    assert len(slept) >= 3
+    assert slept[-1] > slept[0]
+
+
+def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
+    """With a store that is busy, one deposit is being written, the next waits, and the third is sent away."""
+    with running(tmp_path / "store.db", {"default": PLAN}, waiting_deposits=1) as service:
+        blocker = SqliteStore(tmp_path / "store.db")
+        answers = []
+        with blocker.transaction():
+            threads = [threading.Thread(target=lambda: answers.append(service.send_batch(batch()))) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            while len(answers) < 4:
+                threads[0].join(0.05)
+        for thread in threads:
+            thread.join()
+        blocker.close()
+        statuses = sorted(answer.status for answer in answers)
+        assert statuses == [200, 200, 503, 503, 503, 503]
+        refused = next(answer for answer in answers if answer.status == 503)
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert service.tally().reports == 40
