@@ -19,7 +19,7 @@ from sunzi.collection.collector import Collector
 from sunzi.errors import SunziError
 from sunzi.service import administration, reading, uploads
 from sunzi.service.guard import Guard
-from sunzi.service.refusals import answer, answer_error
+from sunzi.service.refusals import answer, answer_error, documented, giving
 from sunzi.service.settings import Settings
 from sunzi.service.state import Service, require_admin, service_of
 
@@ -82,7 +82,7 @@ def _add_own_routes(app: FastAPI) -> None:
         """The process answers."""
         return {"status": "live"}
 
-    @app.get("/ready", tags=["operation"])
+    @app.get("/ready", tags=["operation"], responses=giving("application/json") | documented(503))
     def ready(request: Request) -> Response:
         """Reports can be counted now: the writer lives and the store can be written to."""
         service = service_of(request)
@@ -91,7 +91,13 @@ def _add_own_routes(app: FastAPI) -> None:
         service.collector.store.check()
         return JSONResponse({"status": "ready"})
 
-    @app.get("/metrics", tags=["operation"], dependencies=[Depends(require_admin)])
+    @app.get(
+        "/metrics",
+        tags=["operation"],
+        dependencies=[Depends(require_admin)],
+        responses=giving("text/plain") | documented(401),
+        response_class=Response,
+    )
     def metrics(request: Request) -> Response:
         """Counters for Prometheus."""
         return Response(service_of(request).metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -16,7 +16,7 @@ from sunzi.analysis import health
 from sunzi.collection.collector import LiveEpoch, matching_labels
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate, Histogram
-from sunzi.service.refusals import documented
+from sunzi.service.refusals import documented, giving
 from sunzi.service.state import require_admin, service_of
 from sunzi.service.uploads import CollectionName
 from sunzi.tables.histograms import HistogramTable, histogram_table
@@ -35,6 +35,7 @@ _MEDIA = {
     "png": "image/png",
 }
 _REFUSALS = documented(400, 401, 404, 409, 501, 503)
+_RECORDS = giving("application/json", "text/csv") | _REFUSALS
 
 
 class Current(Enum):
@@ -43,7 +44,9 @@ class Current(Enum):
     CURRENT = "current"
 
 
-AnyEpoch = Annotated[Current | Annotated[int, Path(ge=1, le=1 << 31)], Path(description="a number, or `current`")]
+AnyEpoch = Annotated[
+    Current | Annotated[int, Path(ge=1, le=1 << 31)], Path(description="a number, or `current`", examples=["current"])
+]
 
 
 class Postprocess(StrEnum):
@@ -79,7 +82,7 @@ def described(live: LiveEpoch) -> dict[str, Any]:
     }
 
 
-@public.get("/plan", responses=documented(404, 503))
+@public.get("/plan", responses=giving("application/json") | documented(404, 503), response_class=Response)
 def download_current_plan(request: Request, collection: CollectionName) -> Response:
     """The plan that clients report under now, the epoch to name, and where to send to. Public: it holds no secret."""
     live = service_of(request).collector.find(collection)
@@ -95,14 +98,16 @@ def download_current_plan(request: Request, collection: CollectionName) -> Respo
     return Response(json.dumps(envelope, ensure_ascii=False), media_type="application/json")
 
 
-@public.get("/epochs/{epoch}/plan", responses=documented(404, 503))
+@public.get(
+    "/epochs/{epoch}/plan", responses=giving("application/json") | documented(404, 503), response_class=Response
+)
 def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
     """The plan file of an epoch, in its canonical form. Public."""
     live = _find(request, collection, epoch)
     return Response(live.plan.contract.canonical, media_type="application/json")
 
 
-@router.get("/status.{form}", responses=_REFUSALS)
+@router.get("/status.{form}", responses=_RECORDS, response_class=Response)
 def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
     """What an epoch is and how many reports it holds."""
     live = _find(request, collection, epoch)
@@ -112,7 +117,7 @@ def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
     return Response(content, media_type=_MEDIA[form])
 
 
-@router.get("/estimate.{form}", responses=_REFUSALS)
+@router.get("/estimate.{form}", responses=giving(*_MEDIA.values()) | _REFUSALS, response_class=Response)
 def estimate(
     request: Request,
     collection: CollectionName,
@@ -162,7 +167,7 @@ def _with_verdict(
     return HistogramTable(rows.indices, {**rows.columns, "above_zero": verdicts}, rows.notes)
 
 
-@router.get("/tally", responses=_REFUSALS)
+@router.get("/tally", responses=giving("application/octet-stream") | _REFUSALS, response_class=Response)
 def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
     """The tally file, as `sunzi estimate` and `sunzi merge` read it."""
     live = _find(request, collection, epoch)
@@ -172,7 +177,7 @@ def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-@router.get("/progress.{form}", responses=_REFUSALS)
+@router.get("/progress.{form}", responses=_RECORDS, response_class=Response)
 def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
     """Reports over time, a minute a row."""
     live = _find(request, collection, epoch)
@@ -181,7 +186,7 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     return Response(records_as(form, records), media_type=_MEDIA[form])
 
 
-@router.get("/health.{form}", responses=_REFUSALS)
+@router.get("/health.{form}", responses=_RECORDS, response_class=Response)
 def tally_health(
     request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]
 ) -> Response:

@@ -78,3 +78,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
     schema = {"$ref": "#/components/schemas/Refusal"}
     content = {"application/json": {"schema": schema}}
     return {status: {"description": words[status], "content": content} for status in statuses}
+
+
+def giving(*media_types: str) -> dict[int | str, dict[str, object]]:
+    """What OpenAPI says of a good answer that is not plain JSON."""
+    return {200: {"description": "As asked for.", "content": {media_type: {} for media_type in media_types}}}

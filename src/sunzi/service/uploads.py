@@ -19,8 +19,12 @@ from sunzi.service.state import Service, Ticket, bearer, service_of
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["uploading"])
 
-CollectionName = Annotated[str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,63}$", description="the collection's name")]
-EpochNumber = Annotated[int, Path(ge=1, le=1 << 31, description="the epoch, as the plan's download names it")]
+CollectionName = Annotated[
+    str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,63}$", description="the collection's name", examples=["default"])
+]
+EpochNumber = Annotated[
+    int, Path(ge=1, le=1 << 31, description="the epoch, as the plan's download names it", examples=[1])
+]
 Identity = Annotated[
     str, Query(pattern="^[0-9a-f]{32}$", description="16 random bytes in hexadecimal; the same when sent again")
 ]

@@ -1,0 +1,68 @@
+"""The description of the service, and requests that schemathesis invents from it: none may be answered with a 5xx."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from running import running
+
+import sunzi
+
+PLAN = sunzi.make_plan("ss-compact", 50, 2)
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.fixture
+def service(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}) as made:
+        made.send_batch(PLAN.client(seed=1).report_indices(np.arange(500) % 50))
+        yield made
+
+
+def test_the_description_names_every_route_and_its_refusals(service):
+    described = service.get("/openapi.json").json()
+    base = "/v1/collections/{collection}/epochs/{epoch}"
+    assert set(described["paths"]) == {
+        "/live",
+        "/ready",
+        "/metrics",
+        "/v1/collections",
+        "/v1/collections/{collection}/plan",
+        "/v1/collections/{collection}/epochs",
+        *(f"{base}/{name}" for name in ("plan", "reports", "batches", "close", "tokens", "tally")),
+        *(f"{base}/{name}.{{form}}" for name in ("status", "estimate", "progress", "health")),
+    }
+    upload = described["paths"][f"{base}/batches"]["post"]
+    assert {"200", "400", "404", "410", "413", "422", "429", "503"} <= set(upload["responses"])
+    assert "application/octet-stream" in upload["requestBody"]["content"]
+
+
+def test_invented_requests_never_break_it(service):
+    """Closing is left out: it would end the epoch that all other requests are about."""
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{service.address}/openapi.json"),
+            *(
+                "--checks",
+                CHECKS,
+                "--max-examples",
+                "25",
+                "--seed",
+                "1",
+                "--workers",
+                "1",
+                "--phases",
+                "examples,coverage,fuzzing",
+            ),
+            *("--exclude-path-regex", "close$", "--request-timeout", "30", "--no-color"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
+    assert service.get("/ready").status == 200
+    assert service.send_batch(PLAN.client(seed=2).report_indices(np.arange(50))).status == 200
