@@ -68,6 +68,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--protocol", default="mss-compact", help="a name of the catalogue (default: %(default)s)")
     parser.add_argument("--output", default="sunzi-demo.png", help="where to draw the picture (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the simulated population (default: %(default)s)")
+    parser.add_argument("--serve", action="store_true", help="then run it once more over HTTP, with the live page")
+    parser.add_argument("--port", type=int, default=0, help="of the live page, with --serve (default: any free one)")
+    parser.add_argument("--once", action="store_true", help="with --serve: do not wait for anybody to look")
     parser.set_defaults(run=run)
 
 
@@ -94,6 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
         drawn = _draw(estimate, truth, arguments.output)
     print("\nSeconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
     print(drawn)
+    if arguments.serve:
+        from sunzi.cli.demo_service import serve_demo
+
+        serve_demo(plan, plan.domain.indices(values), arguments.port, once=arguments.once)
     return 0
 
 

@@ -25,7 +25,14 @@ COMMANDS = {
     "merge": "add tallies of one plan up",
     "estimate": "turn a tally into a histogram with intervals",
     "inspect": "say what a plan, a file of reports or a tally holds, and whether it is whole",
+    "serve": "collect reports over HTTP, each counted exactly once, with a live page",
+    "simulate": "send the reports of simulated users to a collector",
+    "store": "show, back up, restore, merge or close what a collector has stored",
     "compare": "sweep protocols over epsilon, domain sizes or numbers of users, by formula or by simulation",
+    "attack": "measure how often an attacker who sees the reports guesses the value",
+    "audit": "bound epsilon from below by running the shipped client",
+    "poison": "measure how far fake clients move the histogram, and whether it shows",
+    "reproduce": "run the paper's figures and tables again, and say which claims hold",
     "demo": "run one collection with simulated users, and show how close the estimate comes",
 }
 """Every command and what it does. ``sunzi.cli.NAME`` offers ``add_parser(commands)``, which says what it takes."""
