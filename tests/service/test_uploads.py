@@ -156,8 +156,8 @@ def test_bad_single_reports_are_refused(service):
     [
         ("/v1/collections/nobody/epochs/1/batches?id=" + "0" * 32, 404),
         ("/v1/collections/default/epochs/9/batches?id=" + "0" * 32, 404),
-        ("/v1/collections/default/epochs/0/batches?id=" + "0" * 32, 422),
-        ("/v1/collections/Default/epochs/1/batches?id=" + "0" * 32, 422),
+        ("/v1/collections/default/epochs/0/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/Default/epochs/1/batches?id=" + "0" * 32, 404),
         ("/v1/collections/default/epochs/1/batches", 422),
         ("/v1/collections/default/epochs/1/batches?id=xyz", 422),
         ("/v1/collections/default/epochs/1/batches?id=" + "0" * 31, 422),

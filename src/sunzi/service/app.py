@@ -45,7 +45,8 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
 
     # The interactive documentation would load scripts from elsewhere; the description itself is enough.
     app = FastAPI(title="Sunzi collector", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    for router in (uploads.router, reading.public, reading.router, administration.router):
+    app.router.routes.extend(uploads.routes)
+    for router in (reading.public, reading.router, administration.router):
         app.include_router(router)
     _add_own_routes(app)
     app.add_exception_handler(SunziError, answer_error)
@@ -126,12 +127,11 @@ def _described(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
         text = {"type": "string"}
         refusal = {"type": "object", "properties": {"error": text, "message": text}, "required": ["error", "message"]}
+        schema["paths"] |= uploads.OPERATIONS
         schema.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = refusal
-        invalid = {"description": "A parameter is missing or malformed."}
-        invalid["content"] = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}  # type: ignore[assignment]
         for path in schema["paths"].values():
             for operation in path.values():
                 if "422" in operation["responses"]:
-                    operation["responses"]["422"] = invalid
+                    operation["responses"]["422"] = documented(422)[422]
         app.openapi_schema = schema
     return app.openapi_schema

@@ -70,6 +70,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
         409: "The plan differs, or there is nothing to estimate yet.",
         410: "The epoch is closed, for good.",
         413: "The body is too large.",
+        422: "A parameter is missing or malformed.",
         421: "The id belongs to another shard.",
         429: "This key has used up its reports for the moment.",
         501: "The server lacks an optional package for this format.",

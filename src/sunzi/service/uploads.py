@@ -1,14 +1,19 @@
-"""Uploading: a report or a batch under an id, answered only after it is durably counted."""
+"""Uploading: a report or a batch under an id, answered only after it is durably counted.
+
+These two routes carry nearly all traffic, so they are Starlette's own, which read their few parameters by themselves;
+``OPERATIONS`` describes them for OpenAPI.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
+from fastapi import Path
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from sunzi.collection.collector import ClosedEpochError, LiveEpoch, is_single
 from sunzi.collection.records import Deposit, Outcome
@@ -17,68 +22,58 @@ from sunzi.service.refusals import RefusalError, documented
 from sunzi.service.settings import UploadKey
 from sunzi.service.state import Service, Ticket, bearer, service_of
 
-router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["uploading"])
-
 CollectionName = Annotated[
     str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,63}$", description="the collection's name", examples=["default"])
 ]
 EpochNumber = Annotated[
     int, Path(ge=1, le=1 << 31, description="the epoch, as the plan's download names it", examples=[1])
 ]
-Identity = Annotated[
-    str, Query(pattern="^[0-9a-f]{32}$", description="16 random bytes in hexadecimal; the same when sent again")
-]
-Fingerprint = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="the fingerprint of the plan")]
-Token = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{64}$", description="a single-use token, where the service asks for one")
-]
 
+_PREFIX = "/v1/collections/{collection}/epochs/{epoch}"
 _SMALL_BODY = 1 << 16
-_REFUSALS = documented(400, 401, 404, 408, 409, 410, 413, 421, 429, 503)
-_BINARY_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
+_IDENTITY, _HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 
 
-class Receipt(BaseModel):
-    """What became of an upload: ``counted``, or ``repeated`` if its id was counted before."""
-
-    outcome: str
-    reports: int
-
-
-@router.post("/reports", responses=_REFUSALS, openapi_extra=_BINARY_BODY, response_model=Receipt)
-async def upload_report(
-    request: Request,
-    collection: CollectionName,
-    epoch: EpochNumber,
-    id: Identity,
-    plan: Fingerprint,
-    token: Token = None,
-) -> Response:
+async def upload_report(request: Request) -> Response:
     """Count one report. Safe to repeat under the same id until it is acknowledged."""
-    service = service_of(request)
-    live = service.collector.find(collection, epoch)
+    service, live = _addressed(request)
+    plan = _parameter(request, "plan", _HASH)
     if plan != live.plan.fingerprint:
-        raise RefusalError(409, "WrongPlan", f"epoch {epoch} of {collection} has the plan {live.plan.fingerprint}")
-    return await _upload(request, service, live, id, token, single=True)
+        named = f"epoch {live.epoch.number} of {live.epoch.collection}"
+        raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
+    return await _upload(request, service, live, single=True)
 
 
-@router.post("/batches", responses=_REFUSALS, openapi_extra=_BINARY_BODY, response_model=Receipt)
-async def upload_batch(
-    request: Request, collection: CollectionName, epoch: EpochNumber, id: Identity, token: Token = None
-) -> Response:
+async def upload_batch(request: Request) -> Response:
     """Count a batch, all of it or, if anything in it is wrong, nothing. Safe to repeat under the same id."""
-    service = service_of(request)
-    return await _upload(request, service, service.collector.find(collection, epoch), id, token, single=False)
+    service, live = _addressed(request)
+    return await _upload(request, service, live, single=False)
 
 
-async def _upload(
-    request: Request, service: Service, live: LiveEpoch, identity: str, token: str | None, *, single: bool
-) -> Response:
+routes = [
+    Route(_PREFIX + "/reports", upload_report, methods=["POST"]),
+    Route(_PREFIX + "/batches", upload_batch, methods=["POST"]),
+]
+
+
+def _addressed(request: Request) -> tuple[Service, LiveEpoch]:
+    """The service and the epoch that an upload names."""
+    service, number = service_of(request), request.path_params["epoch"]
+    if not (number.isascii() and number.isdigit() and len(number) <= 10):
+        raise RefusalError(422, "Invalid", "epoch: must be a number, as the plan's download names it")
+    return service, service.collector.find(request.path_params["collection"], int(number))
+
+
+def _parameter(request: Request, name: str, pattern: re.Pattern[str]) -> str:
+    value = request.query_params.get(name, "")
+    if not pattern.fullmatch(value):
+        raise RefusalError(422, "Invalid", f"{name}: must match {pattern.pattern}")
+    return value
+
+
+async def _upload(request: Request, service: Service, live: LiveEpoch, *, single: bool) -> Response:
+    identity = _parameter(request, "id", _IDENTITY)
+    token = _parameter(request, "token", _HASH) if "token" in request.query_params else None
     key = _authorised(request, service, token)
     body = await _body(request, service)
     if is_single(body) != single:
@@ -144,3 +139,56 @@ def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outco
         raise RefusalError(401, "Unauthorized", "this token is unknown or was spent before")
     content = f'{{"outcome":"{outcome.value}","reports":{deposit.reports}}}'
     return Response(content, media_type="application/json")
+
+
+def _operation(summary: str, name: str, *parameters: dict[str, Any]) -> dict[str, Any]:
+    receipt = {
+        "type": "object",
+        "required": ["outcome", "reports"],
+        "properties": {"outcome": {"enum": ["counted", "repeated"]}, "reports": {"type": "integer", "minimum": 1}},
+    }
+    described = {"description": "Counted, now or before.", "content": {"application/json": {"schema": receipt}}}
+    refusals = documented(400, 401, 404, 408, 409, 410, 413, 421, 422, 429, 503)
+    return {
+        "tags": ["uploading"],
+        "summary": summary,
+        "operationId": name,
+        "parameters": [
+            _described("collection", "path", "^[a-z0-9][a-z0-9_-]{0,63}$", "the collection's name", "default"),
+            {
+                **_described("epoch", "path", "", "the epoch, as the plan's download names it"),
+                "schema": {"type": "integer", "minimum": 1, "maximum": 1 << 31},
+                "example": 1,
+            },
+            _described("id", "query", f"^{_IDENTITY.pattern}$", "16 random bytes; the same when sent again", "0" * 32),
+            *parameters,
+            {
+                **_described("token", "query", f"^{_HASH.pattern}$", "a single-use token, where they are asked for"),
+                "required": False,
+            },
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        },
+        "responses": {"200": described, **{str(status): refusal for status, refusal in refusals.items()}},
+    }
+
+
+def _described(name: str, place: str, pattern: str, meaning: str, example: str | None = None) -> dict[str, Any]:
+    schema = {"type": "string", "pattern": pattern}
+    made = {"name": name, "in": place, "required": True, "description": meaning, "schema": schema}
+    return made if example is None else {**made, "example": example}
+
+
+OPERATIONS = {
+    _PREFIX + "/reports": {
+        "post": _operation(
+            "Count one report",
+            "upload_report",
+            _described("plan", "query", f"^{_HASH.pattern}$", "the fingerprint of the plan"),
+        )
+    },
+    _PREFIX + "/batches": {"post": _operation("Count a batch", "upload_batch")},
+}
+"""The two routes as OpenAPI describes them."""
