@@ -41,6 +41,7 @@ EXIT_CODES = {
     0: "done",
     1: "the operating system refused, for instance a file that cannot be read or written",
     2: "the arguments or the data are wrong; the message names the value and the fix",
+    3: "an audit found that the client does not keep its plan",
     130: "interrupted from the keyboard (128 + SIGINT, as shells count)",
     141: "the reader of the output went away (128 + SIGPIPE), which is no error and says nothing",
     143: "told to end (128 + SIGTERM)",

@@ -1,0 +1,1 @@
+"""What an attacker learns or breaks: reconstruction, an audit of the shipped client, poisoning and its detection."""

@@ -1,0 +1,182 @@
+"""Poisoning, measured: honest and fake reports in one tally, how far the estimate moves, and whether it shows.
+
+Fake reports are made by :mod:`sunzi.analysis.crafting`, travel as bytes and are counted by ``plan.tally``. The *push*
+is the targets' summed estimate with the fake reports minus the one without, on the same honest reports. The bound
+beside it comes from :mod:`sunzi.analysis.reach`, the alarms from :mod:`sunzi.analysis.health`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from sunzi.analysis.crafting import ATTACKS, Crafter, as_bytes
+from sunzi.analysis.health import LEVEL, Health, check
+from sunzi.analysis.reach import Reach, spread_targets
+from sunzi.errors import ParameterError
+from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.plan import Plan
+from sunzi.planning.populations import UNIFORM, Population
+from sunzi.tally import Tally
+
+HONEST = "none"
+"""The name of the row without fake clients: its alarms are false."""
+
+RUNS = 10
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One collection with fake clients in it."""
+
+    push: float
+    health: Health
+
+
+@dataclass(frozen=True)
+class Poisoning:
+    """What one attack did in several simulated collections."""
+
+    attack: str
+    share: float
+    targets: tuple[int, ...]
+    users: int
+    bound: float
+    """No attack by this share pushes the targets' summed frequency by more, in expectation."""
+    trials: tuple[Trial, ...]
+
+    @property
+    def push(self) -> float:
+        """The mean push."""
+        return float(np.mean([trial.push for trial in self.trials]))
+
+    @property
+    def push_error(self) -> float:
+        """The standard error of the mean push."""
+        return float(np.std([trial.push for trial in self.trials], ddof=1)) / sqrt(len(self.trials))
+
+    @property
+    def detected(self) -> float:
+        """The share of the collections with an alarm."""
+        return float(np.mean([bool(trial.health.alarms) for trial in self.trials]))
+
+    @property
+    def typical(self) -> Health:
+        """The health of the collection with the median p-value."""
+        ordered = sorted((trial.health for trial in self.trials), key=_oddness)
+        return ordered[(len(ordered) - 1) // 2]
+
+    def row(self) -> dict[str, Any]:
+        """Columns by name; test, statistic and p-value are those of the typical collection's oddest finding."""
+        oddest = self.typical.strongest
+        return {
+            "attack": self.attack,
+            "share": self.share,
+            "targets": len(self.targets),
+            "users": self.users,
+            "runs": len(self.trials),
+            "bound": self.bound,
+            "push": self.push,
+            "push_error": self.push_error,
+            "detected": self.detected,
+            "p_value": self.typical.p_value,
+            "test": None if oddest is None else oddest.name,
+            "statistic": None if oddest is None else oddest.statistic,
+            "test_p_value": None if oddest is None else oddest.p_value,
+        }
+
+
+def _oddness(health: Health) -> float:
+    return 1.0 if health.p_value is None else health.p_value
+
+
+@dataclass(frozen=True)
+class Study:
+    """Attacks on one plan, in simulated collections of ``users`` clients, ``runs`` of them for each attack and share.
+
+    The same seed gives the same numbers, whatever else is studied along with it.
+    """
+
+    plan: Plan
+    users: int
+    targets: tuple[int, ...]
+    runs: int = RUNS
+    seed: int = 1
+    population: Population = UNIFORM
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        """A standard error needs two runs."""
+        if self.runs < 2:
+            raise ParameterError(f"runs must be at least 2, for their spread, got {self.runs}")
+        if self.users < 2:
+            raise ParameterError(f"users must be at least 2, got {self.users}")
+        if self.seed < 0:
+            raise ParameterError(f"the seed must not be negative, got {self.seed}")
+
+    def honest(self) -> Poisoning:
+        """Nobody lies: the push is 0 and every alarm is false."""
+        trials = [Trial(0.0, check(self.plan, self._honest(self.users, run), self.level)) for run in range(self.runs)]
+        return Poisoning(HONEST, 0.0, self.targets, self.users, 0.0, tuple(trials))
+
+    def run(self, attack: str, share: float) -> Poisoning:
+        """One attack by a share of all users."""
+        liars = self._liars(share)
+        reach = Reach(self.plan, self.targets, share)
+        trials = []
+        for run in range(self.runs):
+            honest = self._honest(self.users - liars, run)
+            crafter = Crafter(reach, self._seed(run, zlib.crc32(attack.encode()), liars))
+            fake = self.plan.tally(as_bytes(self.plan, crafter.messages(attack, liars)))
+            both = honest + fake
+            pushed = self._targets_of(both) - self._targets_of(honest)
+            trials.append(Trial(pushed, check(self.plan, both, self.level)))
+        return Poisoning(attack, share, self.targets, self.users, reach.push.bound, tuple(trials))
+
+    def _liars(self, share: float) -> int:
+        liars = round(share * self.users)
+        if not 0 < liars < self.users:
+            whole = f"{share:g} of {self.users:,} users is {liars} fake clients"
+            raise ParameterError(f"a share of {whole}; it takes at least 1 fake and 1 honest client")
+        return liars
+
+    def _honest(self, users: int, run: int) -> Tally:
+        values = self.population.draw(self.plan.domain.size, users, self._seed(run, 0, users))
+        counters = self.plan.protocol.simulate(values, ReproducibleSource(self._seed(run, 1, users)))
+        return Tally(self.plan.contract.fingerprint, self.plan.protocol.tally_layout, users, counters)
+
+    def _targets_of(self, tally: Tally) -> float:
+        return float(self.plan.estimate(tally).frequencies[list(self.targets)].sum())
+
+    def _seed(self, run: int, *purpose: int) -> list[int]:
+        return [self.seed, run, *purpose]
+
+
+def study(
+    plan: Plan,
+    shares: Sequence[float],
+    attacks: Sequence[str] = tuple(ATTACKS),
+    targets: int = 1,
+    users: int = 100_000,
+    runs: int = RUNS,
+    seed: int = 1,
+    population: Population = UNIFORM,
+    level: float = LEVEL,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[Poisoning]:
+    """The honest row, then every attack at every share, as soon as it is there."""
+    unknown = next((attack for attack in attacks if attack not in ATTACKS), None)
+    if unknown is not None:
+        raise ParameterError(f"attack must be one of {', '.join(ATTACKS)}; got {unknown!r}")
+    setting = Study(plan, users, tuple(spread_targets(plan.domain.size, targets)), runs, seed, population, level)
+    total = 1 + len(attacks) * len(shares)
+    yield setting.honest()
+    for done, (attack, share) in enumerate([(attack, share) for attack in attacks for share in shares], start=1):
+        if progress is not None:
+            progress(done / total)
+        yield setting.run(attack, share)

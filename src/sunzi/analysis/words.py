@@ -1,0 +1,237 @@
+"""The client fed with chosen 64-bit words: it must send what integer arithmetic says.
+
+Sampling sees no fault of one part in 2^64. But a client is a function of its words, so the words at which it must
+change its mind can be handed to it: the last word that means the truth and the first that means a lie, the first and
+the last word of a drawn integer, and words that must be rejected. What is due is worked out here, in Python's integers,
+from the terms of the plan alone: the thresholds, Lemire's rule and the order of draws that docs/format.md fixes. The
+block that belongs to given integers is the plan's own; that it is right is a matter of enumeration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from sunzi.analysis.evidence import decode
+from sunzi.analysis.findings import Finding
+from sunzi.client import Client
+from sunzi.designs.response import BlockResponse
+from sunzi.errors import RandomnessError, SunziError
+from sunzi.numerics.randomness import FULL_BITS, ScriptedSource, WordSource
+from sunzi.numerics.thresholds import truth_threshold
+from sunzi.plan import Plan
+from sunzi.protocols.base import Protocol
+from sunzi.protocols.block_response import BlockProtocol
+from sunzi.protocols.modular import ModularProtocol
+from sunzi.protocols.unary import UnaryProtocol
+
+ScriptedClient = Callable[[WordSource], Client]
+Report = tuple[int, int]
+Script = list[int]
+
+_WORDS = 1 << FULL_BITS
+_COLUMNS_PROBED = 6
+_BLOCKS_PROBED = 3
+_BITS_PROBED = 8
+_ANY_SCRIPTS = 40
+
+
+def check_words(plan: Plan, client: ScriptedClient, seed: int = 0) -> list[Finding]:
+    """The certificates of the thresholds, and what the client makes of chosen words."""
+    generator = np.random.default_rng(seed)
+    cases = 0
+    for value, script in _scripts(plan.protocol, generator):
+        due, used = expected_report(plan.protocol, value, script)
+        sent = scripted_report(plan, client, value, script)
+        cases += 1
+        if sent != (due, used):
+            return [_certify(plan), Finding("words", False, _difference(value, sent, due, used))]
+    return [_certify(plan), Finding("words", True, f"{cases:,} chosen scripts of words give the reports that are due")]
+
+
+def _difference(value: int, sent: tuple[Report, int] | str, due: Report, used: int) -> str:
+    if isinstance(sent, str):
+        return f"value {value}, chosen words: no report came, but {sent}"
+    if sent[0] == due:
+        return f"value {value}, chosen words: {sent[1]} words were taken, {used} are due"
+    return f"value {value}, chosen words: another report is sent than the one that is due"
+
+
+def scripted_report(plan: Plan, client: ScriptedClient, value: int, script: Script) -> tuple[Report, int] | str:
+    """The report as integers and the words it took, or what went wrong."""
+    source = ScriptedSource(np.array(script, dtype=np.uint64))
+    label = plan.domain.label(value) if plan.domain.has_labels else value
+    try:
+        encoded = decode(plan, [client(source).report(label)])
+    except RandomnessError:
+        return "it asks for more words"
+    except SunziError as error:
+        return str(error)
+    return (int(encoded.selectors[0]), int(encoded.in_order()[0])), len(script) - source.remaining
+
+
+def _certify(plan: Plan) -> Finding:
+    """p/(1−p) ≤ e^ε·w/(v−w) with the partial sums of e^ε as exact fractions, and one more would be one too many."""
+    below = _exponential(plan.epsilon)
+    above = below * (1 + Fraction(1, 1 << 90))
+    for response in _responses(plan.protocol):
+        design, threshold = response.design, response.threshold
+        gain, loss = design.points - design.block_size, design.block_size
+        if threshold * gain > below * loss * (_WORDS - threshold):
+            return Finding("thresholds", False, f"threshold {threshold} is above the certified one", True)
+        if (threshold + 2) * gain <= above * loss * (_WORDS - threshold - 2):
+            return Finding("thresholds", False, f"threshold {threshold} is far below the certified one")
+    if isinstance(plan.protocol, UnaryProtocol):
+        true, false = plan.protocol.true_threshold, plan.protocol.false_threshold
+        if true * (_WORDS - false) > below * false * (_WORDS - true):
+            return Finding("thresholds", False, f"thresholds {true} and {false} leak more than epsilon", True)
+    return Finding("thresholds", True, "every threshold keeps the likelihood ratio within e^epsilon, in integers")
+
+
+def _exponential(epsilon: Fraction) -> Fraction:
+    """A partial sum of the series of e^ε: below it, by less than one part in 2^100."""
+    term, total, index = Fraction(1), Fraction(0), 0
+    while term > total / (1 << 110) or index <= epsilon:
+        total += term
+        index += 1
+        term = term * epsilon / index
+    return total
+
+
+def _responses(protocol: Protocol) -> Sequence[BlockResponse]:
+    if isinstance(protocol, BlockProtocol):
+        return (protocol.response,)
+    return protocol.responses if isinstance(protocol, ModularProtocol) else ()
+
+
+# --- what is due
+
+
+class _Queue:
+    """Words in their order."""
+
+    def __init__(self, words: Script) -> None:
+        self._words = words
+        self.used = 0
+
+    def next(self) -> int:
+        self.used += 1
+        return self._words[self.used - 1]
+
+    def below(self, bounds: Sequence[int]) -> list[int]:
+        """One integer below each bound; rejected words are replaced, in order, after all others have been taken."""
+        words = [self.next() for _ in bounds]
+        while rejected := [i for i, s in enumerate(bounds) if words[i] * s % _WORDS < _WORDS % s]:
+            for index in rejected:
+                words[index] = self.next()
+        return [word * bound >> FULL_BITS for word, bound in zip(words, bounds, strict=True)]
+
+
+def expected_report(protocol: Protocol, value: int, script: Script) -> tuple[Report, int]:
+    """(selector, payload) of the report, and how many words it takes."""
+    queue = _Queue(script)
+    if isinstance(protocol, UnaryProtocol):
+        bits = [
+            queue.next() < (protocol.true_threshold if place == value else protocol.false_threshold)
+            for place in range(protocol.domain_size)
+        ]
+        return (0, sum(1 << place for place, bit in enumerate(bits) if bit)), queue.used
+    if isinstance(protocol, BlockProtocol):
+        return (0, _block_payload(protocol.response, value, queue)), queue.used
+    assert isinstance(protocol, ModularProtocol), "evidence_of has refused all others"
+    (selector,) = queue.below([len(protocol.responses)])
+    response = protocol.responses[selector]
+    payload = _block_payload(response, value % response.design.points, queue)
+    if len(protocol.report_layout.payload_bits) > 1 or len(protocol.responses) == 1:
+        return (selector, payload), queue.used
+    return (0, payload + sum(r.design.message_count for r in protocol.responses[:selector])), queue.used
+
+
+def _block_payload(response: BlockResponse, point: int, queue: _Queue) -> int:
+    design = response.design
+    truth_word = queue.next()
+    variates = queue.below([int(bound) for bound in design.draw_bounds])
+    is_truth = truth_word < truth_threshold(design.block_size, design.points, response.epsilon)
+    rows: Any = np.array([point]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
+    return int(design.encode(design.respond(*rows))[0])
+
+
+# --- which words
+
+
+def _scripts(protocol: Protocol, generator: np.random.Generator) -> Iterator[tuple[int, Script]]:
+    """Values and scripts; each script has spare words at its end, for those that are rejected."""
+    values = [0, protocol.domain_size - 1, *generator.integers(0, protocol.domain_size, 3).tolist()]
+    for turn, script in enumerate(_scripts_of(protocol, values, generator)):
+        yield script if isinstance(script, tuple) else (values[turn % len(values)], script)
+
+
+def _scripts_of(protocol: Protocol, values: list[int], generator: np.random.Generator) -> Iterator[Any]:
+    if isinstance(protocol, UnaryProtocol):
+        yield from _unary_scripts(protocol, values, generator)
+    elif isinstance(protocol, BlockProtocol):
+        yield from _block_scripts(protocol.response, generator)
+    elif isinstance(protocol, ModularProtocol):
+        number = len(protocol.responses)
+        longest = max(response.words_per_report for response in protocol.responses)
+        for word in _edges(number, generator, number):
+            yield [word, *_random(longest + 20, generator)]
+        for index in _some(number, _BLOCKS_PROBED, generator):
+            middle = (2 * index + 1) * _WORDS // (2 * number)
+            for script in _block_scripts(protocol.responses[index], generator):
+                yield [middle, *script]
+
+
+def _block_scripts(response: BlockResponse, generator: np.random.Generator) -> Iterator[Script]:
+    design = response.design
+    threshold = truth_threshold(design.block_size, design.points, response.epsilon)
+    bounds = [int(bound) for bound in design.draw_bounds]
+    length = 1 + len(bounds) + 20
+    for truth_word in (0, threshold - 1, threshold, threshold + 1, _WORDS - 1):
+        for _ in range(3):
+            yield [truth_word, *_random(length, generator)]
+    for _ in range(_ANY_SCRIPTS):
+        yield _random(1 + length, generator)
+    for column in _some(len(bounds), _COLUMNS_PROBED, generator):
+        for truth_word, word in product((0, _WORDS - 1), _edges(bounds[column], generator, 3)):
+            script = [truth_word, *_random(length, generator)]
+            script[1 + column] = word
+            yield script
+
+
+def _unary_scripts(
+    protocol: UnaryProtocol, values: list[int], generator: np.random.Generator
+) -> Iterator[tuple[int, Script]]:
+    size = protocol.domain_size
+    thresholds = (protocol.true_threshold, protocol.false_threshold)
+    for value in values:
+        for place in {value, *_some(size, _BITS_PROBED, generator)}:
+            for threshold, offset in product(thresholds, (-1, 0)):
+                script = _random(size, generator)
+                script[place] = threshold + offset
+                yield value, script
+
+
+def _edges(bound: int, generator: np.random.Generator, number: int) -> list[int]:
+    """The first and the last word of some integers below the bound, those next to them, and rejected words."""
+    words = [0, 1, _WORDS - 1]
+    for integer in _some(bound, number, generator):
+        first, stop = -(-integer * _WORDS // bound), -(-(integer + 1) * _WORDS // bound)
+        words += [first, first + 1, stop - 1]
+    return [min(word, _WORDS - 1) for word in words]
+
+
+def _some(number: int, most: int, generator: np.random.Generator) -> list[int]:
+    """All indices, or the first, the last and some between."""
+    if number <= most:
+        return list(range(number))
+    between = generator.integers(1, number - 1, max(0, most - 2)).tolist()
+    return sorted({0, number - 1, *between})
+
+
+def _random(number: int, generator: np.random.Generator) -> Script:
+    return generator.integers(0, _WORDS - 1, number, dtype=np.uint64, endpoint=True).tolist()

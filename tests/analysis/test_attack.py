@@ -1,0 +1,271 @@
+"""The simulated attacker agrees with the formula, under any prior; more reports help, a report sent again does not."""
+
+from itertools import count, islice, product
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.analysis.attack import Attack, default_trials, fresh_rounds, guess, repeated, replayed_rounds, simulate
+from sunzi.analysis.attackability import attackability
+from sunzi.analysis.evidence import decode, read_reports
+from sunzi.analysis.priors import Prior
+from sunzi.analysis.proportions import Proportion, lower_limits, outside, upper_limits
+
+# Seeds are fixed; over all seeds one of these comparisons in a million would fail.
+LEVEL = 1 - 1e-6
+SMALL = [
+    ("grr", 6, {}),
+    ("ss", 7, {"block_size": 3}),
+    ("ss-compact", 9, {"classes": 3, "points": 13}),
+    ("ss-compact", 3, {"classes": 6, "points": 31}),
+    ("pgr", 10, {"order": 3}),
+    ("pgr", 3, {"order": 4}),
+    ("rappor", 5, {}),
+    ("oue", 6, {}),
+    ("mss", 10, {"moduli": (3, 11)}),
+    ("mss-compact", 10, {"moduli": (3, 31)}),
+]
+
+
+def trials_for(plan):
+    """Enough to tell a wrong formula, few enough for subsets of thousands of bits."""
+    return min(default_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
+
+
+@pytest.mark.parametrize("size", [7, 100, 1024])
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_the_attacker_succeeds_as_often_as_the_formula_says(name, size):
+    for epsilon, prior in ((1, None), (4, "zipf:1")):
+        plan = sunzi.make_plan(name, size, epsilon)
+        found = simulate(plan, trials=trials_for(plan), prior=prior, seed=11, level=LEVEL)
+        assert found.formula is not None
+        assert found.agrees, found
+        if prior is None:
+            assert found.formula == plan.attackability
+            assert found.baseline == pytest.approx(1 / size)
+        assert found.formula > found.baseline
+
+
+def all_reports(plan):
+    """Every report that the plan knows."""
+    layout = plan.protocol.report_layout
+    widths = range(len(layout.payload_bits))
+    for selector in widths:
+        bits = layout.selector_bits + layout.payload_bits[selector]
+        for payload in range(layout.payload_limits[selector]):
+            yield (selector | payload << layout.selector_bits).to_bytes(-(-bits // 8), "little")
+
+
+def message_chances(plan, reports):
+    """P(y|x) of every report, a row, worked out from what the report supports: a column sums to 1."""
+    evidence = read_reports(plan, reports)
+    supported = evidence.table(plan.domain.size)
+    protocol = plan.protocol
+    if hasattr(protocol, "true_threshold"):
+        rates = np.where(
+            np.eye(plan.domain.size, dtype=bool), protocol.probabilities.true, protocol.probabilities.false
+        )
+        return np.where(supported[:, None, :], rates[None], 1 - rates[None]).prod(axis=2)
+    blocks = [protocol.response] if hasattr(protocol, "response") else protocol.responses
+    stated = [tuple(map(float, block.message_probabilities())) for block in blocks]
+    selectors = getattr(evidence, "selectors", np.zeros(len(reports), dtype=int))
+    inside = np.array([stated[selector][0] for selector in selectors]) / len(blocks)
+    outside_ = np.array([stated[selector][1] for selector in selectors]) / len(blocks)
+    return np.where(supported, inside[:, None], outside_[:, None])
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 3])
+@pytest.mark.parametrize(("name", "size", "options"), SMALL)
+def test_formula_and_guess_by_listing_all_messages(name, size, options, epsilon):
+    plan = sunzi.make_plan(name, size, epsilon, **options)
+    reports = list(all_reports(plan))
+    chances = message_chances(plan, reports)
+    np.testing.assert_allclose(chances.sum(axis=0), 1, rtol=1e-12)
+    evidence = read_reports(plan, reports)
+    for text in ("uniform", "zipf:0.3", "zipf:2", "spike"):
+        prior = Prior.of(plan.domain, text)
+        shuffled = Prior(text, np.random.default_rng(3).permutation(prior.chances))
+        for belief in (prior, shuffled):
+            joint = chances * belief.chances
+            assert attackability(plan, belief.chances) == pytest.approx(joint.max(axis=1).sum(), rel=1e-11)
+            named = joint[np.arange(len(reports)), guess(evidence, belief)]
+            np.testing.assert_allclose(named, joint.max(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "size", "options"), SMALL)
+def test_tables_agree_with_single_questions(name, size, options):
+    plan = sunzi.make_plan(name, size, 1, **options)
+    values = np.random.default_rng(1).integers(0, size, 50)
+    batch = plan.client(seed=2).report_indices(values)
+    evidence = read_reports(plan, batch)
+    table = evidence.table(size)
+    for value in range(size):
+        assert np.array_equal(table[:, value], evidence.supports(np.full(50, value)))
+    chosen = np.array([7, 3, 3, 49])
+    assert np.array_equal(evidence.take(chosen).table(size), table[chosen])
+    each = plan.client(seed=2).report_each(values)
+    assert np.array_equal(read_reports(plan, each).table(size), table)
+    tally = plan.tally(batch)
+    if hasattr(plan.protocol, "support_counts"):
+        assert np.array_equal(table.sum(axis=0), plan.protocol.support_counts(tally))
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_fresh_reports_add_up_and_memoised_ones_do_not(name):
+    plan = sunzi.make_plan(name, 20, 1, **({"moduli": (5, 7, 11)} if name.startswith("mss") else {}))
+    found = simulate(plan, trials=1500, seed=4, reports=(1, 10, 60), level=LEVEL)
+    first, tenth, last = (growth.success for growth in found.repeated)
+    assert [growth.reports for growth in found.repeated] == [1, 10, 60]
+    assert first.low <= plan.attackability <= first.high
+    assert tenth.low > first.high
+    assert last.low > tenth.high
+    assert {growth.success.successes for growth in found.memoised} == {found.memoised[0].success.successes}
+    assert found.memoised[0].success.low <= plan.attackability <= found.memoised[0].success.high
+
+
+def test_growth_is_the_exact_posterior():
+    """Two values, three reports: the best attacker follows the majority, so success is a binomial sum."""
+    plan = sunzi.make_plan("grr", 2, 1)
+    true = plan.protocol.probabilities.true
+    users = np.random.default_rng(8).integers(0, 2, 40_000)
+    found = repeated(plan, users, fresh_rounds(plan.client(seed=9), users), [3], level=LEVEL)
+    exact = true**3 + 3 * true**2 * (1 - true)
+    assert found[0].success.low <= exact <= found[0].success.high
+
+
+def test_under_a_prior_a_replayed_report_counts_once():
+    """A report counted again and again would drown the prior; the attacker knows better."""
+    plan = sunzi.make_plan("grr", 10, 1)
+    prior = Prior.of(plan.domain, "zipf:2")
+    users = prior.draw(3000, np.random.default_rng(1))
+    rounds = list(islice(replayed_rounds(plan.client(seed=2), users), 8))
+    knowing = repeated(plan, users, rounds, [1, 8], prior=prior, memoised=True)
+    assert knowing[0].success.successes == knowing[1].success.successes
+    deceived = repeated(plan, users, rounds, [1, 8], prior=prior)
+    assert deceived[1].success.successes < knowing[1].success.successes
+
+
+def test_any_client_can_be_plugged_in():
+    """Rounds of single reports, from one client a user that remembers what it sent."""
+    plan = sunzi.make_plan("ss-compact", 20, 2)
+    users = np.arange(200) % 20
+    source = plan.client(seed=5)
+    remembered: dict[int, bytes] = {}
+
+    def sends(user, value):
+        return remembered.setdefault(user, source.report(int(value)))
+
+    rounds = ([sends(user, value) for user, value in enumerate(users)] for _ in count())
+    grown = repeated(plan, users, rounds, [1, 5, 20], memoised=True)
+    assert len({growth.success.successes for growth in grown}) == 1
+    # A client that forgets half of the time is soon known.
+    forgetful = ([source.report(int(value)) for value in users] for _ in range(20))
+    assert repeated(plan, users, forgetful, [20], memoised=True)[0].success.rate > 2 * grown[0].success.rate
+
+
+def test_rounds_are_checked():
+    plan = sunzi.make_plan("grr", 5, 1)
+    users = np.arange(5)
+    with pytest.raises(sunzi.ParameterError, match="one report of each of 5 users, got 4"):
+        repeated(plan, users, [plan.client(seed=1).report_indices(users[:4])], [1])
+    with pytest.raises(sunzi.ParameterError, match="after 3 reports needs as many rounds"):
+        repeated(plan, users, islice(fresh_rounds(plan.client(seed=1), users), 2), [3])
+    with pytest.raises(sunzi.ParameterError, match="at least 1, got"):
+        repeated(plan, users, [], [0])
+    with pytest.raises(sunzi.ReportError, match="no bytes"):
+        decode(plan, b"")
+
+
+def test_an_attack_repeats_and_becomes_plain_values():
+    plan = sunzi.make_plan("pgr", 30, 1)
+    runs = [simulate(plan, trials=2000, seed=seed, reports=(1, 2)) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    assert isinstance(runs[0], Attack)
+    flat = runs[0].to_dict()
+    assert flat["success"]["successes"] == runs[0].success.successes
+    assert [growth["reports"] for growth in flat["memoised"]] == [1, 2]
+    with pytest.raises(AttributeError):
+        runs[0].baseline = 0.0
+
+
+def test_another_client_than_the_one_that_ships_is_attacked():
+    plan = sunzi.make_plan("grr", 10, 1)
+
+    class Frank(sunzi.Client):
+        def report_indices(self, indices):
+            from sunzi import wire
+
+            encoded = self.plan.protocol.encode(indices)
+            return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
+
+    found = simulate(plan, trials=500, seed=1, client=Frank(plan, seed=1))
+    assert found.success.rate == 1
+    assert not found.agrees
+
+
+def test_shares_too_large_to_list_have_no_formula(monkeypatch):
+    from sunzi.analysis import attackability as module
+
+    plan = sunzi.make_plan("ss-compact", 100, 1)
+    chances = Prior.of(plan.domain, "zipf:1").chances
+    assert module.attackability(plan, chances) is not None
+    monkeypatch.setattr(module, "_MOST_QUESTIONS", 10)
+    assert module.attackability(plan, chances) is None
+    assert module.attackability(plan, np.full(100, 0.01)) == plan.attackability
+    assert simulate(plan, trials=100, seed=1, prior="zipf:1").agrees
+
+
+def test_priors(tmp_path):
+    domain = sunzi.Domain(["a", "b", "c"])
+    assert Prior.of(domain, None).chances.tolist() == [1 / 3] * 3
+    assert Prior.of(domain, np.array([0.5, 0.5, 0.0])).best_guess == 0.5
+    path = tmp_path / "prior.csv"
+    path.write_text("value,weight\nb,3\n\na,1\n")
+    assert Prior.of(domain, str(path)).chances.tolist() == [0.25, 0.75, 0]
+    path.write_text("1,1\n0,1\n1,2\n")
+    assert Prior.of(sunzi.Domain(3), str(path)).chances.tolist() == [0.25, 0.75, 0]
+    drawn = Prior.of(domain, np.array([0.5, 0.5, 0.0])).draw(10_000, np.random.default_rng(1))
+    assert np.bincount(drawn, minlength=3)[2] == 0
+    assert abs(np.mean(drawn) - 0.5) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,1\nz,2\n", "line 2: 'z' is no value"),
+        ("a,1\nb,-2\n", "line 2: expected VALUE,WEIGHT"),
+        ("a,1\nb\n", "line 2: expected VALUE,WEIGHT"),
+        ("a,0\n", "no value a weight"),
+    ],
+)
+def test_wrong_prior_files_are_refused(text, words, tmp_path):
+    path = tmp_path / "prior.csv"
+    path.write_text(text)
+    with pytest.raises(sunzi.ParameterError, match=words):
+        Prior.of(sunzi.Domain(["a", "b"]), str(path))
+
+
+@pytest.mark.parametrize("prior", ["gauss", "none.csv", np.array([0.5, 0.6]), np.array([1.5, -0.5]), np.ones(3) / 3])
+def test_wrong_priors_are_refused(prior):
+    with pytest.raises(sunzi.ParameterError):
+        Prior.of(sunzi.Domain(2), prior)
+
+
+def test_limits_of_proportions_cover_exactly():
+    """Clopper and Pearson by summing the binomial distribution."""
+    from scipy import stats
+
+    for trials, alarm in product((1, 5, 40), (0.05, 1e-4)):
+        hits = np.arange(trials + 1)
+        low, high = lower_limits(hits, trials, alarm), upper_limits(hits, trials, alarm)
+        assert low[0] == 0
+        assert high[-1] == 1
+        np.testing.assert_allclose(stats.binom.sf(hits[1:] - 1, trials, low[1:]), alarm, rtol=1e-8)
+        np.testing.assert_allclose(stats.binom.cdf(hits[:-1], trials, high[:-1]), alarm, rtol=1e-8)
+    found = Proportion(3, 10, 0.9)
+    assert found.low < found.rate == 0.3 < found.high
+    assert outside(np.array([0, 500, 1000]), 1000, 0.5, 1e-3).tolist() == [True, False, True]
+    for successes, trials in ((3, 2), (-1, 2), (0, 0)):
+        with pytest.raises(sunzi.ParameterError):
+            Proportion(successes, trials)

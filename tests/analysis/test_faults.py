@@ -1,0 +1,62 @@
+"""Every planted fault is caught by the checks that are said to catch it, and the client that ships passes them all."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from sunzi.analysis.audit import audit
+from sunzi.plan import Plan
+
+_spec = importlib.util.spec_from_file_location("analysis_faults", Path(__file__).with_name("faults.py"))
+faults = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = faults  # dataclasses look their module up
+_spec.loader.exec_module(faults)
+
+SEED = 5
+# Seeds are fixed; over all seeds a right client would fail a check once in 100,000 audits.
+LEVEL = 0.99999
+
+
+def control(fault):
+    """The same audit of the client as it ships."""
+    plan = fault.plan()
+    honest = Plan.from_contract(plan.contract).client(seed=SEED)
+    return audit(plan, client=honest, trials=fault.trials, seed=SEED, level=LEVEL, **fault.options)
+
+
+def failed(found):
+    return {finding.check for finding in found.findings if not finding.passed}
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
+def test_every_fault_is_caught(fault):
+    plan = fault.plan()
+    found = audit(plan, client=fault.client(plan, SEED), trials=fault.trials, seed=SEED, level=LEVEL, **fault.options)
+    assert failed(found) >= fault.caught_by, [finding for finding in found.findings if not finding.passed]
+    assert found.verdict == "violation" if fault.proves else not found.passed
+
+
+_controls = {(fault.plan, fault.trials, str(fault.options)): fault for fault in faults.FAULTS}
+
+
+@pytest.mark.parametrize("fault", _controls.values(), ids=lambda fault: fault.name)
+def test_without_the_fault_every_check_passes(fault):
+    found = control(fault)
+    assert found.passed, [finding for finding in found.findings if not finding.passed]
+    names = {finding.check for finding in found.findings}
+    mine = [other for other in faults.FAULTS if other.plan is fault.plan]
+    assert names >= set().union(*(other.caught_by for other in mine))
+
+
+def test_there_are_faults_for_every_check_and_protocol():
+    assert len(faults.FAULTS) >= 20
+    assert len({fault.name for fault in faults.FAULTS}) == len(faults.FAULTS)
+    assert {fault.plan().protocol.name for fault in faults.FAULTS} == {
+        "grr", "ss", "ss-compact", "pgr", "rappor", "oue", "mss", "mss-compact"
+    }  # fmt: skip
+    caught = set().union(*(fault.caught_by for fault in faults.FAULTS))
+    assert caught == {
+        "epsilon", "words", "enumeration", "support", "selectors", "freshness", "single reports"
+    }  # fmt: skip

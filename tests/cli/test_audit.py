@@ -1,0 +1,100 @@
+"""``sunzi audit``: the verdict, in words, in records and as an exit code."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from sunzi.cli.main import main
+from sunzi.designs.response import BlockResponse
+
+QUICK = ("--trials", "1e4", "--seed", "1")
+
+
+@pytest.fixture
+def leaky(monkeypatch):
+    """A client that never lies."""
+
+    def frank(response, words, values, source):
+        return response.design.respond(values, np.ones(len(values), dtype=bool), np.zeros_like(words[:, 1:]))
+
+    monkeypatch.setattr(BlockResponse, "_respond", frank)
+
+
+@pytest.fixture
+def leaning(monkeypatch):
+    """A client that is as private as it should be, but draws its blocks in an order of its own."""
+    shipped = BlockResponse._respond
+    monkeypatch.setattr(BlockResponse, "_respond", lambda self, words, *rest: shipped(self, ~words, *rest))
+
+
+def test_a_right_client_is_consistent_and_code_0(collection, capsys):
+    assert collection.run("audit", "plan.json", *QUICK) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "consistent"
+    assert found["trials"] == 10_000
+    assert 2.5 < found["lower_bound"] <= 3
+    assert {finding["check"] for finding in found["findings"]} >= {"epsilon", "words", "enumeration", "support"}
+
+
+def test_the_table_ends_with_the_verdict(collection, capsys):
+    assert collection.run("audit", "plan.json", "--trials", "500", "--seed", "1", "--format", "table") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "ss-compact, 5 values, epsilon 3 (by formula 3)"
+    assert lines[-1] == "consistent with epsilon 3"
+    assert any(line.startswith("to come within 4% of epsilon takes about ") for line in lines)
+    assert any("the audited client is a seeded one" in line for line in lines)
+    assert not any(line.startswith("FAULT") for line in lines)
+
+
+def test_a_leaky_client_is_a_violation_and_code_3(collection, leaky, capsys):
+    assert collection.run("audit", "plan.json", *QUICK, "--format", "table") == 3
+    text = capsys.readouterr().out
+    assert text.endswith("VIOLATION: the lower bound exceeds epsilon 3\n")
+    assert "FAULT  epsilon" in text
+    assert collection.run("audit", "plan.json", *QUICK) == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "violation"
+
+
+def test_another_use_of_words_is_a_deviation(collection, leaning, capsys):
+    assert collection.run("audit", "plan.json", *QUICK, "--format", "csv") == 3
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert "words" in {row["check"] for row in rows if row["passed"] == "False"}
+    assert collection.run("audit", "plan.json", *QUICK, "--format", "table") == 3
+    assert "DEVIATION: the client does not do what its plan says" in capsys.readouterr().out
+    # The distribution of reports is what it should be, so no rate shows it.
+    assert collection.run("audit", "plan.json", *QUICK, "--no-exact") == 0
+
+
+def test_exact_checks_can_be_left_out(collection, capsys):
+    assert collection.run("audit", "plan.json", *QUICK, "--no-exact") == 0
+    checks = {finding["check"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert not checks & {"words", "thresholds", "enumeration"}
+
+
+def test_a_pair_is_two_labels(collection, capsys):
+    assert collection.run("audit", "plan.json", *QUICK, "--pair", "Edge", "Chrome") == 0
+    assert json.loads(capsys.readouterr().out)["pair"] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint_words"),
+    [
+        (("--trials", "0"), "trials must be at least 1, got 0"),
+        (("--level", "2"), "level must lie between 0 and 1"),
+        (("--pair", "Edge", "Edge"), "two different values"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_code_2(collection, words, complaint_words, complaint):
+    assert collection.run("audit", "plan.json", "--seed", "1", *words) == 2
+    assert complaint_words in complaint()
+
+
+def test_a_pair_outside_of_a_bare_domain(tmp_path, complaint):
+    import sunzi
+
+    sunzi.make_plan("grr", 5, 1).save(tmp_path / "plan.json")
+    assert main(["audit", str(tmp_path / "plan.json"), "--pair", "1", "5"]) == 2
+    assert "--pair must be values from 0 to 4, got 1 5" in complaint()
