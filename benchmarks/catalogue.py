@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, files, growth, modular, planning, servers, whole
+from benchmarks import clients, collector, files, growth, modular, planning, servers, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -24,5 +24,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "whole-way": whole.whole_way,
     "by-files": files.by_files,
     "planning": planning.planning,
+    "collector": collector.throughput,
     "growth": growth.growth,
 }

@@ -15,7 +15,7 @@ import sunzi
 from sunzi.cli.main import main
 
 ALLOWED = {"numpy", "scipy", "sunzi", "pip", "setuptools", "wheel"}
-EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow")
+EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow", "fastapi", "uvicorn", "prometheus_client", "psycopg")
 SIZE, USERS, EPSILON = 30, 5_000, 2
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import sunzi
 
-EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow")
+EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow", "fastapi", "uvicorn", "prometheus_client", "psycopg")
 SOURCE = Path(sunzi.__file__).parents[1]
 
 FORBID = f"""

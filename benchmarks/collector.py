@@ -1,0 +1,121 @@
+"""The collector's throughput: requests a second over loopback, from this process to a server in another one.
+
+Here the clock on the wall counts: a server waits for its disk, and that is what group commit is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from benchmarks import settings
+from benchmarks.children import UnavailableError
+from benchmarks.results import Result
+from sunzi.plan import Plan, make_plan
+
+CONNECTIONS = 64
+REPORTS = 100
+SECONDS = 4.0
+EPOCH = "/v1/collections/default/epochs/1"
+
+
+def throughput(scale: float) -> Iterator[Result]:
+    """Batches against a route that does nothing; reports against one transaction for each."""
+    plan = make_plan("ss-compact", 1024, settings.EPSILON)
+    batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
+    single = plan.client().report_index(1)
+    rounds, seconds = settings.rounds(5, scale), max(0.2, SECONDS * scale)
+    with _server(plan) as (host, port):
+
+        def rate(path: Callable[[], str], body: bytes) -> float:
+            return asyncio.run(_requests_a_second(host, port, path, body, seconds))
+
+        measured = [
+            (
+                rate(lambda: "/empty", batch),
+                rate(lambda: f"{EPOCH}/batches?id={secrets.token_hex(16)}", batch),
+                rate(lambda: f"/one-commit?id={secrets.token_hex(16)}", single),
+                rate(lambda: f"{EPOCH}/reports?id={secrets.token_hex(16)}&plan={plan.fingerprint}", single),
+            )
+            for _ in range(rounds)
+        ]
+    empty, batches, alone, singles = (median(column) for column in zip(*measured, strict=True))
+    details = {"connections": CONNECTIONS, "reports_a_batch": REPORTS, "single_reports_a_second": singles}
+    yield Result(
+        "collector/requests",
+        f"count a batch of {REPORTS} reports durably, over HTTP",
+        1 / batches,
+        "a request to a route that does nothing",
+        1 / empty,
+        median(row[1] / row[0] for row in measured),
+        0.5,
+        "at least",
+        details,
+    )
+    yield Result(
+        "collector/reports",
+        f"count one report durably, in batches of {REPORTS}",
+        1 / batches / REPORTS,
+        "a transaction for each report",
+        1 / alone,
+        median(REPORTS * row[1] / row[2] for row in measured),
+        100,
+        "at least",
+        details,
+    )
+
+
+@contextmanager
+def _server(plan: Plan) -> Iterator[tuple[str, int]]:
+    try:
+        import fastapi  # noqa: F401 - to say that it is missing before a process is started in vain
+    except ModuleNotFoundError:
+        raise UnavailableError("the collector is not installed; it comes with the extra 'serve'") from None
+    # Beside the code, not in /tmp: that may be memory, which has nothing to flush.
+    with TemporaryDirectory(dir=Path(__file__).parent, prefix=".collector-") as name:
+        directory = Path(name)
+        plan.save(directory / "plan.json")
+        process = subprocess.Popen([sys.executable, "-m", "benchmarks.collector_server", name])
+        try:
+            while not (directory / "address").exists():
+                if process.poll() is not None:
+                    raise UnavailableError("the collector did not start")
+                time.sleep(0.05)
+            host, _, port = (directory / "address").read_text().removeprefix("http://").rpartition(":")
+            yield host, int(port)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+async def _requests_a_second(host: str, port: int, path: Callable[[], str], body: bytes, seconds: float) -> float:
+    """How many requests all connections together get answered."""
+    begun = time.monotonic()
+    counts = await asyncio.gather(*(_requests(host, port, path, body, begun + seconds) for _ in range(CONNECTIONS)))
+    return sum(counts) / (time.monotonic() - begun)
+
+
+async def _requests(host: str, port: int, path: Callable[[], str], body: bytes, until: float) -> int:
+    reader, writer = await asyncio.open_connection(host, port)
+    count = 0
+    while time.monotonic() < until:
+        head = f"POST {path()} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"the collector refused: {answer[:100]!r}")
+        length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+        count += 1
+    writer.close()
+    return count

@@ -1,0 +1,55 @@
+"""The collector as it ships, with two routes more to measure it against: one that does nothing, one that commits alone.
+
+Run by :mod:`benchmarks.collector` in a process of its own: ``python -m benchmarks.collector_server DIRECTORY``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sunzi.collection.collector import Collector
+from sunzi.collection.sqlite import SqliteStore
+from sunzi.plan import load_plan
+from sunzi.service.app import create_app
+from sunzi.service.server import make_server
+from sunzi.service.settings import Settings
+from sunzi.service.state import service_of
+
+
+def main(directory: Path) -> None:
+    """Serve the plan in this directory, and write the address there once it listens."""
+    collector = Collector(SqliteStore(directory / "store.db"))
+    live = collector.open("default", load_plan(directory / "plan.json"))
+    settings, alone = Settings(port=0), asyncio.Lock()
+    app = create_app(settings, lambda: collector)
+
+    async def empty(_: Request) -> Response:
+        return Response(b"{}", media_type="application/json")
+
+    async def one_commit(request: Request) -> Response:
+        """One report, one transaction, one flush of the disk."""
+        identity = bytes.fromhex(request.query_params["id"])
+        deposit = service_of(request).collector.deposit(live, identity, await request.body())
+        async with alone:
+            await run_in_threadpool(collector.store.commit, [deposit])
+        return Response(b"{}", media_type="application/json")
+
+    app.router.routes.insert(0, Route("/empty", empty, methods=["POST"]))
+    app.router.routes.insert(0, Route("/one-commit", one_commit, methods=["POST"]))
+
+    def started(address: str) -> None:
+        (directory / "address.part").write_text(address)
+        (directory / "address.part").rename(directory / "address")
+
+    make_server(app, settings, started).run()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
