@@ -23,7 +23,7 @@ from sunzi.analysis.tails import Cumulants
 from sunzi.numerics import simplex
 from sunzi.numerics.residues import adjoint, fold, tile
 from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.modular_variance import _covariance_times
+from sunzi.protocols.modular_variance import covariance_times
 
 Floats = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class ResidueResidual:
         """S·v, block by block."""
         decoder = self._decoder
         blocks = zip(decoder.moments, self.histograms, parts, decoder.reports, strict=True)
-        return [_covariance_times(moments, block, part) / reports for moments, block, part, reports in blocks]
+        return [covariance_times(moments, block, part) / reports for moments, block, part, reports in blocks]
 
     def _quadratic(self, parts: list[Floats]) -> list[Floats]:
         """Q·v in one solve."""
