@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -66,17 +67,9 @@ def _add_own_routes(app: FastAPI) -> None:
         content = files("sunzi.service").joinpath("page", name).read_bytes()
         return Response(content, media_type=_PAGE[name])
 
-    @app.get("/", include_in_schema=False)
-    def index() -> Response:
-        return page("index.html")
-
-    @app.get("/page.js", include_in_schema=False)
-    def script() -> Response:
-        return page("page.js")
-
-    @app.get("/page.css", include_in_schema=False)
-    def style() -> Response:
-        return page("page.css")
+    for name in _PAGE:
+        address = "/" if name == "index.html" else f"/{name}"
+        app.add_api_route(address, partial(page, name), include_in_schema=False, response_class=Response)
 
     @app.get("/live", tags=["operation"])
     async def live() -> dict[str, str]:

@@ -183,7 +183,8 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     live = _find(request, collection, epoch)
     minutes = service_of(request).collector.store.progress(live.epoch.key)
     records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
-    return Response(records_as(form, records), media_type=_MEDIA[form])
+    content = records_as(form, records) if records or form == "json" else b"minute,reports\n"
+    return Response(content, media_type=_MEDIA[form])
 
 
 @router.get("/health.{form}", responses=_RECORDS, response_class=Response)

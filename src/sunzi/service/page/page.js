@@ -25,7 +25,7 @@ const state = {
   offer: null, // the plan that clients of the chosen collection are told
 };
 
-// ---------------------------------------------------------------------------------------------------- asking the API
+// ------------------------------------------------------------------------------------------------------ asking the API
 
 class Refusal extends Error {
   constructor(status, message) {
@@ -34,9 +34,14 @@ class Refusal extends Error {
   }
 }
 
+class LostConnection extends Error {}
+
 async function ask(path, signal) {
   const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
-  const answer = await fetch(new URL(path, BASE), { headers, signal, cache: "no-store", credentials: "omit" });
+  const options = { headers, signal, cache: "no-store", credentials: "omit" };
+  const answer = await fetch(new URL(path, BASE), options).catch((error) => {
+    throw signal?.aborted ? error : new LostConnection();
+  });
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
   throw new Refusal(answer.status, said.message ?? `the collector answered ${answer.status}`);
@@ -53,12 +58,13 @@ function estimateQuery() {
   return query;
 }
 
-// -------------------------------------------------------------------------------------------------- numbers as words
+// ---------------------------------------------------------------------------------------------------- numbers as words
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const clockSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const month = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
 const dayAndClock = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit",
 });
@@ -84,13 +90,18 @@ function epsilonAsNumber(text) {
   return Number(numerator) / Number(denominator);
 }
 
+/** The exact fraction, unless it is long; its file has it in full. */
+function epsilonInShort(text) {
+  return text.length <= 6 ? `ε = ${text}` : `ε ≈ ${Number(epsilonAsNumber(text).toPrecision(4))}`;
+}
+
 function epsilonInWords(text) {
   const factor = Math.exp(epsilonAsNumber(text));
   const times = factor < 1e15 ? Number(factor.toPrecision(3)).toLocaleString("en-US") : `e^${text}`;
   return `Whatever a user sent, no value makes that report more than ${times} times as likely as another.`;
 }
 
-// -------------------------------------------------------------------------------------------- changing only what changed
+// ------------------------------------------------------------------------------------------ changing only what changed
 
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -140,7 +151,7 @@ function showToast(text) {
   toastTimer = setTimeout(() => setText(byId("toast"), ""), 8000);
 }
 
-// ------------------------------------------------------------------------------------------------- facts at the top
+// ---------------------------------------------------------------------------------------------------- facts at the top
 
 function drawStatus(status) {
   setText(byId("collection"), status.collection);
@@ -151,11 +162,12 @@ function drawStatus(status) {
   setText(byId("state"), status.open ? "Open: takes reports" : `Closed${closing}: takes no reports any more`);
   setText(byId("reports"), whole(status.reports));
   setText(byId("since"), `since ${atSecond(dayAndClock, status.opened_at)}`);
-  setText(byId("epsilon"), `ε = ${status.epsilon}`);
+  setText(byId("epsilon"), epsilonInShort(status.epsilon));
   setText(byId("epsilon-words"), epsilonInWords(status.epsilon));
   setText(byId("values"), whole(status.domain_size));
   const bits = Number(status.report_bits.toFixed(1)).toLocaleString("en-US");
-  setText(byId("protocol"), `protocol ${status.protocol}, ${bits} bits a report${status.report_bits % 1 ? " on average" : ""}`);
+  const onAverage = status.report_bits % 1 ? " on average" : "";
+  setText(byId("protocol"), `protocol ${status.protocol}, ${bits} bits a report${onAverage}`);
   drawTick(status);
   announcer.say(counted(status.reports, "report"));
 }
@@ -188,15 +200,17 @@ function fillChooser() {
   if (state.chosen) choice.value = epochPath(state.chosen);
 }
 
-// --------------------------------------------------------------------------------------------------------- histogram
+// ----------------------------------------------------------------------------------------------------------- histogram
 
 /** Where shares stand, in percent of the drawing's width, and the ticks between. Zero is always among them. */
 function makeAxis(rows, processedColumn) {
   const values = rows.flatMap((row) => [row.low, row.high, row.frequency, processedColumn ? row[processedColumn] : 0]);
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
   const step = niceStep((high - low || 1e-6) / 5);
-  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
-  const ticks = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+  // The ends are round numbers, so that the axis moves only now and then while reports come in.
+  const [first, last] = [Math.floor((5 * low) / step) / 5, Math.ceil((5 * high) / step) / 5];
+  const ticks = [];
+  for (let tick = Math.ceil(first); tick <= last; tick += 1) ticks.push(tick * step);
   const place = (share) => 3 + (94 * (share / step - first)) / (last - first);
   const decimals = Math.max(0, -Math.floor(Math.log10(100 * step) + 1e-9));
   return { ticks, place: (share) => `${place(share).toFixed(3)}%`, decimals, name: `${first} ${last} ${step}` };
@@ -207,9 +221,11 @@ function niceStep(atLeast) {
   return power * [1, 2, 5, 10].find((factor) => factor * power >= atLeast * (1 - 1e-9));
 }
 
-function gridLines({ ticks, place }) {
-  const line = (tick) => ({ x1: place(tick), x2: place(tick), y1: 0, y2: "100%", class: tick === 0 ? "zero" : "grid" });
-  return ticks.map((tick) => svgElement("line", line(tick)));
+function gridLines({ ticks, place }, from = 0) {
+  return ticks.map((tick) => {
+    const [x1, x2] = [place(tick), place(tick)];
+    return svgElement("line", { x1, x2, y1: from, y2: "100%", class: tick === 0 ? "zero" : "grid" });
+  });
 }
 
 function drawAxis(axis) {
@@ -218,11 +234,12 @@ function drawAxis(axis) {
   node.dataset.name = axis.name;
   const many = axis.ticks.length > 6;
   const labels = axis.ticks
-    .filter((tick, index) => tick === 0 || !many || index % 2 === axis.ticks.indexOf(0) % 2)
-    .map((tick) => svgText(`${percent(tick, axis.decimals)} %`, { x: axis.place(tick), y: 12, class: tick === 0 ? "tick-zero" : "" }));
-  const stubs = axis.ticks.map((tick) =>
-    svgElement("line", { x1: axis.place(tick), x2: axis.place(tick), y1: 17, y2: "100%", class: tick === 0 ? "zero" : "grid" }));
-  node.replaceChildren(...labels, ...stubs);
+    .filter((tick, index) => !many || index % 2 === axis.ticks.indexOf(0) % 2)
+    .map((tick) => {
+      const place = { x: axis.place(tick), y: 12, class: tick === 0 ? "tick-zero" : "tick" };
+      return svgText(`${percent(tick, axis.decimals)} %`, place);
+    });
+  node.replaceChildren(...labels, ...gridLines(axis, 17));
 }
 
 /** One row of the table, made once and then only changed. */
@@ -241,7 +258,9 @@ function makeRow() {
   const label = element("bdi", "label-text");
   const mark = element("span", "near-zero", "≈ 0");
   mark.append(element("span", "unseen", ", not distinguishable from 0"));
-  cells.label.append(label, mark);
+  const line = element("div", "label-line");
+  line.append(label, mark);
+  cells.label.append(line);
   const drawing = makeDrawing();
   cells.drawing.append(drawing.svg);
   return { row, cells, label, mark, drawing };
@@ -291,9 +310,10 @@ function drawMarks(drawing, row, { place, ticks, name }, processedColumn) {
 
 const madeRows = [];
 
-function drawHistogram(estimate) {
+function drawHistogram(estimate, status, address) {
   const rows = estimate.histogram;
-  if (!rows.length) return drawNoHistogram("No value matches", `No label contains “${byId("search").value}”.`);
+  const searched = new URL(address, BASE).searchParams.get("search"); // not what has been typed since
+  if (!rows.length) return drawNoHistogram("No value matches", `No label contains “${searched}”.`);
   const processedColumn = estimate.postprocess ? `frequency_${estimate.postprocess}` : null;
   const axis = makeAxis(rows, processedColumn);
   const decimals = decimalsFor(rows.map((row) => row.standard_error));
@@ -303,36 +323,42 @@ function drawHistogram(estimate) {
   while (body.rows.length > rows.length) body.lastElementChild.remove();
   body.append(...madeRows.slice(body.rows.length, rows.length).map((made) => made.row));
   drawAxis(axis);
-  describeHistogram(estimate, rows, processedColumn);
+  setAttributes(byId("rows"), { "data-decimals": Math.min(4, decimals) }); // its columns are as wide as that needs
+  describeHistogram(estimate, rows, searched);
   setHidden(byId("empty"), true);
-  setHidden(byId("rows"), false);
+  for (const id of ["rows", "legend"]) setHidden(byId(id), false);
 }
 
-function describeHistogram(estimate, rows, processedColumn) {
-  const searched = byId("search").value !== "";
-  const shown = searched
-    ? `${counted(rows.length, "matching value")}`
-    : rows.length < estimate.domain_size ? `the ${whole(rows.length)} most frequent of ${whole(estimate.domain_size)} values` : `all ${whole(rows.length)} values`;
+function describeHistogram(estimate, rows, searched) {
+  const shown = shownInWords(rows.length, estimate.domain_size, searched);
   setText(byId("histogram-about"), `${shown}, from ${counted(estimate.reports, "report")}`);
   setText(byId("level"), `${Number((100 * estimate.level).toPrecision(6))} % interval`);
-  setText(byId("processed-title"), processedColumn ? `Post-processed (${estimate.postprocess})` : "");
-  byId("rows").classList.toggle("with-processed", processedColumn !== null);
-  setHidden(byId("processed-key"), processedColumn === null);
-  setHidden(byId("effect"), processedColumn === null);
-  setText(byId("effect"), processedColumn ? `Post-processed by ${estimate.postprocess}, beside the raw estimate: ${estimate.postprocess_effect}.` : "");
   setHidden(byId("negatives"), !rows.some((row) => row.frequency < 0));
+  describeProcessing(estimate, Boolean(estimate.postprocess));
   if (searched) announcer.say(`${counted(rows.length, "value")} found`, true);
+}
+
+function shownInWords(rows, size, searched) {
+  if (searched) return counted(rows, "matching value");
+  return rows < size ? `the ${rows} most frequent of ${whole(size)} values` : `all ${rows} values`;
+}
+
+function describeProcessing({ postprocess, postprocess_effect: effect }, isProcessed) {
+  byId("rows").classList.toggle("with-processed", isProcessed);
+  for (const id of ["processed-key", "effect"]) setHidden(byId(id), !isProcessed);
+  setText(byId("processed-title"), isProcessed ? `Post\u2011processed ${postprocess}` : "");
+  setText(byId("effect"), isProcessed ? `Post-processed by ${postprocess}, beside the raw estimate: ${effect}.` : "");
 }
 
 function drawNoHistogram(title, text) {
   setText(byId("empty-title"), title);
   setText(byId("empty-text"), text);
   setText(byId("histogram-about"), "");
-  for (const id of ["rows", "effect", "negatives", "processed-key"]) setHidden(byId(id), true);
+  for (const id of ["rows", "effect", "negatives", "legend"]) setHidden(byId(id), true);
   setHidden(byId("empty"), false);
 }
 
-// ------------------------------------------------------------------------------------------------- reports over time
+// --------------------------------------------------------------------------------------------------- reports over time
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -352,7 +378,7 @@ function makeBins(minutes, status) {
   const width = BIN_SECONDS.find((seconds) => (last - first) / seconds <= 150) ?? BIN_SECONDS.at(-1);
   const start = floorTo(first, width);
   const bins = new Array(Math.floor((last - start) / width) + 1).fill(0);
-  for (const { minute, reports } of minutes) bins[Math.min(bins.length - 1, Math.floor((minute - start) / width))] += reports;
+  for (const { minute, reports } of minutes) bins[Math.floor((minute - start) / width)] += reports;
   return { start, width, bins, end: start + bins.length * width };
 }
 
@@ -373,39 +399,68 @@ function timeTicks({ start, end }) {
   return ticks.map((at) => {
     const share = (100 * (at - start)) / (end - start);
     const isMidnight = step >= DAY || floorTo(at, DAY) === at;
-    return { share, text: atSecond(isMidnight ? day : clock, at) };
+    return { share, text: atSecond(step > 28 * DAY ? month : isMidnight ? day : clock, at) };
   });
 }
 
 function drawProgress(minutes, status) {
   const made = makeBins(minutes, status);
-  const most = Math.max(...made.bins);
-  const top = most > 0 ? Math.max(2, 2 * Math.ceil(niceStep(most / 2))) : 2;
-  const levels = [top, top / 2, 0].map((level) => ({ level, y: PLOT.top + PLOT.height * (1 - level / top) }));
-  const grid = levels.map(({ level, y }) => svgElement("line", { x1: 0, x2: "100%", y1: y, y2: y, class: level ? "grid" : "zero" }));
-  const plot = svgElement("svg", {
-    x: 0, y: PLOT.top, width: "100%", height: PLOT.height, viewBox: `0 0 ${made.bins.length} 1`, preserveAspectRatio: "none",
-  });
-  const path = steps(made.bins, top);
-  plot.append(svgElement("path", { d: path, class: "area" }), svgElement("path", { d: path, class: "outline" }));
-  const levelLabels = levels.slice(0, 2).map(({ level, y }) => svgText(whole(level), { x: 0, y: y + 12, class: "level" }));
-  const timeLabels = timeTicks(made).filter(({ share }) => share > 3).map(({ share, text }) =>
-    svgText(text, { x: `${share.toFixed(2)}%`, y: 140, class: share > 93 ? "time-end" : "time" }));
-  const stubs = timeTicks(made).map(({ share }) =>
-    svgElement("line", { x1: `${share.toFixed(2)}%`, x2: `${share.toFixed(2)}%`, y1: 122, y2: 127, class: "zero" }));
-  byId("timeline").replaceChildren(...grid, plot, ...levelLabels, ...stubs, ...timeLabels);
+  const top = roundAbove(Math.max(...made.bins));
+  const plot = stepPlot(made.bins, top);
+  byId("timeline").replaceChildren(...levelMarks(top), plot, ...levelLabels(top), ...timeMarks(made));
   setText(byId("progress-about"), `per ${widthInWords(made.width)}`);
   setText(byId("progress-text"), progressInWords(minutes));
+}
+
+/** An even number not below this one, with at most two digits before its zeros. */
+function roundAbove(most) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)));
+  const factor = [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].find((each) => each * power >= most);
+  return Math.max(2, 2 * Math.ceil((factor * power) / 2));
+}
+
+const heightOf = (level, top) => PLOT.top + PLOT.height * (1 - level / top);
+
+function levelMarks(top) {
+  return [top, top / 2, 0].map((level) => {
+    const [y1, y2] = [heightOf(level, top), heightOf(level, top)];
+    return svgElement("line", { x1: 0, x2: "100%", y1, y2, class: level ? "grid" : "zero" });
+  });
+}
+
+function levelLabels(top) {
+  return [top, top / 2].map((level) => svgText(whole(level), { x: 0, y: heightOf(level, top) + 12 }));
+}
+
+/** As wide as its room: one unit a bin, stretched. */
+function stepPlot(bins, top) {
+  const size = { y: PLOT.top, width: "100%", height: PLOT.height };
+  const plot = svgElement("svg", { ...size, viewBox: `0 0 ${bins.length} 1`, preserveAspectRatio: "none" });
+  const path = steps(bins, top);
+  plot.append(svgElement("path", { d: path, class: "area" }), svgElement("path", { d: path, class: "outline" }));
+  return plot;
+}
+
+function timeMarks(made) {
+  const foot = PLOT.top + PLOT.height;
+  return timeTicks(made).flatMap(({ share, text }) => {
+    const x = `${share.toFixed(2)}%`;
+    const stub = svgElement("line", { x1: x, x2: x, y1: foot, y2: foot + 5, class: "zero" });
+    if (share < 5 || share > 95) return [stub]; // its text would stick out
+    return [stub, svgText(text, { x, y: foot + 18, class: "time" })];
+  });
 }
 
 function progressInWords(minutes) {
   if (!minutes.length) return "No report yet.";
   const busiest = minutes.reduce((best, row) => (row.reports > best.reports ? row : best));
-  const last = minutes.at(-1).minute;
-  return `Busiest minute: ${atSecond(dayAndClock, busiest.minute)} with ${counted(busiest.reports, "report")}. Last one: ${atSecond(dayAndClock, last)}.`;
+  const today = atSecond(day, Date.now() / 1000);
+  const when = (at) => atSecond(atSecond(day, at) === today ? clock : dayAndClock, at);
+  const most = `Busiest minute: ${when(busiest.minute)} with ${counted(busiest.reports, "report")}.`;
+  return `${most} Last report: ${when(minutes.at(-1).minute)}.`;
 }
 
-// ------------------------------------------------------------------------------------------------------------ health
+// -------------------------------------------------------------------------------------------------------------- health
 
 const ICONS = { fine: "✓", alarm: "!", unknown: "–" };
 const stateOf = (test) => (test.alarm ? "alarm" : test.p_value === null ? "unknown" : "fine");
@@ -442,7 +497,7 @@ function drawNoHealth(text) {
   byId("tests").replaceChildren();
 }
 
-// ---------------------------------------------------------------------------------------------------- client snippet
+// ------------------------------------------------------------------------------------------------------ client snippet
 
 // A further language is a further entry here: a name, and a function from a plan's offer and an example to lines.
 // A line is [code] or [code, comment].
@@ -463,15 +518,17 @@ function pythonLines(offer, example, epsilon) {
     ["import sunzi"],
     [""],
     [`server = ${quoted(server)}`],
-    [`with urllib.request.urlopen(f"{server}/v1/collections/${offer.collection}/plan") as answer:`],
+    [`collection = f"{server}/v1/collections/${offer.collection}"`],
+    ["with urllib.request.urlopen(f\"{collection}/plan\") as answer:"],
     ["    offer = json.load(answer)"],
     ...plan,
-    [`client = plan.client(max_epsilon=${quoted(epsilon)})`, "refuses a plan that promises less"],
+    [`client = plan.client(max_epsilon=${quoted(epsilon)})`, "refuses a larger epsilon"],
     [""],
     [`report = client.report(${example})`, "randomised here"],
-    ["identity = secrets.token_hex(16)", "keep it to send the same report again"],
-    ["address = f\"{server}{offer['upload']}/reports?id={identity}&plan={offer['fingerprint']}\""],
-    ["request = urllib.request.Request(address, data=report, method=\"POST\")"],
+    ["identity = secrets.token_hex(16)", "the same if it is sent again"],
+    ["query = f\"id={identity}&plan={offer['fingerprint']}\""],
+    ["address = f\"{server}{offer['upload']}/reports?{query}\""],
+    ["request = urllib.request.Request(address, data=report)"],
     ["with urllib.request.urlopen(request) as answer:"],
     ["    print(answer.read().decode())"],
   ];
@@ -502,15 +559,22 @@ function drawSnippet() {
     return [code ? `${code}  ` : "", element("span", "comment", `# ${comment}`), ending];
   });
   byId("code").replaceChildren(...spans);
+  const { size } = offer.plan.domain;
+  const hasLabels = Object.keys(offer.plan.domain).some((key) => key.startsWith("labels"));
+  byId("search").placeholder = hasLabels ? "any part of it" : `0 to ${size - 1}`;
 }
 
 async function refreshOffer(signal) {
   const { collection } = state.chosen;
-  const newest = state.epochs.filter((epoch) => epoch.collection === collection).map((epoch) => `${epoch.plan}${epoch.open}`).join();
-  if (state.offer?.of === collection + newest) return;
-  const offer = await askJson(`v1/collections/${collection}/plan`, signal);
-  state.offer = { ...offer, of: collection + newest };
-  drawSnippet();
+  const siblings = state.epochs.filter((epoch) => epoch.collection === collection);
+  const asOf = `${collection} ${siblings.map((epoch) => `${epoch.epoch}${epoch.open}`)}`;
+  if (state.offer?.asOf !== asOf) {
+    state.offer = { ...(await askJson(`v1/collections/${collection}/plan`, signal)), asOf };
+    drawSnippet();
+  }
+  const { epoch } = state.offer;
+  setHidden(byId("elsewhere"), epoch === state.chosen.epoch);
+  setText(byId("elsewhere"), `Clients that ask now are told epoch ${epoch}, not epoch ${state.chosen.epoch}.`);
 }
 
 async function copySnippet() {
@@ -527,8 +591,8 @@ async function copySnippet() {
 
 function makeLanguages() {
   for (const [index, { name }] of LANGUAGES.entries()) {
-    const radio = Object.assign(document.createElement("input"), { type: "radio", name: "language", id: `language-${name}` });
-    radio.checked = index === 0;
+    const radio = element("input", "");
+    Object.assign(radio, { type: "radio", name: "language", id: `language-${name}`, checked: index === 0 });
     radio.addEventListener("change", drawSnippet);
     const label = element("label", "", name);
     label.htmlFor = radio.id;
@@ -536,7 +600,7 @@ function makeLanguages() {
   }
 }
 
-// ------------------------------------------------------------------------------------------- twins: JSON, CSV and others
+// ----------------------------------------------------------------------------------------- twins: JSON, CSV and others
 
 // A link cannot send a token, so its click fetches the file and hands it over; its address still is the file's.
 const TWINS = {
@@ -594,20 +658,22 @@ function saveAs(content, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-// ------------------------------------------------------------------------------------------------------------- views
+// --------------------------------------------------------------------------------------------------------------- views
 
 /** Something that is drawn from one answer of the API, and asked for again when that has changed. */
 class View {
-  constructor(path, draw, drawNothing) {
-    Object.assign(this, { path, draw, drawNothing, key: "", askedAt: -Infinity, took: 0, answer: null });
+  constructor(path, draw, drawNothing, movesWithTime = false) {
+    Object.assign(this, { path, draw, drawNothing, movesWithTime });
+    Object.assign(this, { key: "", address: "", askedAt: -Infinity, took: 0, answer: null });
   }
 
   async refresh(status, signal) {
     const address = `${epochPath(status)}/${this.path()}`;
     const key = `${address} ${status.reports} ${status.open}`;
     const rested = performance.now() - this.askedAt >= REST_FACTOR * this.took;
-    if (key !== this.key && (rested || this.address !== address)) await this.ask(address, key, signal);
-    if (this.answer) this.draw(this.answer, status);
+    const isDue = key !== this.key && (rested || this.address !== address);
+    if (isDue) await this.ask(address, key, signal);
+    if (this.answer && (isDue || this.movesWithTime)) this.draw(this.answer, status, this.address);
   }
 
   async ask(address, key, signal) {
@@ -625,30 +691,31 @@ class View {
 
 function drawWaitingHistogram(message, { reports, open }) {
   if (reports > 0) drawNoHistogram("Not enough to estimate yet", `${message}.`);
-  else if (open) drawNoHistogram("Waiting for the first report", "“Send a report” has a program that sends one. The histogram appears here by itself.");
-  else drawNoHistogram("Closed without a report", "There is nothing to estimate.");
+  else if (!open) drawNoHistogram("Closed without a report", "There is nothing to estimate.");
+  else drawNoHistogram("Waiting for the first report", "The program above sends one. The histogram appears by itself.");
 }
 
 const views = [
   new View(() => `estimate.json?${estimateQuery()}`, drawHistogram, drawWaitingHistogram),
-  new View(() => "progress.json", drawProgress, () => {}),
+  new View(() => "progress.json", drawProgress, () => {}, true),
   new View(() => "health.json", drawHealth, () => drawNoHealth("Nothing to check before the first reports.")),
 ];
 
-// ------------------------------------------------------------------------------------------------ choosing an epoch
+// --------------------------------------------------------------------------------------------------- choosing an epoch
 
 function wantedEpoch() {
   const query = new URLSearchParams(location.search);
   const [collection, epoch] = [query.get("collection"), Number(query.get("epoch"))];
   const among = state.epochs.filter((each) => !collection || each.collection === collection);
-  const newest = (epochs) => epochs.reduce((best, each) => (!best || each.opened_at > best.opened_at ? each : best), null);
-  return among.find((each) => each.epoch === epoch) ?? newest(among.filter((each) => each.open)) ?? newest(among) ?? state.epochs[0];
+  const newest = [...(among.length ? among : state.epochs)].sort((a, b) => b.opened_at - a.opened_at);
+  return among.find((each) => each.epoch === epoch) ?? newest.find((each) => each.open) ?? newest[0];
 }
 
 function choose(epoch) {
   state.chosen = { collection: epoch.collection, epoch: epoch.epoch };
   // Whoever has yet to send a report sees how; it never opens or closes by itself after that.
   byId("client").open = epoch.open && epoch.reports === 0;
+  byId("main").setAttribute("aria-busy", "true"); // until everything on it is this epoch's
   addressTwins();
 }
 
@@ -663,18 +730,21 @@ async function refreshList(signal) {
   if (state.epochs.length && performance.now() - state.listedAt < LIST_SECONDS * 1000) return;
   state.epochs = await askJson("v1/collections", signal);
   state.listedAt = performance.now();
-  if (state.epochs.length && !state.epochs.some((each) => state.chosen && epochPath(each) === epochPath(state.chosen))) choose(wantedEpoch());
+  const isThere = state.epochs.some((each) => state.chosen && epochPath(each) === epochPath(state.chosen));
+  if (state.epochs.length && !isThere) choose(wantedEpoch());
   fillChooser();
 }
 
-// ----------------------------------------------------------------------------------------------------------- polling
+// ------------------------------------------------------------------------------------------------------------- polling
 
 let polling = new AbortController();
 let timer = 0;
 let failures = 0;
 
 function showOnly(id) {
+  const wasLocked = !byId("gate").hidden;
   for (const other of ["gate", "nothing", "main"]) setHidden(byId(other), other !== id);
+  if (wasLocked && id === "main") byId("title").focus();
 }
 
 function setConnection(now, text) {
@@ -688,12 +758,12 @@ async function refresh(signal) {
   state.status = await askJson(`${epochPath(state.chosen)}/status.json`, signal);
   drawStatus(state.status);
   await Promise.all([refreshOffer(signal), ...views.map((view) => view.refresh(state.status, signal))]);
+  byId("main").setAttribute("aria-busy", "false");
   return showOnly("main");
 }
 
 async function poll() {
   const { signal } = polling;
-  let pause = POLL_SECONDS;
   try {
     await refresh(signal);
     failures = 0;
@@ -702,14 +772,19 @@ async function poll() {
     setHidden(byId("forget"), !state.token);
   } catch (error) {
     if (signal.aborted) return;
-    if (error instanceof Refusal && error.status === 401) return askForToken();
-    if (error instanceof Refusal && error.status === 404) state.listedAt = -Infinity;
-    failures += 1;
-    pause = Math.min(LONGEST_PAUSE_SECONDS, POLL_SECONDS * 2 ** failures);
-    setConnection("lost", "Connection lost, retrying");
-    if (!(error instanceof Refusal || error instanceof TypeError)) console.error(error);
+    if (error.status === 401) return askForToken();
+    fail(error);
   }
+  const pause = Math.min(LONGEST_PAUSE_SECONDS, POLL_SECONDS * 2 ** failures);
   if (!document.hidden) timer = setTimeout(poll, pause * 1000);
+}
+
+function fail(error) {
+  failures += 1;
+  if (error.status === 404) state.listedAt = -Infinity; // the epoch is gone: see which there are
+  const isOutOfOrder = error instanceof Refusal;
+  setConnection("lost", isOutOfOrder ? "The collector is out of order, retrying" : "Connection lost, retrying");
+  if (!isOutOfOrder && !(error instanceof LostConnection)) console.error(error);
 }
 
 /** Drop what is under way and begin anew; called whenever something else is wanted. */
@@ -720,7 +795,7 @@ function restart() {
   if (!document.hidden) poll();
 }
 
-// --------------------------------------------------------------------------------------------------------- the token
+// ----------------------------------------------------------------------------------------------------------- the token
 
 function askForToken() {
   const wasWrong = state.token !== "";
@@ -743,7 +818,7 @@ function unlock(event) {
   event.preventDefault();
   const token = byId("token").value.trim();
   // No header can carry anything else, so no token holds it.
-  if (!/^[\x21-\x7e]+$/.test(token)) return setText(byId("gate-error"), "This token is wrong.");
+  if (!/^[\x20-\x7e]+$/.test(token)) return setText(byId("gate-error"), "This token is wrong.");
   setToken(token);
   setConnection("connecting", "Connecting");
   return restart();
@@ -755,7 +830,7 @@ function forget() {
   restart();
 }
 
-// ---------------------------------------------------------------------------------------------------------- controls
+// ------------------------------------------------------------------------------------------------------------ controls
 
 let searchTimer = 0;
 
