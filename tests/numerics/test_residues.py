@@ -1,5 +1,8 @@
 """Folding, tiling and the Toeplitz Gram matrix, against dense and sparse linear algebra."""
 
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,14 +15,19 @@ from numpy.typing import NDArray
 
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import toeplitz
-from sunzi.numerics.residues import ToeplitzGram, _Preconditioner, adjoint, expected_error, fold, tile
+from sunzi.numerics.residues import ToeplitzGram, _Preconditioner, adjoint, expected_error, fold, multiply_tiled, tile
 
 SIZES = [1, 2, 3, 5, 30, 60, 101, 300]
 SEEDS = [0, 1]
+BEYOND = ("two above half", 1501)
 
 
 def primes_below(limit: int) -> list[int]:
     return [n for n in range(2, limit) if all(n % d for d in range(2, int(n**0.5) + 1))]
+
+
+def primes_from(start: int) -> Iterator[int]:
+    return (n for n in itertools.count(max(2, start)) if all(n % d for d in range(2, int(n**0.5) + 1)))
 
 
 CROWDED = [prime for prime in primes_below(300) if prime > 150][:20]
@@ -95,12 +103,27 @@ class TestFoldAndTile:
         vector = np.full(1000, 2**53 + 1, dtype=np.int64)
         assert fold(vector, 7).sum() == 1000 * (2**53 + 1)
 
+    @given(st.integers(1, 200), st.integers(1, 300), st.integers(0, 2**32 - 1))
+    def test_multiplying_by_tiles_is_multiplying_by_the_tiled_vector(self, size: int, modulus: int, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        vector, residues = generator.normal(size=size), generator.normal(size=modulus)
+        expected, out = vector * tile(residues, size), np.empty(size)
+        multiply_tiled(vector, residues, out)
+        np.testing.assert_array_equal(out, expected)
+        multiply_tiled(vector, residues, vector)
+        np.testing.assert_array_equal(vector, expected)
+
     def test_adjoint(self) -> None:
         generator = np.random.default_rng(4)
         moduli, weights, size = [3, 11, 41], [0.5, 2.0, 7.0], 30
         blocks = [generator.normal(size=modulus) for modulus in moduli]
         expected = sum(w * incidence(m, size).T @ s for w, m, s in zip(weights, moduli, blocks, strict=True))
         np.testing.assert_allclose(adjoint(blocks, moduli, weights, size), expected, rtol=1e-13)
+        counts = [np.arange(modulus) for modulus in moduli]
+        floats = [count.astype(np.float64) for count in counts]
+        np.testing.assert_array_equal(
+            adjoint(iter(counts), moduli, weights, size), adjoint(floats, moduli, weights, size)
+        )
 
     def test_adjoint_refuses_a_block_of_the_wrong_length(self) -> None:
         with pytest.raises(ParameterError, match="modulus 5 must have 5 residues, got 4"):
@@ -143,6 +166,11 @@ class TestAgainstDense:
         np.testing.assert_allclose(structured.inverse_diagonal(), np.diag(inverse), rtol=1e-7)
         np.testing.assert_allclose(structured.ones_solution, inverse.sum(axis=1), rtol=1e-6, atol=1e-8 * scale)
         assert structured.inverse_trace() == pytest.approx(np.trace(inverse), rel=1e-7)
+        folded = [incidence(modulus, structured.size) @ inverse.sum(axis=1) for modulus in structured.moduli]
+        spreads = [block.size * block.var() for block in folded]
+        np.testing.assert_allclose(
+            structured.ones_spreads, spreads, rtol=1e-6, atol=1e-12 * max(block @ block for block in folded)
+        )
 
     def test_product_diagonal(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
         structured, dense = system
@@ -200,6 +228,41 @@ class TestLargerSystems:
         expected = scipy.sparse.linalg.lsmr(matrix, target, atol=1e-13, btol=1e-13, maxiter=5000)[0]
         solution = ToeplitzGram(size, moduli, weights).solve(adjoint(blocks, moduli, weights, size))
         np.testing.assert_allclose(solution, expected, rtol=1e-8, atol=1e-9 * abs(expected).max())
+
+    @pytest.mark.parametrize("size", [10, 50, 300, 1501])
+    @pytest.mark.parametrize("kind", ["two above half", "two apart", "three", "many small"])
+    @pytest.mark.usefixtures("first_column_solver")
+    def test_few_or_small_moduli_against_a_dense_solve(self, kind: str, size: int) -> None:
+        """Right sides along the large eigenvalues as well as the small ones. Two moduli above half of 1501 values have
+        cond(T) = 6e4, beyond what 1e-9 is promised for.
+        """
+        starts = {
+            "two above half": [size // 2 + 2, size // 2 + 3],
+            "two apart": [size // 3, size - size // 4],
+            "three": [size // 5, 3 * size // 8, 7 * size // 10],
+            "many small": np.geomspace(size / 100, 0.6 * size, 20).astype(int).tolist(),
+        }
+        moduli: list[int] = []
+        for start in starts[kind]:
+            moduli.append(next(prime for prime in primes_from(start) if prime not in moduli))
+        weights = np.linspace(1.0, 2.0, len(moduli))
+        structured, dense = ToeplitzGram(size, moduli, weights), gram(size, moduli, weights)
+        truth = np.random.default_rng(size).normal(size=(2, size))
+        right_sides = np.stack([dense @ truth[0], truth[1]])
+        solutions = structured.solve(right_sides)
+        residuals, tolerance = solutions @ dense - right_sides, 5e-8 if (kind, size) == BEYOND else 1e-9
+        assert (np.linalg.norm(residuals, axis=1) <= tolerance * np.linalg.norm(right_sides, axis=1)).all()
+        expected = np.linalg.solve(dense, right_sides.T).T
+        assert (np.linalg.norm(solutions - expected, axis=1) <= tolerance * np.linalg.norm(expected, axis=1)).all()
+
+    def test_threads_may_share_a_matrix(self) -> None:
+        size = 5000
+        structured = ToeplitzGram(size, spread_primes(size, 8), np.ones(8))
+        right_sides = np.random.default_rng(9).normal(size=(40, size))
+        alone = [structured.solve(right_side) for right_side in right_sides]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(structured.solve, right_sides))
+        np.testing.assert_array_equal(together, alone)
 
     @pytest.mark.parametrize("size", [4095, 4096, 10_007, 30_000])
     def test_transforms_along_two_axes(self, size: int) -> None:

@@ -71,6 +71,19 @@ def test_a_block_without_reports_leaves_an_unbiased_estimate():
         np.testing.assert_allclose(plan.estimate(tally).frequencies, frequencies, rtol=0, atol=1e-9)
 
 
+def test_the_first_decoding_of_a_plan_and_later_ones_are_the_least_squares_solution():
+    """Large enough for the inverse to be found by iterating."""
+    size = 1700
+    plan = make_plan("mss", size, 2)
+    values, _ = statistics.values_of(statistics.histogram("zipf", size), 3000)
+    tally = plan.simulate(values, seed=3)
+    expected = oracle.decode(plan.protocol, tally)
+    first, later = plan.estimate(tally).frequencies, plan.estimate(tally).frequencies
+    np.testing.assert_array_equal(first, later)
+    assert np.linalg.norm(first - expected) <= 1e-9 * np.linalg.norm(expected)
+    assert first.sum() == pytest.approx(1, abs=1e-12)
+
+
 @pytest.mark.parametrize("histogram", HISTOGRAMS)
 @pytest.mark.parametrize("name", catalogue())
 def test_simulated_runs_have_the_right_mean(name, histogram):

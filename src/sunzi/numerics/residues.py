@@ -10,7 +10,7 @@ is Toeplitz, so neither A nor T is ever formed: A is a fold, A^T a tile, and T^-
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,13 +18,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, reversed_column
+from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, run_differences
 
 # The preconditioner takes the smallest moduli, up to this share of the size: beyond, their frequencies overlap.
 _PRECONDITIONED_SHARE = 0.2
 _PRECONDITIONED_MODULI = 6
+# Moduli that go into the size less often are not folded: adding entry to entry, lag by lag, is cheaper.
+_FOLDED_ROWS = 3
+# So many entries of a sum stay in the cache while all lags are added to them.
+_CHUNK = 1 << 15
 # Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
+# Below this there is so little to undo that the steps it saves take no longer than the preconditioner.
+_PRECONDITIONER_EXCESS = 0.5
 
 
 def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
@@ -37,7 +43,10 @@ def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
         return result
     body = vector[: rows * modulus].reshape(rows, modulus)
     sums: NDArray[Any]
-    sums = np.ones(rows, dtype=vector.dtype) @ body if _by_product(vector, modulus) else np.add.reduce(body, axis=0)
+    if _by_product(vector, modulus):
+        sums = np.ones(rows, dtype=vector.dtype) @ body
+    else:
+        sums = body[0] + body[1] if rows == 2 else np.add.reduce(body, axis=0)  # which would copy the first row first
     sums[: size - rows * modulus] += vector[rows * modulus :]
     return sums
 
@@ -67,13 +76,22 @@ def add_tiled(total: NDArray[Any], residues: NDArray[Any]) -> None:
     total[rows * modulus :] += residues[: size - rows * modulus]
 
 
-def adjoint(blocks: Sequence[NDArray[Any]], moduli: Sequence[int], weights: ArrayLike, size: int) -> Floats:
+def multiply_tiled(vector: NDArray[Any], residues: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write `vector` times A_m^T s, entry by entry, to `out`: a contiguous vector, maybe `vector` itself."""
+    size, modulus = len(vector), len(residues)
+    end = size // modulus * modulus
+    if end:
+        np.multiply(vector[:end].reshape(-1, modulus), residues, out=out[:end].reshape(-1, modulus))
+    np.multiply(vector[end:], residues[: size - end], out=out[end:])
+
+
+def adjoint(blocks: Iterable[NDArray[Any]], moduli: Sequence[int], weights: ArrayLike, size: int) -> Floats:
     """sum_j w_j A_j^T s_j: the right side of the normal equations."""
-    total = np.zeros(size)
+    total, scratch = np.zeros(size), np.empty(size)
     for block, modulus, weight in zip(blocks, moduli, np.asarray(weights, dtype=np.float64).tolist(), strict=True):
         if len(block) != modulus:
             raise ParameterError(f"the block of modulus {modulus} must have {modulus} residues, got {len(block)}")
-        add_tiled(total, weight * np.asarray(block, dtype=np.float64))
+        add_tiled(total, np.multiply(block[:size], weight, out=scratch[:modulus]))
     return total
 
 
@@ -116,24 +134,31 @@ class _GramProduct:
 
     def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float], precision: Precision) -> None:
         self._source, self._target = source, target = np.empty(size, precision), np.empty(size, precision)
-        scratch = np.empty(size // 2, precision)
+        scratch = np.empty(size, precision)
         self._diagonal = 0.0
         self._folds: list[_FoldAndTile] = []
-        self._pairs: list[tuple[float, NDArray[Any], NDArray[Any]]] = []
+        lags: list[tuple[float, int]] = []
         for modulus, weight in zip(moduli, weights, strict=True):
-            if 2 * modulus <= size:
+            if _FOLDED_ROWS * modulus <= size:
                 self._folds.append(_FoldAndTile(source, target, modulus, weight, scratch))
                 continue
             self._diagonal += weight
-            if modulus < size:  # at most two entries share a residue: cheaper to add each to the other than to fold
-                self._pairs.append((weight, target[: size - modulus], source[modulus:]))
-                self._pairs.append((weight, target[modulus:], source[: size - modulus]))
+            lags += [(weight, lag) for lag in range(modulus, size, modulus)]
+            lags += [(weight, -lag) for lag in range(modulus, size, modulus)]
+        self._lags: list[tuple[float, NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        for start in range(0, size, _CHUNK):
+            for weight, lag in lags:
+                first, last = max(start, -lag), min(start + _CHUNK, size, size - lag)
+                if first < last:
+                    views = source[first + lag : last + lag], target[first:last], scratch[: last - first]
+                    self._lags.append((weight, *views))
 
     def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
         np.copyto(self._source, vector)
         np.multiply(self._source, self._diagonal, out=self._target)
-        for weight, receiver, giver in self._pairs:
-            np.add(receiver, weight * giver, out=receiver)
+        for weight, giver, receiver, product in self._lags:
+            np.multiply(giver, weight, out=product)
+            np.add(receiver, product, out=receiver)
         for fold_and_tile in self._folds:
             fold_and_tile()
         return self._target
@@ -154,6 +179,8 @@ class _Preconditioner:
         count = sum(total <= _PRECONDITIONED_SHARE * size for total in totals)
         rest = _PRECONDITIONER_CAUTION * sum(weight for _, weight in ascending[count:])
         excess = [weight * size / modulus / rest for modulus, weight in ascending[:count]]
+        if sum(excess) < _PRECONDITIONER_EXCESS:
+            count, excess = 0, []
         shrink = [1 / math.sqrt(1 + each) for each in excess]
         if shrink:
             shrink[-1] **= 2  # the middle of the palindrome comes once
@@ -242,7 +269,8 @@ class ToeplitzGram:
         tau = sum(u)/u_0 * cumsum(u - y), in O(k).
         """
         column = self.inverse_column
-        solution: Floats = np.cumsum(column - reversed_column(column)) * (column.sum() / column[0])
+        solution = column * (column.sum() / column[0])
+        run_differences(solution)
         return solution
 
     @cached_property
@@ -259,43 +287,46 @@ class ToeplitzGram:
         """diag T^-1."""
         return self._inverse.diagonal() / self._scale
 
+    @cached_property
+    def ones_spreads(self) -> Floats:
+        """For every modulus, the sum of the squares of A_j tau less their mean."""
+        folded = (fold(self.ones_solution, modulus) for modulus in self.moduli)
+        return np.array([float(np.square(block - block.mean()).sum()) for block in folded])
+
     def product_diagonal(self, modulus: int) -> Floats:
         """diag(T^-1 A_m^T A_m) for any modulus m, in O(k).
 
-        Row i+1 of T^-1 is row i moved one to the right plus (u_{i+1} u - y_{i+1} y) / u_0, and A_m^T A_m is Toeplitz;
-        so the step from one entry to the next is (u (A_m^T A_m u) - y (A_m^T A_m y))_{i+1} / u_0, less the entry
-        T^-1[i, k-1] = y_{i+1} that falls off the right edge when m divides k-1-i.
+        Row i+1 of T^-1 is row i moved one to the right plus (u_{i+1} u - y_{i+1} y) / u_0, and B = A_m^T A_m is
+        Toeplitz; so the step from one entry to the next is (u (B u) - y (B y))_{i+1} / u_0, less the entry
+        T^-1[i, k-1] = y_{i+1} that falls off the right edge when m divides k-1-i. That entry is just what y (B y) lacks
+        for being u (B u) backwards, since y has all of u but u_0: the step is (w_{i+1} - w_{k-1-i}) / u_0 with
+        w = u (B u).
         """
-        size, column = self.size, self._inverse.column
-        shifted = reversed_column(column)
-        steps: Floats = column * tile(fold(column, modulus), size)
-        steps -= shifted * tile(fold(shifted, modulus), size)
-        steps /= column[0]
-        falling = slice((size - 1) % modulus + 1, None, modulus)
-        steps[falling] -= shifted[falling]
-        np.cumsum(steps, out=steps)
-        steps /= self._scale
-        return steps
+        column = self._inverse.column
+        folded = fold(column, modulus)
+        folded /= column[0] * self._scale
+        products = np.empty(self.size)
+        multiply_tiled(column, folded, products)
+        run_differences(products)
+        return products
 
     def sandwich_diagonal(self, coefficients: ArrayLike, *, single: bool = False) -> Floats:
         """diag(T^-1 T_2 T^-1), T_2 = sum_j c_j A_j^T A_j, in one solve.
 
         With v = T^-1 T_2 u and y_v = (0, v_{k-1}, ..., v_1) it is [2 cumsum(u v) - 2 cumsum(y y_v) - v_0 diag T^-1] /
-        u_0.
+        u_0: running differences of u (2 v - v_0 / u_0 u) / u_0.
         """
         given = np.asarray(coefficients, dtype=np.float64)
         if given.shape != self.weights.shape:
             raise ParameterError(f"need one coefficient for each of {len(self.moduli)} moduli, got shape {given.shape}")
         column = self._inverse.column
         middle = _GramProduct(self.size, self.moduli, given.tolist(), np.float64)
-        image = self._inverse.solve(middle(column), single=single).astype(np.float64)
-        result = column * image
-        result -= reversed_column(column) * reversed_column(image)
-        np.cumsum(result, out=result)
-        result *= 2.0
-        result -= image[0] * self._inverse.diagonal()
-        result /= column[0] * self._scale**2
-        return result
+        image = self._inverse.solve(middle(column), single=single)
+        products = image - image[0] / (2 * column[0]) * column
+        products *= column
+        products *= 2 / (column[0] * self._scale**2)
+        run_differences(products)
+        return products
 
     def restricted(self, keep: ArrayLike) -> "ToeplitzGram":
         """The same system without the blocks where the boolean mask `keep` is False."""

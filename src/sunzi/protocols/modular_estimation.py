@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -84,21 +85,32 @@ class ModularDecoder:
             return self.protocol.gram
         return ToeplitzGram(self.protocol.domain_size, self.moduli, self.weights)
 
+    def _support_counts(self) -> Iterator[NDArray[np.int64]]:
+        """c_j of every block that has reports, one at a time: how many of them support each residue."""
+        for index, response in enumerate(self.protocol.responses):
+            if self.tally.block_reports[index]:
+                yield response.design.point_counts(self.tally.block(index), response.design.points)
+
     def residue_estimates(self) -> list[Floats]:
         """s_j = (c_j/n_j − q_j)/Δ_j of every block that has reports; each sums to 1."""
-        estimates = []
-        for index, response in enumerate(self.protocol.responses):
-            reports = self.tally.block_reports[index]
-            if reports:
-                support = response.design.point_counts(self.tally.block(index), response.design.points)
-                rates = response.probabilities
-                estimates.append((support / reports - rates.false) / rates.gap)
-        return estimates
+        blocks = zip(self._support_counts(), self._responses(), self.reports, strict=True)
+        return [
+            (support / reports - response.probabilities.false) / response.probabilities.gap
+            for support, response, reports in blocks
+        ]
+
+    def _right_side(self) -> Floats:
+        """Σ_j w_j A_jᵀ s_j, from the counts themselves: debiasing block after block would take longer than the sum."""
+        rates = [response.probabilities for response in self._responses()]
+        slopes = self.weights / [rate.gap for rate in rates]
+        total = adjoint(self._support_counts(), self.moduli, slopes / self.reports, self.protocol.domain_size)
+        total -= slopes @ [rate.false for rate in rates]
+        return total
 
     def estimate(self, domain: Domain) -> Estimate:
         """f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along T⁻¹1 so that it sums to 1; a ridge estimate stays as it is."""
-        residues = self.residue_estimates()
-        frequencies = self.gram.solve(adjoint(residues, self.moduli, self.weights, self.protocol.domain_size))
+        goal = self._right_side()
+        frequencies = self.gram.solve(goal)
         if not self.ridge:
             ones = self.gram.ones_solution
             frequencies += ones * ((1 - frequencies.sum()) / ones.sum())
@@ -108,7 +120,7 @@ class ModularDecoder:
 
         def refit() -> Floats:
             start = simplex.project(frequencies)
-            return self._likeliest(start) if likelihood else self._closest(residues, start)
+            return self._likeliest(start) if likelihood else self._closest(goal, start)
 
         effect = LIKELIHOOD_EFFECT if likelihood else LEAST_SQUARES_EFFECT
         return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect)
@@ -121,10 +133,9 @@ class ModularDecoder:
         ]
         return maximum_likelihood(blocks, start)
 
-    def _closest(self, residues: list[Floats], start: Floats) -> Floats:
+    def _closest(self, goal: Floats, start: Floats) -> Floats:
         """min Σ_j w_j|A_j f − s_j|² over the simplex, by accelerated projected gradients (FISTA)."""
         size = self.protocol.domain_size
-        goal = adjoint(residues, self.moduli, self.weights, size)
         # A_jᵀA_j has norm ⌈k/m_j⌉, so this bounds the largest eigenvalue of T.
         bound = sum(w * -(-size // m) for w, m in zip(self.weights, self.moduli, strict=True))
         current, ahead, momentum = start, start, 1.0

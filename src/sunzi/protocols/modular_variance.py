@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.designs.response import BlockResponse
-from sunzi.numerics.residues import ToeplitzGram, fold, tile
+from sunzi.numerics.residues import ToeplitzGram, adjoint, fold, multiply_tiled, tile
 from sunzi.numerics.thresholds import SupportProbabilities
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ class ModularVariance:
         """excess[a]·(T⁻¹A_jᵀ)[i,a]² at the item's own residue a = i mod m_j."""
         own = self.gram.product_diagonal(modulus)
         own *= own
-        own *= tile(excess, self.gram.size)
+        multiply_tiled(own, excess, own)
         return own
 
     def _common_part(self, index: int, block: Floats) -> Floats:
@@ -151,33 +151,36 @@ class ModularVariance:
         """What making the frequencies sum to 1 changes: −2·c·Cov(f̂, 1ᵀf̂) + c²·Var(1ᵀf̂) with c = T⁻¹1/(1ᵀT⁻¹1)."""
         ones = self.gram.ones_solution
         share = ones / ones.sum()
-        right_side, variance = np.zeros(self.gram.size), 0.0
+        spreads, variance = [], 0.0
         for block, moments, weight, reports in zip(residues, self.moments, self.weights, self.reports, strict=True):
             direction = weight * fold(ones, moments.points)
-            spread = _covariance_times(moments, block, direction) / reports
-            variance += float(direction @ spread)
-            right_side += weight * tile(spread, self.gram.size)
-        return share * (share * variance - 2 * self.gram.solve(right_side))
+            spreads.append(covariance_times(moments, block, direction) / reports)
+            variance += float(direction @ spreads[-1])
+        right_side = adjoint(spreads, [moments.points for moments in self.moments], self.weights, self.gram.size)
+        covariance = self.gram.solve(right_side, single=True)
+        return share * (share * variance - 2 * covariance)
 
     def quick(self, frequencies: Floats) -> Floats:
-        """An upper bound on :meth:`full` in about two solves: the heaviest residue of a block stands for all but the
-        item's own.
+        """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the
+        item's own, and making the frequencies sum to 1 is taken to add to every error.
         """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
-        peaks = [float(block.max()) for block in residues]
-        coefficients = [
-            weight**2 * (moments.light + max(moments.heavy, 0.0) * peak) / reports
-            for weight, moments, peak, reports in zip(self.weights, self.moments, peaks, self.reports, strict=True)
-        ]
-        total = self.gram.sandwich_diagonal(np.array(coefficients))
-        common = 0.0
-        for block, moments, weight, reports, peak in zip(
-            residues, self.moments, self.weights.tolist(), self.reports, peaks, strict=True
-        ):
-            total += self._own_part(moments.points, max(moments.heavy, 0.0) * weight**2 / reports * (block - peak))
-            common += max(moments.constant + moments.mixed**2, 0.0) * weight**2 / reports
-        total += common * self.gram.ones_solution**2
-        return total + self._sum_correction(residues)
+        heaviest = np.array([block.max() for block in residues])
+        heavy = np.array([max(moments.heavy, 0.0) for moments in self.moments])
+        shares = self.weights**2 / np.array(self.reports)
+        coefficients = shares * (np.array([moments.light for moments in self.moments]) + heavy * heaviest)
+        total = self.gram.sandwich_diagonal(coefficients)
+        for moments, block, peak, share in zip(self.moments, residues, heaviest, shares * heavy, strict=True):
+            total += self._own_part(moments.points, share * (block - peak))
+        # α(H1)² + 2β(H1)(Hg) − (Hg)² ≤ (α + β²)(H1)², with H_j·1 = w_j·T⁻¹1.
+        common = shares @ [max(moments.constant + moments.mixed**2, 0.0) for moments in self.moments]
+        ones = self.gram.ones_solution
+        total += common * ones**2
+        # √Var(f̂_i − c_i·1ᵀf̂) ≤ √Var(f̂_i) + |c_i|·√Var(1ᵀf̂), with c = T⁻¹1/(1ᵀT⁻¹1). And Var(1ᵀf̂) = Σ_j dᵀS_j d/n_j for
+        # d = w_j A_j T⁻¹1, or d less its mean, since S·1 = 0: then at most Σ_a (d0 + d1·g_a)·d_a².
+        np.sqrt(np.maximum(total, 0.0, out=total), out=total)
+        total += (float(coefficients @ self.gram.ones_spreads) ** 0.5 / ones.sum()) * np.abs(ones)
+        return np.square(total, out=total)
 
 
 def _fold_rows(matrix: Floats, modulus: int) -> Floats:
@@ -202,9 +205,12 @@ def _typical(block: Floats, chosen: NDArray[np.intp]) -> float:
     return float((block.sum() - block[chosen].sum()) / rest) if rest else 0.0
 
 
-def _covariance_times(moments: BlockMoments, block: Floats, direction: Floats) -> Floats:
+def covariance_times(moments: BlockMoments, block: Floats, direction: Floats) -> Floats:
     """S·v."""
     total, inner = float(direction.sum()), float(block @ direction)
-    result = (moments.light + moments.heavy * block) * direction
-    result += moments.constant * total + moments.mixed * (inner + block * total) - block * inner
+    result = moments.heavy * block
+    result += moments.light
+    result *= direction
+    result += (moments.mixed * total - inner) * block
+    result += moments.constant * total + moments.mixed * inner
     return result
