@@ -45,7 +45,7 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def _check_target(path: str | Path, target: Path) -> None:
@@ -90,7 +90,7 @@ def _mask() -> int:
     return mask
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the new name last through a power cut, where the system lets one ask for that; Windows does not."""
     if not hasattr(os, "O_DIRECTORY"):
         return

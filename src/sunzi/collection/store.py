@@ -236,8 +236,8 @@ class Store(ABC):
             if deposit.identity in refused:
                 outcomes.append(Outcome.TOKEN_REFUSED)
             else:
-                is_first = first[deposit.identity] is deposit and deposit.identity in fresh
-                outcomes.append(Outcome.COUNTED if is_first else Outcome.REPEATED)
+                outcomes.append(Outcome.COUNTED if deposit.identity in fresh else Outcome.REPEATED)
+                fresh.discard(deposit.identity)
         return outcomes
 
     def _refused_tokens(self, key: int, deposits: Sequence[Deposit]) -> set[bytes]:

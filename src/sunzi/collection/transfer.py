@@ -33,20 +33,27 @@ def backup(source: Store, path: Path) -> int:
     """Copy a store, as of one moment, to a new SQLite file, which appears when it is whole; return its epochs."""
     if path.exists():
         raise StoreError(f"{path} exists already; a backup never overwrites anything")
-    with tempfile.TemporaryDirectory(dir=path.resolve().parent, prefix=f".{path.name}.") as directory:
-        beside = Path(directory) / path.name
-        target = SqliteStore(beside, source.shard)
-        try:
-            count = copy_store(source, target)
-            if not target.settle():
-                raise StoreError(f"{path}: somebody reads from the backup while it is made")
-        finally:
-            target.close()
-        try:
+    parent = path.resolve().parent
+    try:
+        with tempfile.TemporaryDirectory(dir=parent, prefix=f".{path.name}.") as directory:
+            beside = Path(directory) / path.name
+            count = _copy_to_file(source, beside)
             os.link(beside, path)  # unlike a renaming this fails if somebody else made the file meanwhile
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}") from error
-        sync_directory(path.resolve().parent)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
+    sync_directory(parent)
+    return count
+
+
+def _copy_to_file(source: Store, path: Path) -> int:
+    """Copy a store to a new SQLite file that needs no other file beside it."""
+    target = SqliteStore(path, source.shard)
+    try:
+        count = copy_store(source, target)
+        if not target.settle():
+            raise StoreError(f"{path}: somebody else uses this file, which is not finished")
+    finally:
+        target.close()
     return count
 
 

@@ -45,8 +45,8 @@ class Writer(Generic[Ticket]):
     """Owns the writing to a store. :meth:`submit` may be called from any thread.
 
     ``deliver`` is called in the writer's thread once a group, with the ticket and the result of each deposit: its
-    outcome, or the error that prevented one. The log of the store is emptied ``settle_seconds`` after a commit, or as
-    soon as nobody reads from it any more, so that no trace of a small group outlives it by long.
+    outcome, or the error that prevented one. The log of the store is emptied at the beginning, and ``settle_seconds``
+    after a commit or as soon as nobody reads from it any more, so that no trace of a small group outlives it by long.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Writer(Generic[Ticket]):
         self._deliver = deliver
         self._limit = limit
         self._settle_seconds = settle_seconds
-        self._settle_at: float | None = None
+        self._settle_at: float | None = time.monotonic()  # a collector that was killed may have left its log behind
         self._waiting: deque[tuple[Deposit, Ticket]] = deque()
         self._changed = threading.Condition()
         self._ending = False
