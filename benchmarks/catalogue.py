@@ -25,5 +25,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "by-files": files.by_files,
     "planning": planning.planning,
     "collector": collector.throughput,
+    "collector-attacked": collector.under_attack,
     "growth": growth.growth,
 }

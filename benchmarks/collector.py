@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,9 @@ from sunzi.plan import Plan, make_plan
 CONNECTIONS = 64
 REPORTS = 100
 SECONDS = 4.0
+HONEST = 10
+ATTACKERS = 8
+SLOW_CLIENTS = 50
 EPOCH = "/v1/collections/default/epochs/1"
 
 
@@ -75,6 +79,83 @@ def throughput(scale: float) -> Iterator[Result]:
     )
 
 
+def under_attack(scale: float) -> Iterator[Result]:
+    """Honest uploads, ten connections that pause between them, alone and beside a crowd that sends what is refused."""
+    plan = make_plan("ss-compact", 1024, settings.EPSILON)
+    batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
+    rounds, seconds = settings.rounds(5, scale), max(0.5, SECONDS * scale)
+    refused: Counter[str] = Counter()
+    with _server(plan) as (host, port):
+        measured = [
+            (
+                asyncio.run(_honest_delay(host, port, batch, seconds, None)),
+                asyncio.run(_honest_delay(host, port, batch, seconds, refused)),
+            )
+            for _ in range(rounds)
+        ]
+    wrong = {status: count for status, count in refused.items() if not status.startswith("4")}
+    if wrong:
+        raise RuntimeError(f"malformed uploads were not refused cleanly: {wrong}")
+    yield Result(
+        "collector/under-attack",
+        f"99 of 100 honest uploads are answered within this, beside {sum(refused.values()):,} malformed ones",
+        median(attacked for _, attacked in measured),
+        "the same without an attack",
+        median(alone for alone, _ in measured),
+        median(attacked / alone for alone, attacked in measured),
+        2,
+        "at most",
+        {"attackers": ATTACKERS, "slow_clients": SLOW_CLIENTS, "refused": dict(refused)},
+    )
+
+
+async def _honest_delay(host: str, port: int, batch: bytes, seconds: float, refused: Counter[str] | None) -> float:
+    """The 99th percentile of the time that an honest upload takes."""
+    until = time.monotonic() + seconds
+    crowd = []
+    if refused is not None:
+        crowd = [asyncio.create_task(_attack(host, port, batch, until, number, refused)) for number in range(ATTACKERS)]
+        crowd += [asyncio.create_task(_dawdle(host, port, until)) for _ in range(SLOW_CLIENTS)]
+    delays = await asyncio.gather(*(_honest(host, port, batch, until) for _ in range(HONEST)))
+    await asyncio.gather(*crowd)
+    return float(np.percentile(np.concatenate(delays), 99))
+
+
+async def _honest(host: str, port: int, batch: bytes, until: float) -> list[float]:
+    reader, writer = await asyncio.open_connection(host, port)
+    delays = []
+    while time.monotonic() < until:
+        begun = time.monotonic()
+        status = await _exchange(reader, writer, f"{EPOCH}/batches?id={secrets.token_hex(16)}", batch)
+        if status != "200":
+            raise RuntimeError(f"an honest upload was answered with {status}")
+        delays.append(time.monotonic() - begun)
+        await asyncio.sleep(0.02)
+    writer.close()
+    return delays
+
+
+async def _attack(host: str, port: int, batch: bytes, until: float, number: int, refused: Counter[str]) -> None:
+    """Cut, damaged, foreign and oversize bodies, as fast as they are refused."""
+    bodies = [batch[:-1], batch[:60] + b"\xff" + batch[61:], secrets.token_bytes(300), batch[:8] + bytes(len(batch))]
+    while time.monotonic() < until:
+        reader, writer = await asyncio.open_connection(host, port)
+        for place in range(50):
+            body = bodies[(number + place) % len(bodies)]
+            refused[await _exchange(reader, writer, f"{EPOCH}/batches?id={secrets.token_hex(16)}", body)] += 1
+            if time.monotonic() >= until:
+                break
+        writer.close()
+
+
+async def _dawdle(host: str, port: int, until: float) -> None:
+    """A request that never ends."""
+    _, writer = await asyncio.open_connection(host, port)
+    writer.write(f"POST {EPOCH}/batches?id={secrets.token_hex(16)} HTTP/1.1\r\nHost: x\r\n".encode())
+    await asyncio.sleep(max(0.0, until - time.monotonic()))
+    writer.close()
+
+
 @contextmanager
 def _server(plan: Plan) -> Iterator[tuple[str, int]]:
     try:
@@ -109,13 +190,19 @@ async def _requests(host: str, port: int, path: Callable[[], str], body: bytes, 
     reader, writer = await asyncio.open_connection(host, port)
     count = 0
     while time.monotonic() < until:
-        head = f"POST {path()} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"the collector refused: {answer[:100]!r}")
-        length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length"))
-        await reader.readexactly(int(length.partition(b":")[2]))
+        status = await _exchange(reader, writer, path(), body)
+        if status != "200":
+            raise RuntimeError(f"the collector answered with {status}")
         count += 1
     writer.close()
     return count
+
+
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> str:
+    """One request on an open connection; the status that it is answered with."""
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length"))
+    await reader.readexactly(int(length.partition(b":")[2]))
+    return answer[9:12].decode()
