@@ -55,9 +55,7 @@ def word_bounds(bounds: NDArray[np.uint64], ends: NDArray[np.int64]) -> NDArray[
     return np.multiply.reduceat(bounds, np.concatenate([[0], ends[:-1]]))
 
 
-def split_variates(
-    joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """The variates, one a bound, from the integers below `word_bounds`, one a word: their digits in mixed radix."""
     sizes = np.diff(ends, prepend=0)
     variates = np.empty((joint.shape[0], bounds.size), dtype=np.int64)

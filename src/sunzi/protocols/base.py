@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate
+from sunzi.numerics import kernels
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.tally import Tally, TallyLayout
@@ -76,6 +77,8 @@ class Protocol(ABC):
 
     def simulate(self, values: Integers, source: ReproducibleSource) -> Counters:
         """Counts with the distribution that real reports of these values would have."""
+        # Compiled loops pay by the work of the whole simulation, which its portions and their blocks do not know.
+        kernels.load_if_worthwhile(int(values.size * self.words_per_report))
         total = Counters.zeros(self.tally_layout.length)
         for part in self._portions(values):
             total += self.sample(part, source)

@@ -1,0 +1,145 @@
+"""How the error of one trial is distributed: the paper's CDFs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from .collecting import LEVELS, RIDGE, CollectingExperiment
+from .experiment import Cell, Claim, Scale, verdict
+from .figures import head, legend_below, panels, style
+from .mse import error_cells
+from .table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLUMNS = tuple(f"q{level:g}" for level in LEVELS)
+_EPSILONS = (1.0, 4.0)
+_PROTOCOLS = ("grr", "oue", "ss", "pgr", "mss")
+_SHOWN = (*_PROTOCOLS[1:], RIDGE)
+"""GRR would lie far outside."""
+
+
+class ErrorDistribution(CollectingExperiment):
+    """Quantiles of the mean squared error over trials, relative to the mean of SS."""
+
+    name = "error-cdf"
+    title = "Distribution of the error over trials"
+    reproduces = "the figure “Error distribution from experiments”, its CDFs (a) to (d)"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("scale", "seed", "sunzi", "domain_size", "users", "population", "epsilon", "method", "trials"),
+        *("mean", "standard_error", *_COLUMNS),
+    )
+
+    def cells(self, scale: Scale) -> list[Cell]:
+        """Two of the paper's ε."""
+        return [cell for cell in error_cells(scale) if cell["epsilon"] in _EPSILONS and cell["protocol"] in _PROTOCOLS]
+
+    def draw(self, table: Table) -> Figure:
+        """One panel a population and size; columns are ε."""
+        settings = [(size, name) for size in table.distinct("domain_size") for name in table.distinct("population")]
+        epsilons = table.distinct("epsilon")
+        figure, axes = panels(len(epsilons), len(settings), width=3.6, height=3.1)
+        for line, epsilon in enumerate(epsilons):
+            for place, (size, population) in enumerate(settings):
+                part = table.where(epsilon=epsilon, domain_size=size, population=population)
+                panel = axes[line, place]
+                base = float(part.where(method="ss").column("mean")[0])
+                for place_of_look, method in enumerate(_SHOWN):
+                    panel.plot(_quantiles(part, method) / base, LEVELS, label=method, **_look(method, place_of_look))
+                far = float(part.where(method="grr").column("q0.5")[0]) / base
+                panel.text(0.98, 0.04, f"grr at {far:,.0f} →", transform=panel.transAxes, ha="right", color="#0072B2")
+                title = f"k = {size:,}, {population}, ε = {epsilon:g}"
+                head(panel, title, "error of a trial / mean error of ss", "share of trials")
+        legend_below(figure)
+        return figure
+
+    def claims(self, table: Table) -> Sequence[Claim]:
+        """Closeness, spread, and who errs most."""
+        return [_close(table), _steady(table), _grr_worst(table)]
+
+    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - the same whatever was found
+        """What a trial's error is."""
+        return (
+            "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "
+            "does "
+            "not say at which ε it draws its CDFs, so a small and a large one are shown. `mss-ridge` is `mss` decoded "
+            "with the paper's ridge and weights.",
+        )
+
+
+def _look(method: str, place: int) -> dict[str, object]:
+    return {**style(method, place), "marker": None, "linewidth": 1.6}
+
+
+def _quantiles(part: Table, method: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    rows = part.where(method=method)
+    return np.array([rows.column(name)[0] for name in _COLUMNS])
+
+
+def _medians(table: Table, method: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return table.where(method=method).column("q0.5")
+
+
+def _close(table: Table) -> Claim:
+    to_ss = _medians(table, "mss") / _medians(table, "ss")
+    to_pgr = _medians(table, "mss") / _medians(table, "pgr")
+    both = np.concatenate([to_ss, to_pgr])
+    return Claim(
+        words="The CDFs … show that MSS consistently yields estimation errors close to SS and PGR",
+        where="Additional Results: Utility comparison",
+        measured=f"the median error is {to_ss.min():.3f} to {to_ss.max():.3f} times that of SS, {to_pgr.min():.3f} to "
+        f"{to_pgr.max():.3f} times that of PGR",
+        verdict=verdict(float((both <= 1.3).mean())),
+        why="Close, not equal: the distributions of SS and MSS hardly overlap at k = 22,000, where the error of one "
+        "trial "
+        "is known within 1 %.",
+    )
+
+
+def _spread(table: Table, method: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    rows = table.where(method=method)
+    return (rows.column("q0.95") - rows.column("q0.05")) / rows.column("q0.5")
+
+
+def _steady(table: Table) -> Claim:
+    mine, theirs, other = (_spread(table, method) for method in ("mss", "ss", "pgr"))
+    population = {
+        name: table.where(method="mss", population=name).column("q0.5") for name in table.distinct("population")
+    }
+    first, *rest = population.values()
+    apart = max((float(np.abs(other / first - 1).max()) for other in rest), default=0.0)
+    return Claim(
+        words="with low variance across seeds and strong robustness to the underlying data distribution (Zipf or "
+        "Spike)",
+        where="Additional Results: Utility comparison",
+        measured=f"the middle 90 % of trials span {mine.min():.0%} to {mine.max():.0%} of the median for MSS, "
+        f"{theirs.min():.0%} to {theirs.max():.0%} for SS, {other.min():.0%} to {other.max():.0%} for PGR; medians of "
+        f"MSS under Zipf and spike differ by {apart:.1%} at most",
+        verdict="holds" if mine.max() < 0.5 and apart < 0.15 else "in part",
+        why="A trial averages over k items, so its error varies by about √(2/k) with any set of moduli. What MSS adds "
+        "is "
+        "the spread between sets of moduli, since the paper searches anew in every trial (`moduli-per-trial`). PGR "
+        "spreads most, at ε = 4 and with users on few values: in 120 trials run apart at k = 1,024, ε = 4 it spans 51 "
+        "% under spike and 14 % if all values are equally frequent (SS: 15 % and 13 %).",
+    )
+
+
+def _grr_worst(table: Table) -> Claim:
+    least = table.where(method="grr").column("q0")
+    others = [table.where(method=method).column("q1") for method in _SHOWN]
+    above = (least > np.max(others, axis=0)).mean()
+    return Claim(
+        words="Across all configurations, GRR maintains the highest error",
+        where="Additional Results: Utility comparison",
+        measured=f"the best trial of GRR errs more than the worst trial of any other protocol in {above:.0%} of "
+        "settings",
+        verdict=verdict(float(above)),
+        why="See `mse`.",
+    )
+
+
+EXPERIMENT = ErrorDistribution()

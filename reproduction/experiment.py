@@ -1,0 +1,119 @@
+"""What an experiment owes: cells to measure, a picture, and a verdict on each of the paper's claims.
+
+A cell is one point of a figure: JSON-able parameters and nothing else. What it measures depends on them, the seed and
+the measurement's version only, so that finished cells can be kept and a run can be taken up again where it ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .table import Table
+
+Scale = Literal["tiny", "quick", "full"]
+"""``full`` is the paper's own size, ``quick`` shows every trend within minutes, ``tiny`` is for tests."""
+
+Value = str | int | float | None
+Row = dict[str, Value]
+Verdict = Literal["holds", "in part", "does not hold"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point to measure. ``cost`` is a guess at its seconds, for the order of work and the time left; it is no part
+    of the cell's identity.
+    """
+
+    parameters: tuple[tuple[str, Any], ...]
+    cost: float = field(default=1.0, compare=False)
+
+    @classmethod
+    def of(cls, cost: float = 1.0, /, **parameters: Any) -> Cell:
+        """A cell from named parameters: numbers, strings, None, or tuples of them."""
+        return cls(tuple(sorted(parameters.items())), cost)
+
+    def __getitem__(self, name: str) -> Any:
+        """One parameter."""
+        return dict(self.parameters)[name]
+
+    def key(self, measurement: str, version: int, seed: int) -> str:
+        """What a finished cell is filed under."""
+        terms = [measurement, version, seed, self.parameters]
+        return hashlib.sha256(json.dumps(terms).encode()).hexdigest()[:32]
+
+    def seeds(self, seed: int, trials: int) -> list[list[int]]:
+        """A seed for each trial, independent between trials, cells and runs' seeds."""
+        text = hashlib.sha256(json.dumps(self.parameters).encode()).digest()
+        words = np.frombuffer(text, dtype=np.uint32).tolist()
+        children = np.random.SeedSequence([seed, *words]).spawn(trials)
+        return [child.generate_state(4).tolist() for child in children]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The paper's words, where they stand, what was measured, and whether they hold."""
+
+    words: str
+    where: str
+    measured: str
+    verdict: Verdict
+    why: str
+
+
+def verdict(share: float, *, in_part: float = 0.0) -> Verdict:
+    """``holds`` if a claim is true of all points, ``in part`` if of more than ``in_part`` of them."""
+    if share >= 1:
+        return "holds"
+    return "in part" if share > in_part else "does not hold"
+
+
+class Experiment(ABC):
+    """One figure or table of the paper."""
+
+    name: ClassVar[str]
+    """As in ``sunzi reproduce NAME``; the file has the same name, with _ for -."""
+    title: ClassVar[str]
+    reproduces: ClassVar[str]
+    """The paper's figure, table or paragraph."""
+    measurement: ClassVar[str] = ""
+    """What the cells measure; experiments that share a measurement share its finished cells. By default the name."""
+    version: ClassVar[int] = 1
+    """Of the measurement: count it up when :meth:`measure` changes its results."""
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Those kept in the table, in order; if empty, all."""
+    alone: ClassVar[bool] = False
+    """Whether cells are timed, so that nothing else may run beside them."""
+
+    @abstractmethod
+    def cells(self, scale: Scale) -> list[Cell]:
+        """The points to measure."""
+
+    @abstractmethod
+    def measure(self, cell: Cell, seed: int) -> list[Row]:
+        """Measure one point. The cell's parameters are added to every row by the runner."""
+
+    @abstractmethod
+    def draw(self, table: Table) -> Figure:
+        """The picture of all rows."""
+
+    @abstractmethod
+    def claims(self, table: Table) -> Sequence[Claim]:
+        """What the paper says, against what was measured."""
+
+    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - most have none
+        """Paragraphs for the report: how it was measured, what else was found."""
+        return ()
+
+    def key(self, cell: Cell, seed: int) -> str:
+        """What the cell is filed under."""
+        return cell.key(self.measurement or self.name, self.version, seed)

@@ -1,0 +1,123 @@
+"""Pictures in the house's style: small, the same bytes from the same numbers, and safe for the colour-blind."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sunzi.files import write_atomically
+
+# Okabe and Ito's palette as in ``sunzi compare``: with every colour a marker and a dash of its own, for curves that lie
+# on one another and for print in grey. A protocol looks the same in every picture.
+_STYLES: dict[str, tuple[str, str, Any]] = {
+    "grr": ("#0072B2", "o", "-"),
+    "ss": ("#D55E00", "s", "--"),
+    "ss-compact": ("#009E73", "^", "-."),
+    "pgr": ("#CC79A7", "D", ":"),
+    "rappor": ("#56B4E9", "v", (0, (5, 1))),
+    "oue": ("#E69F00", "P", (0, (3, 1, 1, 1))),
+    "mss": ("#000000", "X", "-"),
+    "mss-compact": ("#8C6D00", "*", (0, (7, 2))),
+}
+_OTHERS = tuple(_STYLES.values())
+_SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "sunzi", "font.size": 9.5}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib's own defaults, whatever the user's are, with the house's few changes."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
+def style(name: str, place: int = 0) -> dict[str, Any]:
+    """Colour, marker and dash of a protocol, or of the ``place``-th of other curves."""
+    colour, marker, dash = _STYLES.get(name, _OTHERS[place % len(_OTHERS)])
+    return {
+        "color": colour,
+        "marker": marker,
+        "linestyle": dash,
+        "linewidth": 1.4,
+        "markersize": 5.5,
+        "markerfacecolor": "none",
+    }
+
+
+def panels(rows: int, columns: int, title: str = "", *, height: float = 3.6, width: float = 5.2) -> tuple[Figure, Any]:
+    """A figure and its axes as a rows × columns array, dressed."""
+    figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for panel in axes.flat:
+        dress(panel)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return figure, axes
+
+
+def dress(axes: Axes) -> None:
+    """Light grid, no box."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(which="major", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+
+
+def head(axes: Axes, title: str, across: str, upwards: str, *, logarithmic: bool = False) -> None:
+    """Titles of one panel."""
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+    axes.set_xlabel(across)
+    axes.set_ylabel(upwards)
+    if logarithmic:
+        axes.set_yscale("log")
+
+
+def curve(
+    axes: Axes,
+    across: Sequence[float] | np.ndarray[Any, Any],
+    values: Sequence[float] | np.ndarray[Any, Any],
+    label: str,
+    *,
+    spread: Sequence[float] | np.ndarray[Any, Any] | None = None,
+    **look: Any,
+) -> None:
+    """A line with bars of two standard errors, if ``spread`` gives one."""
+    bars = None if spread is None else 2 * np.nan_to_num(np.asarray(spread, dtype=np.float64))
+    axes.errorbar(across, values, yerr=bars, label=label, elinewidth=0.9, **look)
+
+
+def legend_below(figure: Figure, *, columns: int = 10) -> None:
+    """One legend for all panels: each label once, at most so many in a line, and fewer where they do not fit."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    inches = [0.6 + 0.075 * len(label) for label in found]
+    width = figure.get_figwidth()
+    fitting = len(found) if sum(inches) < width else max(1, int(width / max(inches)))
+    columns = max(1, min(columns, fitting))
+    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
+
+
+def save_pictures(figure: Figure, stem: Path) -> None:
+    """STEM.svg and STEM.png; neither says when it was made."""
+    for form, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=form, dpi=110, metadata=metadata)
+        data = drawn.getvalue()
+        write_atomically(stem.with_suffix(f".{form}"), _shortened(data) if form == "svg" else data)
+
+
+def _shortened(picture: bytes) -> bytes:
+    """An SVG whose places are given to a hundredth of a point. Numbers below 1 stay, since some of them are scales."""
+    rounded = re.sub(rb"\b[1-9]\d*\.\d{3,}", lambda found: b"%.2f" % float(found[0]), picture)
+    return re.sub(rb"\n +", b"\n", rounded)

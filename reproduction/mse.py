@@ -1,0 +1,221 @@
+"""Mean squared error against ε: the paper's main figure, at both of its domain sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from .collecting import PROTOCOLS, RIDGE, CollectingExperiment, collecting_cell, trials_for
+from .experiment import Cell, Claim, Scale, verdict
+from .figures import curve, head, legend_below, panels, style
+from .table import Table
+from .trials import EPSILONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZES = (1024, 22_000)
+_OPTIMAL = ("oue", "ss", "pgr")
+_LIMIT = 1.3
+
+
+def error_cells(scale: Scale) -> list[Cell]:
+    """All protocols at both sizes; other experiments look at the same collections."""
+    epsilons = {"full": EPSILONS, "quick": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0), "tiny": (1.0, 4.0)}[scale]
+    sizes = (64,) if scale == "tiny" else SIZES
+    return [
+        collecting_cell(
+            protocol, size, epsilon, trials_for(scale, size), searches={"full": 10, "quick": 2, "tiny": 1}[scale]
+        )
+        for size in sizes
+        for protocol in PROTOCOLS
+        for epsilon in epsilons
+    ]
+
+
+class MeanSquaredError(CollectingExperiment):
+    """Every protocol, Zipf and spike."""
+
+    name = "mse"
+    title = "Mean squared error against ε"
+    reproduces = "the figure “MSE vs. privacy parameter ε” (k = 22,000) and its complement at k = 1,024"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("scale", "seed", "sunzi", "domain_size", "users", "population", "epsilon", "method"),
+        *("trials", "searches", "mean", "standard_error", "q0.05", "q0.5", "q0.95", "predicted", "bits"),
+    )
+
+    def cells(self, scale: Scale) -> list[Cell]:
+        """Those of :func:`error_cells`."""
+        return error_cells(scale)
+
+    def draw(self, table: Table) -> Figure:
+        """Errors above, and below them the same divided by that of SS."""
+        sizes, populations = table.distinct("domain_size"), table.distinct("population")
+        columns = [(size, population) for size in sizes for population in populations]
+        figure, axes = panels(2, len(columns), width=3.6, height=3.3)
+        for place, (size, population) in enumerate(columns):
+            part = table.where(domain_size=size, population=population)
+            base = part.where(method="ss").column("mean")
+            for method in PROTOCOLS:
+                rows = part.where(method=method)
+                across, mean, spread = (rows.column(name) for name in ("epsilon", "mean", "standard_error"))
+                curve(axes[0, place], across, mean, method, **style(method))
+                if method != "grr":
+                    curve(axes[1, place], across, mean / base, method, spread=spread / base, **style(method))
+            axes[1, place].axhline(_LIMIT, color="#777777", linewidth=1, label="1.3 times ss")
+            axes[1, place].set_ylim(0.85, 1.75)
+            head(axes[0, place], f"k = {size:,}, {_named(population)}", "ε", "mean squared error", logarithmic=True)
+            head(axes[1, place], "relative to ss", "ε", "times the error of ss")
+        legend_below(figure)
+        return figure
+
+    def claims(self, table: Table) -> Sequence[Claim]:
+        """On the order of protocols, and on 1.3."""
+        return [
+            _within(table),
+            _matches_rappor(table),
+            _highest(table),
+            _optimal(table),
+            _consistent(table),
+            _grr_gap(table),
+        ]
+
+    def notes(self, table: Table) -> Sequence[str]:
+        """How ``mss`` was run."""
+        searches = max(table.where(method="mss").distinct("searches"))
+        ridge = _ratios(table, RIDGE) / _ratios(table, "mss")
+        return (
+            f"`mss` uses moduli that the paper's own search found: {searches} searches a point, among which the "
+            "trials are divided (in the experiment `moduli-per-trial` every trial searches anew). Frequencies are "
+            "decoded without bias. Decoded with the paper's ridge 1/ε² and weights instead, the same tallies have "
+            f"{_range(ridge)} times that error (see `ridge`). `ss-compact` and `mss-compact` are not in the paper.",
+        )
+
+
+def _named(population: str) -> str:
+    return {"zipf:3": "Zipf(3)", "spike": "spike"}.get(population, population)
+
+
+def _ratios(table: Table, method: str, base: str = "ss") -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Error relative to another protocol's, at every point."""
+    return table.where(method=method).column("mean") / table.where(method=base).column("mean")
+
+
+def _range(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    return f"{values.min():.3g} to {values.max():.3g}"
+
+
+def _within(table: Table) -> Claim:
+    to_ss, to_pgr = _ratios(table, "mss"), _ratios(table, "mss", "pgr")
+    slack = 2 * table.where(method="mss").column("standard_error") / table.where(method="mss").column("mean")
+    inside = np.maximum(to_ss, to_pgr) <= _LIMIT * (1 + np.nan_to_num(slack))
+    worst = table.where(method="mss").rows[int(np.argmax(to_ss))]
+    return Claim(
+        words="MSS tracks SS and PGR within ≤ 1.3× throughout",
+        where="Utility comparison; also “never exceeded κ ≈ 1.3 across all (k, ε) we tested” in the introduction",
+        measured=f"{_range(to_ss)} times the error of SS, {_range(to_pgr)} times that of PGR; the highest at k = "
+        f"{worst['domain_size']:,}, ε = {worst['epsilon']}, {worst['population']}; within 1.3 at "
+        f"{inside.mean():.0%} of all points",
+        verdict=verdict(float(inside.mean())),
+        why="The search keeps, of one set for each ℓ, the one of smallest exact error. That it ends near 1.1 is a "
+        "result of the search and no property of MSS: eight neighbouring primes give 25 times the error of SS at k = "
+        "1,024 (`moduli-per-trial`). It rises at k = 1,024 and ε = 5, where values that share a residue with a "
+        "frequent one err more, which a search by the error of light items does not see (`analytical-mse`, "
+        "`other-sizes`).",
+    )
+
+
+def _matches_rappor(table: Table) -> Claim:
+    ratio = _ratios(table, "mss", "rappor")
+    return Claim(
+        words="MSS matches the estimation accuracy of SS, PGR, and RAPPOR across realistic (k, ε) settings",
+        where="abstract",
+        measured=f"{_range(ratio)} times the error of RAPPOR",
+        verdict="holds" if ratio.max() <= _LIMIT else "in part",
+        why="RAPPOR itself (symmetric bits, e^{ε/2}/(n(e^{ε/2}−1)²)) errs more than the optimum, the more so the "
+        "larger "
+        "ε; Table 1 gives it the error of OUE. So MSS does not match RAPPOR but beats it at large ε; the paper "
+        "measures "
+        "OUE in its place.",
+    )
+
+
+def _highest(table: Table) -> Claim:
+    best = np.min([_ratios(table, "grr", method) for method in (*_OPTIMAL, "mss")], axis=0)
+    rappor = _ratios(table, "grr", "rappor")
+    exception = f"; RAPPOR, which the paper does not run, errs up to {1 / rappor.min():.1f} times as much as GRR"
+    return Claim(
+        words="GRR consistently yields the highest error",
+        where="Utility comparison; “across all configurations, GRR maintains the highest error” in the appendix",
+        measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS"
+        + (exception if rappor.min() < 1 else ""),
+        verdict=verdict(float((best > 1).mean())),
+        why="GRR pays (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k. It is the "
+        "better protocol where k < 3e^ε+2 (`other-sizes`).",
+    )
+
+
+def _optimal(table: Table) -> Claim:
+    excess = []
+    for method in _OPTIMAL:
+        rows = table.where(method=method)
+        odds = np.exp(rows.column("epsilon"))
+        excess.append(rows.column("mean") * rows.column("users") * (odds - 1) ** 2 / (4 * odds))
+    values = np.concatenate(excess)
+    good = (values < 1.05).mean()
+    return Claim(
+        words="OUE, SS, and PGR achieve near-optimal utility across all settings, as all three match the "
+        "information-theoretic MSE bound",
+        where="Utility comparison",
+        measured="error against 4e^ε/(n(e^ε−1)²): "
+        + ", ".join(f"{name} {_range(value)}" for name, value in zip(_OPTIMAL, excess, strict=True)),
+        verdict=verdict(float(good)),
+        why="All three have p = 1/2 and q = 1/(e^ε+1) up to rounding: SS rounds the subset's size, PGR takes the prime "
+        "power next to e^ε+1, which is the coarser rounding. Frequent items add a little to the mean on small domains.",
+    )
+
+
+def _consistent(table: Table) -> Claim:
+    methods = [*_OPTIMAL, "mss", "grr"]
+    means = {
+        (population, method): table.where(population=population, method=method).column("mean")
+        for population in table.distinct("population")
+        for method in methods
+    }
+    change = [
+        np.abs(means["spike", method] / means["zipf:3", method] - 1)
+        for method in methods
+        if ("spike", method) in means and ("zipf:3", method) in means
+    ]
+    largest = float(np.max(change))
+    return Claim(
+        words="the relative ordering and behavior of all protocols remain consistent across Zipf and Spike "
+        "distributions",
+        where="Utility comparison; “the utility trends also hold at k = 1,024” in the appendix",
+        measured=f"the error of a protocol under spike and under Zipf differs by {largest:.1%} at most, from the same "
+        f"random words, over k = {', '.join(f'{size:,}' for size in table.distinct('domain_size'))}",
+        verdict="holds" if largest < 0.15 else "in part",
+        why="Nearly all of the mean squared error is that of items that nobody holds, and it does not depend on who "
+        "holds "
+        "the others: for SS, PGR, OUE and GRR exactly, for MSS up to items that share a residue with the frequent "
+        "ones.",
+    )
+
+
+def _grr_gap(table: Table) -> Claim:
+    rows = table.where(method="grr")
+    odds, size = np.exp(rows.column("epsilon")), rows.column("domain_size")
+    gap = rows.column("mean") * rows.column("users") * (odds - 1) ** 2 / (4 * odds)
+    against = gap / (size / (4 * odds))
+    return Claim(
+        words="GRR … suffers an Θ(k/e^ε) gap to the information-theoretic MSE bound",
+        where="Related work",
+        measured=f"the gap is {_range(against)} times k/(4e^ε)",
+        verdict="holds" if against.min() > 0.5 and against.max() < 2 else "in part",
+        why="(e^ε+k−2)/(4e^ε): k/(4e^ε) where k dominates e^ε.",
+    )
+
+
+EXPERIMENT = MeanSquaredError()

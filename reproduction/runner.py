@@ -1,0 +1,210 @@
+"""Runs experiments: on all cores, and so that a run that was killed is taken up where it ended.
+
+Every finished cell is one file in the work directory, written in one atomic step and named by the hash of all that its
+rows depend on. A run measures the cells that have no file yet; killing it loses the cells in progress and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sunzi import __version__
+from sunzi.files import write_atomically
+
+from . import catalogue
+from .experiment import Cell, Experiment, Row, Scale
+from .figures import house_style, save_pictures
+from .report import write_report
+from .table import Table
+
+Progress = Callable[[float], None]
+"""Told the share that is done."""
+
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run writes."""
+
+    root: Path
+
+    @property
+    def results(self) -> Path:
+        """Tables and pictures."""
+        return self.root / "results"
+
+    @property
+    def work(self) -> Path:
+        """Finished cells."""
+        return self.root / "work"
+
+    def prepare(self) -> None:
+        """Make the directories; finished cells are nothing to commit."""
+        self.results.mkdir(parents=True, exist_ok=True)
+        self.work.mkdir(exist_ok=True)
+        write_atomically(self.work / ".gitignore", b"*\n")
+
+
+def run(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    root: Path,
+    *,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Measure what is not measured yet, then write tables, pictures and the report."""
+    places = Places(root)
+    places.prepare()
+    measure(experiments, scale, places.work, seed=seed, jobs=jobs, progress=progress)
+    for experiment in experiments:
+        table = collect(experiment, scale, places.work, seed)
+        table.save(places.results / f"{experiment.name}.csv")
+        # Read back, so that a picture never shows what its table does not hold.
+        read = Table.load(places.results / f"{experiment.name}.csv")
+        with house_style():
+            save_pictures(experiment.draw(read), places.results / experiment.name)
+    write_report([catalogue.find(name) for name in catalogue.NAMES], root)
+
+
+@dataclass(frozen=True)
+class _Task:
+    experiment: Experiment
+    cell: Cell
+    key: str
+
+
+def measure(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    work: Path,
+    *,
+    seed: int,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Measure all cells that have no file in the work directory: the costly ones first, timed ones last and alone."""
+    tasks = {
+        experiment.key(cell, seed): _Task(experiment, cell, experiment.key(cell, seed))
+        for experiment in experiments
+        for cell in experiment.cells(scale)
+    }
+    missing = sorted(
+        (task for task in tasks.values() if _load(work, task.key) is None), key=lambda task: -task.cell.cost
+    )
+    total, done = sum(task.cell.cost for task in missing), 0.0
+    side_by_side = [task for task in missing if not task.experiment.alone]
+    timed = [task for task in missing if task.experiment.alone]
+    workers = min(jobs or os.cpu_count() or 1, max(len(side_by_side), 1))
+    for group, number in ((side_by_side, workers), (timed, 1)):
+        for task in _finished(group, number, work, seed):
+            done += task.cell.cost
+            if progress is not None:
+                progress(done / total)
+
+
+def _finished(tasks: Sequence[_Task], workers: int, work: Path, seed: int) -> Iterator[_Task]:
+    """Tasks as they end."""
+    if workers == 1:
+        for task in tasks:
+            _measure(task.experiment.name, task.cell, task.key, work, seed)
+            yield task
+        return
+    with _single_threaded(), _pool(workers) as pool:
+        pending: dict[Future[None], _Task] = {
+            pool.submit(_measure, task.experiment.name, task.cell, task.key, work, seed): task for task in tasks
+        }
+        try:
+            while pending:
+                ended, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    future.result()
+                    yield pending.pop(future)
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Environment for children that use one thread each: more would only compete."""
+    before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
+    os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _measure(name: str, cell: Cell, key: str, work: Path, seed: int) -> None:
+    start = time.perf_counter()
+    rows = catalogue.find(name).measure(cell, seed)
+    entry = {
+        "parameters": cell.parameters,
+        "seed": seed,
+        "sunzi": __version__,
+        "rows": rows,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+    write_atomically(work / f"{key}.json", json.dumps(entry).encode())
+
+
+def _load(work: Path, key: str) -> dict[str, Any] | None:
+    """A finished cell; what cannot be read counts as not measured."""
+    try:
+        entry: dict[str, Any] = json.loads((work / f"{key}.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return entry if "rows" in entry else None
+
+
+def collect(experiment: Experiment, scale: Scale, work: Path, seed: int) -> Table:
+    """The rows of all cells, in the experiment's own order, each with its cell's parameters."""
+    rows: list[Row] = []
+    for cell in experiment.cells(scale):
+        entry = _load(work, experiment.key(cell, seed))
+        assert entry is not None, "every cell was measured before"
+        for row in entry["rows"]:
+            terms = {name: _flat(value) for name, value in cell.parameters}
+            whole = {"scale": scale, "seed": seed, "sunzi": entry["sunzi"], **terms, **row}
+            rows.append({name: whole.get(name) for name in experiment.columns} if experiment.columns else whole)
+    return Table(rows)
+
+
+def _flat(value: Any) -> Any:
+    """A tuple as text that a cell of a CSV file holds."""
+    return ";".join(str(item) for item in value) if isinstance(value, (tuple, list)) else value

@@ -1,0 +1,87 @@
+"""Simulated collections: what the experiments about error measure again and again.
+
+A trial draws the users' values anew, simulates their reports straight to a tally, estimates, and compares with the
+histogram of these users. Trials of one cell have independent seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sunzi
+from sunzi.planning import paper_search
+from sunzi.planning.populations import Population
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+USERS = 10_000
+POPULATIONS = ("zipf:3", "spike")
+"""The paper's two."""
+EPSILONS = tuple(number / 2 for number in range(1, 11))
+"""0.5, 1, …, 5."""
+MODULAR = ("mss", "mss-compact")
+
+
+@cache
+def warm_up() -> None:
+    """Have the compiled kernels loaded, once a process: Sunzi loads them on its own only for drawings of millions of
+    points at once, and with them all trials with subsets take a tenth of the time.
+    """
+    sunzi.make_plan("ss", 22_000, 0.5).simulate(np.zeros(600, dtype=np.int64), seed=0)
+
+
+def values_of(population: str, domain_size: int, users: int, seed: Sequence[int]) -> Integers:
+    """What the users of one trial hold."""
+    return Population.parse(population).draw(domain_size, users, [*seed, 0])
+
+
+def histogram_of(values: Integers, domain_size: int) -> Floats:
+    """The users' own histogram, which is what is estimated."""
+    return np.bincount(values, minlength=domain_size) / values.size
+
+
+def paper_plan(domain_size: int, epsilon: float, seed: int = 0) -> sunzi.Plan:
+    """``mss`` with moduli that the paper's own search found."""
+    return sunzi.make_plan("mss", domain_size, epsilon, moduli=paper_search(domain_size, epsilon, seed).moduli)
+
+
+def quick_options(plan: sunzi.Plan) -> dict[str, Any]:
+    """Options of an estimate of which only the frequencies are looked at."""
+    return {"errors": "quick"} if plan.protocol.name in MODULAR else {}
+
+
+def errors_of(
+    plans: sunzi.Plan | Iterable[sunzi.Plan],
+    population: str,
+    users: int,
+    seeds: Sequence[Sequence[int]],
+    **options: Any,
+) -> Iterator[Floats]:
+    """f̂ − f of every trial, by one plan or a plan for each."""
+    warm_up()
+    for plan, seed in zip(_repeated(plans, len(seeds)), seeds, strict=True):
+        size = plan.domain.size
+        values = values_of(population, size, users, seed)
+        estimate = plan.estimate(plan.simulate(values, seed=[*seed, 1]), **{**quick_options(plan), **options})
+        yield estimate.frequencies - histogram_of(values, size)
+
+
+def squared_errors(
+    plans: sunzi.Plan | Iterable[sunzi.Plan],
+    population: str,
+    users: int,
+    seeds: Sequence[Sequence[int]],
+    **options: Any,
+) -> list[float]:
+    """The mean squared error of every trial: (1/k)·‖f̂ − f‖²."""
+    return [float(np.mean(error**2)) for error in errors_of(plans, population, users, seeds, **options)]
+
+
+def _repeated(plans: sunzi.Plan | Iterable[sunzi.Plan], number: int) -> Iterable[sunzi.Plan]:
+    return [plans] * number if isinstance(plans, sunzi.Plan) else plans

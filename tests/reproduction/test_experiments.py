@@ -1,0 +1,140 @@
+"""Every experiment of the catalogue, at a scale at which its numbers mean nothing."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reproduction.experiment import Experiment
+from reproduction.fixed_length import find_valid_moduli
+from reproduction.geometry import projective_size
+from reproduction.moduli_per_trial import FIRST_TWENTY, NEIGHBOURS, kappa_bound
+from reproduction.paper_formula import printed_mse
+from reproduction.trials import EPSILONS
+
+import sunzi
+from reproduction import catalogue, runner
+from sunzi.errors import ParameterError
+from sunzi.numerics.primes import is_prime
+from sunzi.planning.populations import Population
+
+VERDICTS = {"holds", "in part", "does not hold"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """One place for all, so that shared cells are measured once."""
+    return tmp_path_factory.mktemp("reproduction")
+
+
+@pytest.mark.parametrize("name", catalogue.NAMES)
+def test_runs_draws_and_judges(name, root):
+    experiment = catalogue.find(name)
+    assert isinstance(experiment, Experiment)
+    assert experiment.name == name
+    runner.run([experiment], "tiny", root, jobs=1)
+    results = root / "results"
+    for suffix in (".csv", ".svg", ".png"):
+        assert 0 < (results / f"{name}{suffix}").stat().st_size < 300_000
+    table = runner.Table.load(results / f"{name}.csv")
+    assert len(table) > 0
+    claims = experiment.claims(table)
+    assert claims
+    assert {claim.verdict for claim in claims} <= VERDICTS
+    for claim in claims:
+        assert all([claim.words, claim.where, claim.measured, claim.why])
+        assert claim.words in (root / "REPORT.md").read_text()
+
+
+@pytest.mark.parametrize("name", catalogue.NAMES)
+@pytest.mark.parametrize("scale", ["tiny", "quick", "full"])
+def test_cells_are_distinct_and_can_be_filed(name, scale):
+    experiment = catalogue.find(name)
+    cells = experiment.cells(scale)
+    assert len({experiment.key(cell, 1) for cell in cells}) == len(cells) > 0
+    assert all(cell.cost > 0 for cell in cells)
+
+
+def test_quick_is_quick_and_full_is_the_papers_size():
+    mine = ("mse", "other-sizes", "moduli-per-trial", "lengths", "ridge", "geometry")
+    cost = {
+        scale: sum(cell.cost for name in mine for cell in catalogue.find(name).cells(scale))
+        for scale in ("quick", "full")
+    }
+    assert cost["quick"] < 480  # seconds of one core: four minutes on two
+    assert cost["full"] > 3 * cost["quick"]
+    cells = catalogue.find("mse").cells("full")
+    assert {cell["epsilon"] for cell in cells} == set(EPSILONS)
+    assert {cell["domain_size"]: cell["trials"] for cell in cells} == {1024: 300, 22_000: 100}
+    assert {cell["users"] for cell in cells} == {10_000}
+
+
+def test_the_same_seed_gives_the_same_rows():
+    experiment = catalogue.find("mse")
+    cell = next(cell for cell in experiment.cells("tiny") if cell["protocol"] == "mss")
+    first = experiment.measure(cell, 5)
+    assert experiment.measure(cell, 5) == first
+    assert experiment.measure(cell, 6) != first
+
+
+def test_unknown_experiments_are_named():
+    with pytest.raises(ParameterError, match="must be one of mse"):
+        catalogue.find("alchemy")
+
+
+def test_all_means_all_and_names_keep_the_reports_order():
+    assert [experiment.name for experiment in catalogue.find_all(["all"])] == list(catalogue.NAMES)
+    assert [experiment.name for experiment in catalogue.find_all(["ridge", "mse"])] == ["mse", "ridge"]
+
+
+def test_the_printed_formula_is_the_dense_one_and_too_high_at_small_epsilon():
+    """Against the equation written out with whole matrices."""
+    size, users, epsilon = 40, 1000, 0.5
+    plan = sunzi.make_plan("mss", size, epsilon, moduli=(11, 17, 23, 29))
+    chances = Population.parse("zipf:3").chances(size)
+    blocks, rates, weights, covariance, means = [], plan.protocol.support_probabilities(), [], [], []
+    for modulus, (true, false) in zip(plan.protocol.moduli, rates, strict=True):
+        matrix = (np.arange(size) % modulus == np.arange(modulus)[:, None]).astype(float)
+        pi = false + (true - false) * matrix @ chances
+        flat = false + (true - false) / modulus
+        blocks.append(matrix)
+        weights.append(np.full(modulus, (true - false) ** 2 * (users / 4) / (flat * (1 - flat))))
+        covariance.append((np.diag(pi) - np.outer(pi, pi)) / (users / 4 * (true - false) ** 2))
+        means.append(pi / (true - false))
+    design, diagonal = np.vstack(blocks), np.diag(np.concatenate(weights))
+    total = np.zeros((design.shape[0],) * 2)
+    start = 0
+    for block in covariance:
+        total[start : start + len(block), start : start + len(block)] = block
+        start += len(block)
+    total -= 4 / users**2 * np.outer(np.concatenate(means), np.concatenate(means))
+    gain = np.linalg.solve(design.T @ diagonal @ design, design.T @ diagonal)
+    dense = np.trace(gain @ total @ gain.T) / size
+    assert printed_mse(plan, users, chances) == pytest.approx(dense, rel=1e-9)
+    assert dense > 1.2 * plan.expected_mse(users, chances)
+
+
+def test_drawn_moduli_are_valid():
+    for length in (3, 6):
+        moduli, kappa = find_valid_moduli(200, 1.0, length, seed=1)
+        assert len(set(moduli)) == length
+        assert all(is_prime(modulus) for modulus in moduli)
+        assert sum(moduli) - length >= 200
+        assert kappa <= 10
+        assert find_valid_moduli(200, 1.0, length, seed=1) == (moduli, kappa)
+
+
+@pytest.mark.parametrize(("base", "epsilon", "points"), [(100, 0.5, 121), (1024, 1.0, 1365), (1024, 4.5, 8011)])
+def test_projective_sizes_are_those_of_pgr(base, epsilon, points):
+    assert projective_size(base, epsilon) == points
+    assert sunzi.make_plan("pgr", base, epsilon).protocol.tally_layout.length == points
+
+
+def test_the_counterexamples_are_valid_moduli_and_break_the_bound():
+    assert kappa_bound(1024, 1.0, 8) == pytest.approx(24.6, abs=0.05)
+    for moduli in (NEIGHBOURS, FIRST_TWENTY):
+        assert all(is_prime(modulus) for modulus in moduli)
+        assert sum(moduli) - len(moduli) >= 1024
