@@ -30,7 +30,8 @@ def main(directory: Path) -> None:
     settings, alone = Settings(port=0), asyncio.Lock()
     app = create_app(settings, lambda: collector)
 
-    async def empty(_: Request) -> Response:
+    @app.post("/empty")
+    async def empty() -> Response:
         return Response(b"{}", media_type="application/json")
 
     async def one_commit(request: Request) -> Response:
@@ -41,7 +42,6 @@ def main(directory: Path) -> None:
             await run_in_threadpool(collector.store.commit, [deposit])
         return Response(b"{}", media_type="application/json")
 
-    app.router.routes.insert(0, Route("/empty", empty, methods=["POST"]))
     app.router.routes.insert(0, Route("/one-commit", one_commit, methods=["POST"]))
 
     def started(address: str) -> None:

@@ -17,6 +17,9 @@ Counts = NDArray[np.int64]
 # A sparse cell costs an index, a value and a search; below this many cells density never matters.
 _SPARSE_COST = 4
 _ALWAYS_DENSE = 4096
+# Up to this many cells counting into all of them beats sorting, however few are hit; sorting would also let another
+# thread in, which a server that counts small batches pays for dearly.
+_DENSE_COUNTING = 1 << 15
 
 
 class Counters:
@@ -46,7 +49,7 @@ class Counters:
     @classmethod
     def of_cells(cls, length: int, cells: NDArray[np.int64]) -> Self:
         """Count how often each cell occurs; cells must lie in [0, length)."""
-        if length > _ALWAYS_DENSE and _SPARSE_COST * cells.size < length:
+        if length > _DENSE_COUNTING and _SPARSE_COST * cells.size < length:
             indices, values = np.unique(cells, return_counts=True)
             return cls(length, indices, values.astype(np.int64))
         return cls(length, None, np.bincount(cells, minlength=length))

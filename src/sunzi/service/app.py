@@ -53,6 +53,7 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
     app.add_exception_handler(SunziError, answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http)
+    app.add_middleware(uploads.UploadGate, owner=app)
     if settings.allow_origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(settings.allow_origins), allow_methods=["GET", "POST"], max_age=3600

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # The page is made of its own files alone: no script, style or picture from elsewhere, and none written into it.
@@ -34,9 +33,9 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *self._raw]
-                if "cache-control" not in MutableHeaders(raw=message["headers"]):
-                    message["headers"].append((b"cache-control", b"no-store"))
+                own = list(message.get("headers", ()))
+                cached = any(name == b"cache-control" for name, _ in own)
+                message["headers"] = own + self._raw + ([] if cached else [(b"cache-control", b"no-store")])
                 _count_refusal(scope, message["status"])
             await send(message)
 

@@ -17,11 +17,19 @@ class Metrics:
 
     def __init__(self, collector: Collector, writer: Writer[Any]) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self.uploads = Counter(
+        self._counters: dict[tuple[str, str], Counter] = {}
+        self._uploads = Counter(
             "sunzi_uploads", "Uploads by what became of them", ["collection", "outcome"], registry=self._registry
         )
         self.refused = Counter("sunzi_refused", "Requests refused, by status", ["status"], registry=self._registry)
         self._registry.register(_State(collector, writer))
+
+    def count_upload(self, collection: str, outcome: str) -> None:
+        """One upload more."""
+        counter = self._counters.get((collection, outcome))
+        if counter is None:
+            counter = self._counters[collection, outcome] = self._uploads.labels(collection, outcome)
+        counter.inc()
 
     def page(self) -> bytes:
         """The text that Prometheus reads."""

@@ -1,7 +1,7 @@
 """Uploading: a report or a batch under an id, answered only after it is durably counted.
 
-These two routes carry nearly all traffic, so they are Starlette's own, which read their few parameters by themselves;
-``OPERATIONS`` describes them for OpenAPI.
+These two routes carry nearly all traffic, so :class:`UploadGate` answers them before the framework's own machinery, and
+they read their few parameters by themselves; ``OPERATIONS`` describes them for OpenAPI.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import re
 from typing import Annotated, Any
 
 from fastapi import Path
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sunzi.collection.collector import ClosedEpochError, LiveEpoch, is_single
 from sunzi.collection.records import Deposit, Outcome
-from sunzi.errors import ReportError
-from sunzi.service.refusals import RefusalError, documented
+from sunzi.errors import ReportError, SunziError
+from sunzi.service.refusals import RefusalError, answer_error, documented
 from sunzi.service.settings import UploadKey
 from sunzi.service.state import Service, Ticket, bearer, service_of
 
@@ -30,6 +32,7 @@ EpochNumber = Annotated[
 ]
 
 _PREFIX = "/v1/collections/{collection}/epochs/{epoch}"
+_ADDRESS = re.compile("/v1/collections/(?P<collection>[^/]+)/epochs/(?P<epoch>[^/]+)/(?P<kind>reports|batches)")
 _SMALL_BODY = 1 << 16
 _IDENTITY, _HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 
@@ -37,7 +40,7 @@ _IDENTITY, _HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 async def upload_report(request: Request) -> Response:
     """Count one report. Safe to repeat under the same id until it is acknowledged."""
     service, live = _addressed(request)
-    plan = _parameter(request, "plan", _HASH)
+    plan = _parameter(_parameters(request), "plan", _HASH)
     if plan != live.plan.fingerprint:
         named = f"epoch {live.epoch.number} of {live.epoch.collection}"
         raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
@@ -50,7 +53,29 @@ async def upload_batch(request: Request) -> Response:
     return await _upload(request, service, live, single=False)
 
 
-routes = [
+class UploadGate:
+    """Takes uploads to their route on the shortest way; everything else goes on to the application."""
+
+    def __init__(self, app: ASGIApp, owner: Starlette) -> None:
+        self._app, self._owner = app, owner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an upload, or pass it on."""
+        uploading = scope["type"] == "http" and scope["method"] == "POST"
+        matched = _ADDRESS.fullmatch(scope["path"]) if uploading else None
+        if matched is None:
+            await self._app(scope, receive, send)
+            return
+        scope["app"], scope["path_params"] = self._owner, matched.groupdict()
+        request = Request(scope, receive)
+        try:
+            response = await (upload_report if matched["kind"] == "reports" else upload_batch)(request)
+        except SunziError as error:
+            response = await answer_error(request, error)
+        await response(scope, receive, send)
+
+
+routes = [  # for those who come with another method
     Route(_PREFIX + "/reports", upload_report, methods=["POST"]),
     Route(_PREFIX + "/batches", upload_batch, methods=["POST"]),
 ]
@@ -64,16 +89,23 @@ def _addressed(request: Request) -> tuple[Service, LiveEpoch]:
     return service, service.collector.find(request.path_params["collection"], int(number))
 
 
-def _parameter(request: Request, name: str, pattern: re.Pattern[str]) -> str:
-    value = request.query_params.get(name, "")
+def _parameters(request: Request) -> dict[str, str]:
+    """The query, whose values are hexadecimal digits or wrong: nothing in it needs decoding."""
+    parts = request.scope["query_string"].decode("latin-1").split("&")
+    return dict(part.partition("=")[::2] for part in parts)
+
+
+def _parameter(parameters: dict[str, str], name: str, pattern: re.Pattern[str]) -> str:
+    value = parameters.get(name, "")
     if not pattern.fullmatch(value):
         raise RefusalError(422, "Invalid", f"{name}: must match {pattern.pattern}")
     return value
 
 
 async def _upload(request: Request, service: Service, live: LiveEpoch, *, single: bool) -> Response:
-    identity = _parameter(request, "id", _IDENTITY)
-    token = _parameter(request, "token", _HASH) if "token" in request.query_params else None
+    parameters = _parameters(request)
+    identity = _parameter(parameters, "id", _IDENTITY)
+    token = _parameter(parameters, "token", _HASH) if "token" in parameters else None
     key = _authorised(request, service, token)
     body = await _body(request, service)
     if is_single(body) != single:
@@ -131,7 +163,7 @@ async def _counted(service: Service, live: LiveEpoch, identity: bytes, body: byt
 
 
 def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outcome) -> Response:
-    service.metrics.uploads.labels(live.epoch.collection, outcome.value).inc()
+    service.metrics.count_upload(live.epoch.collection, outcome.value)
     if outcome is Outcome.CLOSED:
         service.collector.refresh()
         raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed; it takes nothing")
