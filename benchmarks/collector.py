@@ -27,6 +27,7 @@ from sunzi.plan import Plan, make_plan
 CONNECTIONS = 64
 REPORTS = 100
 SECONDS = 4.0
+ATTACK_SECONDS = 20.0
 HONEST = 10
 ATTACKERS = 8
 SLOW_CLIENTS = 50
@@ -83,7 +84,7 @@ def under_attack(scale: float) -> Iterator[Result]:
     """Honest uploads, ten connections that pause between them, alone and beside a crowd that sends what is refused."""
     plan = make_plan("ss-compact", 1024, settings.EPSILON)
     batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
-    rounds, seconds = settings.rounds(5, scale), max(0.5, SECONDS * scale)
+    rounds, seconds = settings.rounds(5, scale), max(0.5, ATTACK_SECONDS * scale)
     refused: Counter[str] = Counter()
     with _server(plan) as (host, port):
         measured = [

@@ -39,7 +39,9 @@ def closes_within(connection, seconds):
         return False
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET", b"GET /live HTTP/1.1\r\n", b"GET /live HTTP/1.1\r\nHost: x\r\nX-Slow: "])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "]
+)
 def test_a_request_that_never_begins_is_hung_up_on(service, sent):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(sent)
@@ -51,7 +53,7 @@ def test_a_request_that_never_begins_is_hung_up_on(service, sent):
 
 def test_a_header_that_drips_is_hung_up_on(service):
     with socket.create_connection((service.host, service.port)) as connection:
-        connection.sendall(b"GET /live HTTP/1.1\r\nHost: x\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             drip(connection)
 
@@ -64,7 +66,7 @@ def drip(connection):
 
 def test_a_header_that_never_ends_is_hung_up_on(service):
     with socket.create_connection((service.host, service.port)) as connection:
-        connection.sendall(b"GET /live HTTP/1.1\r\nHost: x\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         try:
             for number in range(1000):
                 connection.sendall(f"X-{number}: {'y' * 100}\r\n".encode())
@@ -88,7 +90,7 @@ def test_a_keep_alive_connection_is_not_taken_for_a_slow_one(service):
     connection.connect()
     socket_of_all = connection.sock
     for _ in range(3):
-        connection.request("GET", "/live")
+        connection.request("GET", "/health")
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b'{"status":"live"}')
         assert connection.sock is socket_of_all
@@ -109,7 +111,7 @@ def test_what_is_not_http_is_refused(service, request_bytes):
         except ConnectionResetError:
             answer = b""
         assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
-    assert service.get("/live").status == 200
+    assert service.get("/health").status == 200
 
 
 def test_nothing_of_clients_secrets_or_reports_is_logged(tmp_path, caplog):

@@ -25,7 +25,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
     described = service.get("/openapi.json").json()
     base = "/v1/collections/{collection}/epochs/{epoch}"
     assert set(described["paths"]) == {
-        "/live",
+        "/health",
         "/ready",
         "/metrics",
         "/v1/collections",

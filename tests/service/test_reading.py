@@ -141,7 +141,7 @@ def test_progress_status_and_health_have_twins(service):
 
 
 def test_live_ready_and_metrics(service):
-    assert service.get("/live").json() == {"status": "live"}
+    assert service.get("/health").json() == {"status": "live"}
     assert service.get("/ready").json() == {"status": "ready"}
     text = service.get("/metrics").body.decode()
     assert 'sunzi_reports{collection="default",epoch="1"} 7600.0' in text
@@ -157,7 +157,7 @@ def test_a_bad_plan_opens_nothing(service):
 
 
 def test_every_answer_carries_the_headers(service):
-    for path in ("/", "/live", "/v1/collections/default/plan", "/nowhere", f"{BASE}/estimate.json?top=0"):
+    for path in ("/", "/health", "/v1/collections/default/plan", "/nowhere", f"{BASE}/estimate.json?top=0"):
         headers = service.get(path).headers
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in headers["Content-Security-Policy"]

@@ -56,7 +56,11 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
     app.add_middleware(uploads.UploadGate, owner=app)
     if settings.allow_origins:
         app.add_middleware(
-            CORSMiddleware, allow_origins=list(settings.allow_origins), allow_methods=["GET", "POST"], max_age=3600
+            CORSMiddleware,
+            allow_origins=list(settings.allow_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+            max_age=3600,
         )
     app.add_middleware(Guard)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # as FastAPI's own documentation does it
@@ -72,8 +76,8 @@ def _add_own_routes(app: FastAPI) -> None:
         address = "/" if name == "index.html" else f"/{name}"
         app.add_api_route(address, partial(page, name), include_in_schema=False, response_class=Response)
 
-    @app.get("/live", tags=["operation"])
-    async def live() -> dict[str, str]:
+    @app.get("/health", tags=["operation"])
+    async def health() -> dict[str, str]:
         """The process answers."""
         return {"status": "live"}
 

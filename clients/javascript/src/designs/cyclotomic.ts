@@ -1,0 +1,85 @@
+/**
+ * Cyclotomic designs: blocks g^a·D + b of residues, D a union of classes of powers (`docs/format.md`, 6.4).
+ *
+ * A client must check that g is a primitive root: with g = 1 a report would nearly spell out the value.
+ */
+
+import { indexBits, isPrime, isPrimitiveRoot, multiplyModulo, powerModulo } from "../arithmetic.js";
+import { check } from "../errors.js";
+import { fields, integer, integers } from "../records.js";
+import type { DesignReader } from "./design.js";
+
+const MOST_POINTS = 2 ** 26;
+const MOST_TABLED = 2 ** 22;
+const MOST_LISTED = 2 ** 8;
+const POINTS_PER_REPORT = 16; // a table pays if it has at most so many entries a report
+
+/** Reads the design "cyclotomic". */
+export const cyclotomic: DesignReader = {
+  kind: "cyclotomic",
+  read(record) {
+    fields(record, "block_size classes design generator points threshold union with_zero");
+    const points = integer(record, "points", 2, MOST_POINTS);
+    const classes = integer(record, "classes", 1, points);
+    const generator = integer(record, "generator", 1, points - 1);
+    check(isPrime(points), "points must be prime");
+    check((points - 1) % classes === 0, "classes must divide points - 1");
+    check(isPrimitiveRoot(generator, points), "generator must be a primitive root");
+    const union = integers(record, "union", 0, classes - 1);
+    check(union.length && new Set(union).size === union.length, "union must name distinct classes");
+    const withZero = record.with_zero;
+    check(typeof withZero === "boolean", "with_zero must be true or false");
+    const classSize = (points - 1) / classes;
+    const blockSize = union.length * classSize + Number(withZero);
+    integer(record, "block_size", blockSize, Math.min(blockSize, points - 1));
+
+    const ascending = [...union].sort((left, right) => left - right);
+    const zeroPosition = withZero ? blockSize - 1 : points - 1;
+    const zero = points - 1 + classes; // an exponent that stands for 0, whatever is added
+    let tables: { exponents: Uint32Array; powers: Uint32Array } | undefined;
+
+    /** e of the point g^e at a position of the list: the classes of the union, then the others, 0 in its place. */
+    function exponentAt(position: number): number {
+      if (position === zeroPosition) return zero;
+      const place = position - Number(position > zeroPosition);
+      const which = Math.floor(place / classSize);
+      let other = which - union.length;
+      for (const known of ascending) other += Number(known <= other);
+      return (union[which] ?? other) + classes * (place - which * classSize);
+    }
+
+    return {
+      points,
+      blockSize,
+      bounds: [classes, blockSize, points - blockSize],
+      bits: indexBits(classes * points),
+      limit: classes * points,
+      prepare(reports) {
+        if (tables || union.length > MOST_LISTED || points > Math.min(MOST_TABLED, reports * POINTS_PER_REPORT)) return;
+        const powers = new Uint32Array(zero + classes);
+        for (let exponent = 0, power = 1; exponent < zero; exponent++) {
+          powers[exponent] = power;
+          power = multiplyModulo(power, generator, points);
+        }
+        tables = { powers, exponents: Uint32Array.from({ length: points }, (_, position) => exponentAt(position)) };
+      },
+      respond(values, truths, variates, payloads) {
+        const known = tables;
+        for (let row = 0, at = 0; row < values.length; row++, at += 3) {
+          const scale = variates[at]!;
+          const inside = variates[at + 1]!;
+          const outside = blockSize + variates[at + 2]!;
+          const position = outside ^ ((inside ^ outside) & -truths[row]!);
+          let power: number;
+          if (known) power = known.powers[scale + known.exponents[position]!]!;
+          else {
+            const exponent = scale + exponentAt(position);
+            power = powerModulo(generator, exponent, points) * Number(exponent < zero);
+          }
+          const shift = values[row]! - power;
+          payloads[row] = scale * points + shift + (points & (shift >> 31));
+        }
+      },
+    };
+  },
+};

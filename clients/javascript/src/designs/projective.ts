@@ -1,0 +1,69 @@
+/** Projective designs: points and hyperplanes over GF(q), a block is a hyperplane (`docs/format.md`, 6.5). */
+
+import { indexBits, primeFactors } from "../arithmetic.js";
+import { check } from "../errors.js";
+import { fields, integer, integers } from "../records.js";
+import { type DesignReader, eachRow } from "./design.js";
+import { digits, makeField } from "./finite_field.js";
+
+/** Reads the design "projective". */
+export const projective: DesignReader = {
+  kind: "projective",
+  read(record) {
+    fields(record, "design dimension order polynomial threshold");
+    const order = integer(record, "order", 2, 2 ** 20);
+    const dimension = integer(record, "dimension", 2, 64);
+    const [prime, another] = primeFactors(order) as [number, number?];
+    check(!another, "order must be a prime power");
+    const degree = Math.round(Math.log(order) / Math.log(prime));
+    const polynomial = integers(record, "polynomial", 0, prime - 1);
+    const field = makeField(prime, polynomial);
+    check(
+      polynomial.length === degree + 1 &&
+        polynomial[degree] === 1 &&
+        (degree > 1 ? field.isField() : polynomial[0] === 0),
+      "polynomial must be monic and irreducible",
+    );
+
+    /** (q^length − 1)/(q − 1): the points of a space of so many coordinates. */
+    const starts = [0];
+    for (let length = 0; length < dimension; length++) starts.push(starts[length]! * order + 1);
+    const points = starts[dimension]!;
+    const blockSize = starts[dimension - 1]!;
+    check(points < 2 ** 31, "points must be below 2^31");
+    const { add, multiply, power } = field;
+
+    function canonicalVector(number: number, length: number): number[] {
+      let free = length - 1;
+      while (starts[free]! > number) free--;
+      const zeros = new Array<number>(length - 1 - free).fill(0);
+      return [...zeros, 1, ...digits(number - starts[free]!, order, free).reverse()];
+    }
+
+    /** The number of the hyperplane with these coordinates beside the pivot's, and this inner product with x. */
+    function hyperplane(x: number[], others: number[], product: number): number {
+      const pivot = x.indexOf(1);
+      const y = [...others.slice(0, pivot), 0, ...others.slice(pivot)];
+      const inner = x.reduce((sum, coordinate, place) => add(sum, multiply(coordinate, y[place]!)), 0);
+      y[pivot] = add(product, multiply(prime - 1, inner)); // p − 1 is minus one
+      const first = y.findIndex((coordinate) => coordinate);
+      const scale = power(y[first]!, order - 2);
+      const value = y.slice(first + 1).reduce((sum, coordinate) => sum * order + multiply(scale, coordinate), 0);
+      return starts[dimension - 1 - first]! + value;
+    }
+
+    return {
+      points,
+      blockSize,
+      bounds: [blockSize, points - blockSize],
+      bits: indexBits(points),
+      limit: points,
+      respond: eachRow(2, (point, truth, variates) => {
+        const x = canonicalVector(point, dimension);
+        const through = hyperplane(x, canonicalVector(variates[0]!, dimension - 1), 0);
+        const avoiding = hyperplane(x, digits(variates[1]!, order, dimension - 1).reverse(), 1);
+        return avoiding + (through - avoiding) * truth;
+      }),
+    };
+  },
+};

@@ -1,0 +1,64 @@
+/** ε as an exact fraction: no floating-point number takes part in a privacy decision. */
+
+import { check, ParameterError, PlanError, type SunziError } from "./errors.js";
+
+/** A fraction in lowest terms. */
+export interface Fraction {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+}
+
+/** ε as people write it: a number, which means the fraction of its shortest decimal form, or text such as "1/3". */
+export type Epsilon = number | string;
+
+const LARGEST = 32n;
+const LARGEST_TERM = 10n ** 18n;
+
+/** A fraction, reduced. */
+export function fraction(numerator: bigint, denominator: bigint): Fraction {
+  let [a, b] = [numerator, denominator];
+  while (b) [a, b] = [b, a % b];
+  return a ? { numerator: numerator / a, denominator: denominator / a } : { numerator: 0n, denominator: 1n };
+}
+
+/** The sum of two. */
+export function add(left: Fraction, right: Fraction): Fraction {
+  return fraction(
+    left.numerator * right.denominator + right.numerator * left.denominator,
+    left.denominator * right.denominator,
+  );
+}
+
+/** Whether the first is larger. */
+export function exceeds(left: Fraction, right: Fraction): boolean {
+  return left.numerator * right.denominator > right.numerator * left.denominator;
+}
+
+/** "a/b", or "a" for a whole number. */
+export function fractionText({ numerator, denominator }: Fraction): string {
+  return denominator === 1n ? `${numerator}` : `${numerator}/${denominator}`;
+}
+
+/** ε of a plan: a reduced fraction as text, 0 < ε ≤ 32 (`docs/format.md`, 2.2). */
+export function planEpsilon(text: unknown): Fraction {
+  const epsilon = parseEpsilon(text as string, PlanError);
+  check(fractionText(epsilon) === text, "epsilon must be a reduced fraction as text");
+  return epsilon;
+}
+
+/** ε as an application states it. */
+export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => SunziError = ParameterError): Fraction {
+  const found = /^(\d{1,19})(?:\/(\d{1,19})|\.(\d{1,19}))?$/.exec(String(epsilon)) ?? [];
+  const [, whole = "0", divisor = "1", decimals = ""] = found;
+  const numerator = BigInt(whole + decimals);
+  const denominator = BigInt(divisor) * 10n ** BigInt(decimals.length);
+  const isPositive = numerator > 0n && denominator > 0n;
+  check(
+    isPositive && numerator <= LARGEST * denominator,
+    `epsilon must be up to 32, such as 2 or "1/3", got ${epsilon}`,
+    kind,
+  );
+  const reduced = fraction(numerator, denominator);
+  check(reduced.numerator <= LARGEST_TERM && reduced.denominator <= LARGEST_TERM, "epsilon has too many digits", kind);
+  return reduced;
+}

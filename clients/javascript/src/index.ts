@@ -1,0 +1,21 @@
+/** Local differential privacy on a device: a plan, checked; a value, randomised; a report, sent once. */
+
+export { Client, type ClientOptions } from "./client.js";
+export type { DesignReader } from "./designs/design.js";
+export type { Value } from "./domain.js";
+export type { Epsilon } from "./epsilon.js";
+export {
+  BudgetError,
+  DomainError,
+  MissingExtraError,
+  ParameterError,
+  PlanError,
+  PrivacyError,
+  RandomnessError,
+  ReportError,
+  StoreError,
+  SunziError,
+} from "./errors.js";
+export { Plan, type PlanOptions, type PlanSource } from "./plan.js";
+export type { WordSource } from "./randomness.js";
+export { type Epoch, fetchEpoch, type Outcome, type RequestOptions, type SendOptions } from "./uploading.js";

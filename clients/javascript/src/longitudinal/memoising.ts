@@ -1,0 +1,94 @@
+/**
+ * A client that sends the same bytes whenever it reports the same value: noise that is drawn once cannot be averaged
+ * away.
+ *
+ * All randomness of a report, the choice of a modulus included, is derived by HMAC-SHA256 from a device key, the
+ * attribute, the plan's terms and the value. The name of a collection plays no part: a renamed collection gets no fresh
+ * noise. Another plan does, and so does another value: each costs its ε once, which a ledger can cap.
+ *
+ * This is local differential privacy against those who cannot break HMAC-SHA256 and do not have the key: with the key
+ * and an unsent report, the value is found by trying all of them.
+ */
+
+import { Client, type ClientOptions } from "../client.js";
+import type { Value } from "../domain.js";
+import { check, ParameterError, RandomnessError } from "../errors.js";
+import { encodeText } from "../json.js";
+import type { Plan, PlanSource } from "../plan.js";
+import { DerivedSource } from "./derived_source.js";
+
+const PURPOSE = "sunzi memoised report, version 1\0";
+const OUTSIDE = 0xffffffff;
+const ALGORITHM = { name: "HMAC", hash: "SHA-256", length: 256 };
+
+/** Web Crypto's keys, or an error: they exist only on pages that came over HTTPS or from this machine. */
+function keys(): SubtleCrypto {
+  const subtle = globalThis.crypto?.subtle;
+  check(subtle, "a device key needs Web Crypto, which needs a page over HTTPS", RandomnessError);
+  return subtle;
+}
+
+/** A new device key, which can be used but not read, not even by this page. */
+export function makeDeviceKey(): Promise<CryptoKey> {
+  return keys().generateKey(ALGORITHM, false, ["sign"]) as Promise<CryptoKey>;
+}
+
+/** A device key from 32 secret bytes, for devices whose keys were made elsewhere. Wipe the bytes afterwards. */
+export async function importDeviceKey(bytes: Uint8Array): Promise<CryptoKey> {
+  check(bytes.length === 32, `a device key has 32 bytes, got ${bytes.length}`, ParameterError);
+  return keys().importKey("raw", bytes as Uint8Array<ArrayBuffer>, ALGORITHM, false, ["sign"]);
+}
+
+/** Reports one attribute of one device under one plan; equal values give equal bytes, for as long as the key lives. */
+export class MemoisingClient {
+  readonly plan: Plan;
+  readonly attribute: string;
+  readonly #key: CryptoKey;
+
+  /** @param attribute what is measured, the same in all collections that ask for it */
+  constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions = {}) {
+    check(attribute, "attribute must name what is measured, got an empty text", ParameterError);
+    this.plan = new Client(plan, options).plan;
+    this.attribute = attribute;
+    this.#key = key;
+  }
+
+  /** The bytes of the one report of this value. */
+  async report(value: Value): Promise<Uint8Array> {
+    return this.reportIndex(this.plan.domain.index(value));
+  }
+
+  /** The same for a value's place in the domain; for undefined the one background report of all values outside it. */
+  async reportIndex(index: number | undefined): Promise<Uint8Array> {
+    return this.reportDerived(index, await this.derive(index));
+  }
+
+  /** The same with the key of the report's randomness at hand. */
+  reportDerived(index: number | undefined, secret: Uint8Array): Uint8Array {
+    const client = new Client(this.plan, { source: new DerivedSource(secret) });
+    return index === undefined ? client.reportBackground() : client.reportIndex(index);
+  }
+
+  /**
+   * The key of one report's randomness: HMAC(device key, purpose, fingerprint, attribute, value). Lengths stand before
+   * texts, so that no two different sets of terms read the same.
+   */
+  async derive(index: number | undefined): Promise<Uint8Array> {
+    const value =
+      index === undefined ? [length(OUTSIDE)] : withLength(this.plan.domain.labels?.[index] ?? String(index));
+    const parts = [encodeText(PURPOSE), this.plan.fingerprintBytes, ...withLength(this.attribute), ...value];
+    const message = await new Blob(parts as Uint8Array<ArrayBuffer>[]).arrayBuffer();
+    return new Uint8Array(await keys().sign("HMAC", this.#key, message));
+  }
+}
+
+function length(count: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, count, true);
+  return bytes;
+}
+
+function withLength(text: string): Uint8Array[] {
+  const bytes = encodeText(text);
+  return [length(bytes.length), bytes];
+}

@@ -1,0 +1,42 @@
+/** A store for tests and for programs that live long: forgotten when they end. */
+
+import { makeDeviceKey } from "./memoising.js";
+import { charge, type Debit, type Store, type Waiting } from "./store.js";
+
+/** Keeps everything in memory. A commit waits for nothing, so no other can come between. */
+export class MemoryStore implements Store {
+  #key: Promise<CryptoKey> | undefined;
+  readonly #debits: Debit[] = [];
+  readonly #outbox = new Map<string, Waiting>();
+
+  constructor(key?: CryptoKey) {
+    if (key) this.#key = Promise.resolve(key);
+  }
+
+  key(): Promise<CryptoKey> {
+    return (this.#key ??= makeDeviceKey());
+  }
+
+  async commit(debit: Debit, cap: string, report: Waiting): Promise<string> {
+    const cost = charge(this.#of(debit.attribute), debit, cap);
+    if (cost !== "0") this.#debits.push(debit);
+    this.#outbox.set(report.id, report);
+    return cost;
+  }
+
+  async debits(attribute: string): Promise<Debit[]> {
+    return this.#of(attribute);
+  }
+
+  #of(attribute: string): Debit[] {
+    return this.#debits.filter((debit) => debit.attribute === attribute);
+  }
+
+  async waiting(): Promise<Waiting[]> {
+    return [...this.#outbox.values()];
+  }
+
+  async settle(id: string): Promise<void> {
+    this.#outbox.delete(id);
+  }
+}

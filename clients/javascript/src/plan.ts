@@ -1,0 +1,108 @@
+/**
+ * A plan, checked. A client trusts no plan, whoever wrote it: when a `Plan` exists, every check of `docs/format.md`
+ * (11) has been made here, and its reports are ε-locally differentially private by thresholds derived here.
+ */
+
+import { cyclotomic } from "./designs/cyclotomic.js";
+import type { DesignReader } from "./designs/design.js";
+import { projective } from "./designs/projective.js";
+import { singletons } from "./designs/singletons.js";
+import { Domain } from "./domain.js";
+import { type Fraction, fractionText, planEpsilon } from "./epsilon.js";
+import { check } from "./errors.js";
+import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
+import { blockProtocol, readResponse } from "./protocols/block_response.js";
+import { modularProtocol } from "./protocols/modular.js";
+import type { Protocol } from "./protocols/protocol.js";
+import { unaryProtocol } from "./protocols/unary.js";
+import { decimal, fields, list } from "./records.js";
+import { hexadecimal, sha256 } from "./sha256.js";
+import { checkUnary } from "./thresholds.js";
+
+/** A plan as it arrives: the file's text or bytes, or the value that they hold. */
+export type PlanSource = string | Uint8Array | object;
+
+/** What a plan may need beside itself. */
+export interface PlanOptions {
+  /** Designs that are imported apart, such as `subsets`. */
+  designs?: readonly DesignReader[];
+  /** The label file, for plans that name it by its hash. */
+  labelFile?: Uint8Array | string;
+}
+
+/** The design that a protocol may use beside singletons. */
+const DESIGN_OF = new Map<Json, string>([
+  ["grr", "singletons"],
+  ["ss", "subsets"],
+  ["ss-compact", "cyclotomic"],
+  ["pgr", "projective"],
+  ["mss", "subsets"],
+  ["mss-compact", "cyclotomic"],
+]);
+
+/** The checked terms of one collection. */
+export class Plan {
+  /** Its name, such as "mss-compact". */
+  readonly protocolName: string;
+  /** @internal */
+  readonly epsilonFraction: Fraction;
+  readonly domain: Domain;
+  /** @internal */
+  readonly fingerprintBytes: Uint8Array;
+  /** @internal */
+  readonly protocol: Protocol;
+
+  constructor(source: PlanSource, options: PlanOptions = {}) {
+    const canonical = canonicalForm(readSource(source));
+    const value = parseJson(canonical) as JsonObject;
+    check(value.format === "sunzi-plan", "not a plan");
+    check(value.version === 1, "version is not known");
+    fields(value, "domain epsilon format parameters protocol version");
+    this.protocolName = value.protocol as string;
+    this.epsilonFraction = planEpsilon(value.epsilon);
+    this.domain = new Domain(value.domain);
+    this.protocol = this.#readProtocol(value.parameters, [
+      singletons,
+      cyclotomic,
+      projective,
+      ...(options.designs ?? []),
+    ]);
+    this.fingerprintBytes = sha256(encodeText(canonical));
+    if (options.labelFile !== undefined) this.domain.attach(options.labelFile);
+  }
+
+  /** SHA-256 of the canonical form, as 64 hexadecimal digits. */
+  get fingerprint(): string {
+    return hexadecimal(this.fingerprintBytes);
+  }
+
+  /** ε of one report, such as "1/2". */
+  get epsilon(): string {
+    return fractionText(this.epsilonFraction);
+  }
+
+  #readProtocol(parameters: Json | undefined, designs: readonly DesignReader[]): Protocol {
+    const name = this.protocolName;
+    const { size } = this.domain;
+    const epsilon = this.epsilonFraction;
+    if (name === "oue" || name === "rappor") {
+      const record = fields(parameters, "false_threshold true_threshold");
+      check(size <= 2 ** 24, "size must be at most 2^24");
+      const [truth, lie] = [decimal(record, "true_threshold"), decimal(record, "false_threshold")];
+      return unaryProtocol(checkUnary(name === "oue", truth, lie, epsilon), size);
+    }
+    const allowed = DESIGN_OF.get(name);
+    check(allowed, "protocol is not known");
+    const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
+    if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
+    const records = list(fields(parameters, "responses"), "responses");
+    check(records.length >= 1 && records.length <= 256, "responses must be 1 to 256");
+    return modularProtocol(records.map(read), size, name === "mss-compact");
+  }
+}
+
+function readSource(source: PlanSource): unknown {
+  if (typeof source === "string") return parseJson(source);
+  if (!(source instanceof Uint8Array)) return source;
+  return parseJson(decodeText(source));
+}

@@ -1,0 +1,72 @@
+/** The block response: with probability p a uniform block that holds the value, else one that does not. */
+
+import type { Design, DesignReader, Payloads } from "../designs/design.js";
+import { drawRows, ROWS_AT_ONCE } from "../drawing.js";
+import type { Fraction } from "../epsilon.js";
+import { check, MissingExtraError } from "../errors.js";
+import type { Json, JsonObject } from "../json.js";
+import type { WordSource } from "../randomness.js";
+import { decimal } from "../records.js";
+import { checkTruth, type Threshold } from "../thresholds.js";
+import { payloadArray, type Protocol, TOO_FEW_POINTS } from "./protocol.js";
+
+/** A design, and the threshold below which a word means the truth. */
+export interface BlockResponse {
+  readonly design: Design;
+  readonly threshold: Threshold;
+}
+
+/** Read one block response, whose design must be among those that the protocol may use. */
+export function readResponse(
+  record: Json | undefined,
+  allowed: string,
+  designs: readonly DesignReader[],
+  epsilon: Fraction,
+): BlockResponse {
+  const name = (record as JsonObject | undefined)?.design;
+  check(name === "singletons" || name === allowed, `design must be ${allowed}`);
+  const reader = designs.find((each) => each.kind === name);
+  check(reader, `import "sunzi/${name}" and pass it in designs`, MissingExtraError);
+  const design = reader.read(record as JsonObject);
+  const threshold = decimal(record as JsonObject, "threshold");
+  return { design, threshold: checkTruth(threshold, design.blockSize, design.points, epsilon) };
+}
+
+/**
+ * Draw and respond for many points. The payload of the i-th goes to `payloads[rows[i]]`, or to its own place without
+ * `rows`, as a number with `offset` added.
+ */
+export function respondToAll(
+  { design, threshold }: BlockResponse,
+  points: Uint32Array,
+  source: WordSource,
+  payloads: Payloads,
+  rows?: Uint32Array,
+  offset = 0,
+): void {
+  const made = payloadArray(Math.min(points.length, ROWS_AT_ONCE), [design]);
+  design.prepare?.(points.length);
+  drawRows(source, points.length, design.bounds, threshold, (start, truths, variates) => {
+    const count = truths.length;
+    design.respond(points.subarray(start, start + count), truths, variates, made);
+    for (let i = 0; i < count; i++) {
+      const payload = made[i]!;
+      payloads[rows ? rows[start + i]! : start + i] = typeof payload === "number" ? payload + offset : payload;
+    }
+  });
+}
+
+/** `grr`, `ss`, `ss-compact` and `pgr`: one block response, whose points are the values. */
+export function blockProtocol(response: BlockResponse, domainSize: number): Protocol {
+  const { design } = response;
+  check(design.points >= domainSize, TOO_FEW_POINTS);
+  return {
+    layout: [design.bits],
+    designs: [design],
+    randomize(indices, source) {
+      const payloads = payloadArray(indices.length, [design]);
+      respondToAll(response, indices, source, payloads);
+      return { payloads };
+    },
+  };
+}

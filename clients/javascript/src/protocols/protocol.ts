@@ -1,0 +1,28 @@
+/** What a protocol owes: how long reports are, and how values become reports. */
+
+import type { Design, Payload, Payloads } from "../designs/design.js";
+import type { WordSource } from "../randomness.js";
+
+/** Reports in the order of their values: a payload each, and a selector each where there are several. */
+export interface Reports {
+  readonly selectors?: Uint8Array;
+  readonly payloads: Payloads;
+}
+
+/** Turns values, as indices, into reports. */
+export interface Protocol {
+  /** The bits of a payload, for every selector. */
+  readonly layout: readonly number[];
+  /** The designs of its block responses, in their order. */
+  readonly designs: readonly Design[];
+  /** One report a value. Words are drawn in the order that `docs/format.md` (7) fixes. */
+  randomize(indices: Uint32Array, source: WordSource): Reports;
+}
+
+export const TOO_FEW_POINTS = "too few points for the domain";
+
+/** Room for payloads of these designs: numbers without boxes where all of them are numbers. */
+export function payloadArray(count: number, designs: readonly Design[]): Payloads {
+  const areNumbers = designs.every(({ limit }) => limit !== undefined);
+  return areNumbers ? new Float64Array(count) : new Array<Payload>(count);
+}

@@ -1,0 +1,110 @@
+/** Reading reports back, as a collector does: to show what a report holds, and to prove that what is bad is refused. */
+
+import { byteLength, indexBits } from "./arithmetic.js";
+import { crc32 } from "./crc32.js";
+import type { Payload } from "./designs/design.js";
+import { check, ReportError } from "./errors.js";
+import type { Plan } from "./plan.js";
+import { CHECKSUM_BYTES, HEADER_BYTES, isBatch, MAGIC } from "./wire.js";
+
+export { readTally, type Tally, TallyError } from "./tally.js";
+
+/** One report, read: which modulus it is about, where there are several, and its payload. */
+export interface Report {
+  readonly selector: number;
+  readonly payload: Payload;
+}
+
+/** Takes bits from bytes, lowest first. */
+class BitReader {
+  #bit = 0;
+
+  constructor(private readonly bytes: Uint8Array) {}
+
+  bytesOf(bits: number): Uint8Array {
+    const taken = new Uint8Array(byteLength(bits));
+    for (let i = 0; i < bits; i++, this.#bit++) {
+      taken[i >> 3]! |= ((this.bytes[this.#bit >> 3]! >> (this.#bit & 7)) & 1) << (i & 7);
+    }
+    return taken;
+  }
+
+  number(bits: number): number {
+    return this.bytesOf(bits).reduceRight((sum, byte) => sum * 256 + byte, 0);
+  }
+
+  /** The bits up to the end must be 0, and fewer than 8. */
+  finish(): void {
+    const left = 8 * this.bytes.length - this.#bit;
+    check(left < 8 && this.number(left) === 0, "the unused bits must be 0", ReportError);
+  }
+}
+
+function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
+  const { layout, designs } = plan.protocol;
+  const bits = layout[selector]!;
+  const isCompact = designs.length > layout.length;
+  const limit = isCompact ? designs.reduce((sum, design) => sum + design.limit!, 0) : designs[selector]?.limit;
+  const payload = limit === undefined ? reader.bytesOf(bits) : reader.number(bits);
+  const isGood = typeof payload === "number" ? payload < limit! : (designs[selector]?.accepts?.(payload) ?? true);
+  check(isGood, "the payload is not one of this plan", ReportError);
+  return payload;
+}
+
+function checkSelector(plan: Plan, selector: number): number {
+  check(selector < plan.protocol.layout.length, "there is no such selector", ReportError);
+  return selector;
+}
+
+/** Read one report, or refuse it. */
+export function readReport(plan: Plan, bytes: Uint8Array): Report {
+  const { layout } = plan.protocol;
+  const shift = indexBits(layout.length);
+  const reader = new BitReader(bytes);
+  const selector = checkSelector(plan, reader.number(shift));
+  check(bytes.length === byteLength(shift + layout[selector]!), "a report of another length", ReportError);
+  const payload = readPayload(plan, selector, reader);
+  reader.finish();
+  return { selector, payload };
+}
+
+/** Read batches that stand back to back, or refuse them all. */
+export function readBatches(plan: Plan, bytes: Uint8Array): Report[] {
+  const reports: Report[] = [];
+  while (bytes.length) {
+    const length = readBatch(plan, bytes, reports);
+    bytes = bytes.subarray(length);
+  }
+  return reports;
+}
+
+/** Read the first batch, and return its length. */
+function readBatch(plan: Plan, bytes: Uint8Array, reports: Report[]): number {
+  const { layout } = plan.protocol;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let position = HEADER_BYTES;
+  const next = (count: number): Uint8Array => {
+    check(bytes.length >= position + count, "the batch is cut short", ReportError);
+    position += count;
+    return bytes.subarray(position - count, position);
+  };
+  next(0);
+  check(isBatch(bytes), "this is not a batch of version 1", ReportError);
+  const isOfThisPlan = plan.fingerprintBytes.every((byte, i) => byte === bytes[MAGIC.length + i]);
+  check(isOfThisPlan, "these reports belong to another plan", ReportError);
+  const count = view.getUint32(HEADER_BYTES - 8, true) + view.getUint32(HEADER_BYTES - 4, true) * 2 ** 32;
+  check(count <= 8 * bytes.length, "the batch is cut short", ReportError);
+
+  const shift = indexBits(layout.length);
+  const selectorReader = new BitReader(next(byteLength(count * shift)));
+  const selectors = Array.from({ length: count }, () => checkSelector(plan, selectorReader.number(shift)));
+  selectorReader.finish();
+  const bits = selectors.reduce((sum, selector) => sum + layout[selector]!, 0);
+  const reader = new BitReader(next(byteLength(bits)));
+  for (const selector of selectors) reports.push({ selector, payload: readPayload(plan, selector, reader) });
+  reader.finish();
+  const checksum = crc32(bytes.subarray(0, position));
+  next(CHECKSUM_BYTES);
+  check(view.getUint32(position - CHECKSUM_BYTES, true) === checksum, "the checksum does not match", ReportError);
+  return position;
+}

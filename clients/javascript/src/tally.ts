@@ -1,0 +1,114 @@
+/** Reading a tally, as a collector offers it for download: exact counts, or a refusal (`docs/format.md`, 10). */
+
+import { check, SunziError } from "./errors.js";
+import { decodeText } from "./json.js";
+import { hexadecimal, sha256 } from "./sha256.js";
+
+/** A tally is malformed, or breaks its own invariants. */
+export class TallyError extends SunziError {
+  override name = "TallyError";
+}
+
+/** Counts of reports of one plan. */
+export interface Tally {
+  readonly fingerprint: string;
+  readonly reports: number;
+  /** (number of counters, weight) of every block. */
+  readonly blocks: readonly (readonly [number, number])[];
+  readonly counts: readonly number[];
+}
+
+const MAGIC = "SUNZITL\x01";
+const DIGEST_BYTES = 32;
+const START = 12;
+
+function expect(condition: unknown, message: string): asserts condition {
+  check(condition, message, TallyError);
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Read a tally; its digest and every invariant are checked. */
+export function readTally(bytes: Uint8Array): Tally {
+  const body = bytes.subarray(0, -DIGEST_BYTES);
+  expect(body.length >= START && String.fromCharCode(...bytes.subarray(0, 8)) === MAGIC, "this is not a tally");
+  const digest = hexadecimal(bytes.subarray(-DIGEST_BYTES));
+  expect(hexadecimal(sha256(body)) === digest, "the digest does not match: the tally is cut or damaged");
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  const end = START + view.getUint32(START - 4, true);
+  const { fingerprint, reports, blocks, stored } = readHeader(decodeText(body.subarray(START, end), TallyError));
+  const values = readValues(view, end);
+  const length = blocks.reduce((sum, [size]) => sum + size, 0);
+  const counts = stored === null ? values : spread(values, stored, length);
+  expect(counts.length === length, "the counts do not fit the header");
+  checkBlocks(blocks, counts, reports);
+  return { fingerprint, reports, blocks, counts };
+}
+
+interface Header {
+  fingerprint: string;
+  reports: number;
+  blocks: [number, number][];
+  stored: number | null;
+}
+
+function readHeader(text: string): Header {
+  let value: any;
+  try {
+    value = JSON.parse(text);
+    // One header has one spelling: what another program might read differently is refused.
+    const { fingerprint, reports, blocks, stored } = value;
+    expect(JSON.stringify({ fingerprint, reports, blocks, stored }) === text, "the header is not in its normal form");
+  } catch {
+    throw new TallyError("the header is malformed");
+  }
+  const { fingerprint, reports, blocks, stored } = value;
+  const areBlocks =
+    Array.isArray(blocks) &&
+    blocks.length > 0 &&
+    blocks.every((block) => Array.isArray(block) && block.length === 2 && block.every(isCount) && block[0] > 0);
+  expect(/^[\da-f]{64}$/.test(fingerprint) && areBlocks, "the header is malformed");
+  expect(/^(0|[1-9]\d{0,15})$/.test(reports) && (stored === null || isCount(stored)), "the header is malformed");
+  return { fingerprint, reports: Number(reports), blocks, stored };
+}
+
+function readValues(view: DataView, start: number): number[] {
+  const count = (view.byteLength - start) / 8;
+  expect(isCount(count), "the counts are cut short");
+  return Array.from({ length: count }, (_, i) => {
+    const value = Number(view.getBigInt64(start + 8 * i, true));
+    expect(isCount(value), `a count must not be negative, got ${value}`);
+    return value;
+  });
+}
+
+/** Counts that are given by their indices; all others are 0. */
+function spread(values: number[], stored: number, length: number): number[] {
+  expect(values.length === 2 * stored, "the counts do not fit the header");
+  const counts = new Array<number>(length).fill(0);
+  let last = -1;
+  for (let i = 0; i < stored; i++) {
+    expect(values[i]! > last && values[i]! < length, "the indices must ascend within the counters");
+    last = values[i]!;
+    counts[last] = values[stored + i]!;
+  }
+  return counts;
+}
+
+/** The counts of a block add up to a multiple of its weight, and no count exceeds the block's reports. */
+function checkBlocks(blocks: readonly [number, number][], counts: readonly number[], reports: number): void {
+  let [start, counted, isWeighted] = [0, 0, false];
+  for (const [size, weight] of blocks) {
+    const block = counts.slice(start, start + size);
+    const inBlock = weight ? block.reduce((sum, count) => sum + count, 0) / weight : reports;
+    expect(isCount(inBlock), "the counts of a block must add up to a multiple of its weight");
+    expect(
+      block.every((count) => count <= inBlock),
+      "a count exceeds the reports of its block",
+    );
+    start += size;
+    counted += inBlock;
+    isWeighted ||= weight > 0;
+  }
+  expect(!isWeighted || counted === reports, `the counts stand for ${counted} reports, the tally says ${reports}`);
+}

@@ -1,0 +1,61 @@
+/**
+ * Thresholds that certify ε-local differential privacy, derived here with integers and compared with the plan's.
+ *
+ * E is an integer with E ≤ 2^96·e^ε, so every inequality that holds with E holds with e^ε (`docs/format.md`, 3).
+ */
+
+import { fraction, type Fraction } from "./epsilon.js";
+import { check, PrivacyError } from "./errors.js";
+
+const SCALE = 1n << 96n;
+const WORDS = 1n << 64n;
+const DERIVED = "not the threshold derived here";
+const LEAK = "more than epsilon leaks";
+const EMPTY = "reports say nothing";
+
+/** A threshold as two halves of 32 bits, to be compared without a BigInt. */
+export interface Threshold {
+  readonly high: number;
+  readonly low: number;
+}
+
+/** The halves of a threshold below 2^64. */
+export function halves(threshold: bigint): Threshold {
+  return { high: Number(threshold >> 32n), low: Number(threshold & 0xffffffffn) };
+}
+
+function exponentialBelow({ numerator, denominator }: Fraction): bigint {
+  let total = 0n;
+  for (let term = SCALE, index = 1n; term; index++) {
+    total += term;
+    term = (term * numerator) / (denominator * index);
+  }
+  return total;
+}
+
+/** Refuse unless a block response with this threshold is ε-private, says something, and is the one derived here. */
+export function checkTruth(threshold: bigint, blockSize: number, points: number, epsilon: Fraction): Threshold {
+  check(1 <= blockSize && blockSize < points, EMPTY, PrivacyError);
+  const inside = BigInt(blockSize);
+  const outside = BigInt(points) - inside;
+  const weight = inside * exponentialBelow(epsilon);
+  check(threshold === (weight * WORDS) / (weight + outside * SCALE), DERIVED, PrivacyError);
+  check(threshold * outside * SCALE <= weight * (WORDS - threshold), LEAK, PrivacyError);
+  check(threshold * BigInt(points) > inside * WORDS, EMPTY, PrivacyError);
+  return halves(threshold);
+}
+
+/** The same for one bit a value: OUE, or symmetric RAPPOR at half the budget. */
+export function checkUnary(isOptimal: boolean, truth: bigint, lie: bigint, epsilon: Fraction): [Threshold, Threshold] {
+  const exponential = exponentialBelow(isOptimal ? epsilon : fraction(epsilon.numerator, epsilon.denominator * 2n));
+  const sum = exponential + SCALE;
+  const wantedTruth = isOptimal ? WORDS / 2n : (exponential * WORDS) / sum;
+  const wantedLie = isOptimal ? (WORDS * SCALE + sum - 1n) / sum : WORDS - wantedTruth;
+  check(truth === wantedTruth && lie === wantedLie, DERIVED, PrivacyError);
+  check(0n < lie && lie < truth && truth < WORDS, EMPTY, PrivacyError);
+  const isCertified = isOptimal
+    ? truth * (WORDS - lie) * SCALE <= exponential * lie * (WORDS - truth)
+    : truth * SCALE <= exponential * lie;
+  check(isCertified, LEAK, PrivacyError);
+  return [halves(truth), halves(lie)];
+}

@@ -1,0 +1,114 @@
+/** Every vector of conformance/v1: byte for byte what is good, by its class of error what is bad. */
+
+import { describe, expect, test } from "vitest";
+
+import { Client, Plan } from "../src/index.js";
+import { readBatches, readReport } from "../src/reading.js";
+import { subsets } from "../src/subsets.js";
+import { readTally } from "../src/tally.js";
+import { bytesOf, hexOf, load, NAMES, refused, ScriptedSource } from "./support.js";
+
+const designs = [subsets];
+const REFUSALS = ["bad_plan_", "bad_client_", "bad_value_", "bad_labels_", "bad_report_", "bad_batch_", "bad_tally_"];
+const PROTOCOLS = ["grr", "mss_compact", "mss", "oue", "pgr", "rappor", "ss_compact", "ss"];
+const named = (prefix: string): string[] => NAMES.filter((name) => name.startsWith(prefix));
+const GOOD = NAMES.filter((name) => PROTOCOLS.some((protocol) => name.startsWith(`${protocol}_`)));
+
+function planOf(record: any): Plan {
+  return new Plan(record.plan, { designs, ...("label_file" in record ? { labelFile: record.label_file } : {}) });
+}
+
+test("no vector is passed over", () => {
+  const tested = new Set([...GOOD, ...[...REFUSALS, "tally_"].flatMap(named)]);
+  expect([...tested].sort()).toEqual([...NAMES].sort());
+  expect(GOOD.length).toBeGreaterThan(50);
+  expect(named("bad_plan_").length).toBeGreaterThan(120);
+});
+
+describe.each(GOOD)("%s", (name) => {
+  const record = load(name);
+  const plan = planOf(record);
+
+  test("the plan is accepted, as a value, as text and as bytes", () => {
+    const options = { designs, ...("label_file" in record ? { labelFile: Buffer.from(record.label_file) } : {}) };
+    const text = JSON.stringify(record.plan, null, 2);
+    for (const source of [record.plan, text, Buffer.from(text)]) {
+      const read = new Plan(source, options);
+      expect(read.fingerprint).toBe(record.fingerprint);
+      expect(read.epsilon).toBe(record.plan.epsilon);
+    }
+    expect(new Client(plan, { maxEpsilon: plan.epsilon, fingerprint: record.fingerprint }).isPrivate).toBe(true);
+  });
+
+  test("single reports", () => {
+    for (const { value, words, report, words_used } of record.cases) {
+      const source = new ScriptedSource(words);
+      const made = new Client(plan, { source }).report(value);
+      expect(hexOf(made)).toBe(report);
+      expect(source.used).toBe(words_used);
+      readReport(plan, made);
+    }
+  });
+
+  test("batches", () => {
+    for (const { values, words, batch } of record.batches) {
+      const source = new ScriptedSource(words);
+      const made = new Client(plan, { source }).reportMany(values);
+      expect(hexOf(made)).toBe(batch);
+      expect(source.remaining).toBe(0);
+      expect(readBatches(plan, made)).toHaveLength(values.length);
+    }
+  });
+});
+
+test.each(named("bad_plan_"))("%s", (name) => {
+  const record = load(name);
+  if ("hex" in record) refused(record.error, () => new Plan(bytesOf(record.hex), { designs }));
+  else {
+    refused(record.error, () => new Plan(record.text, { designs }));
+    refused(record.error, () => new Client(Buffer.from(record.text), { designs }));
+  }
+});
+
+test.each(named("bad_client_"))("%s", (name) => {
+  const { plan, max_epsilon, pinned, error } = load(name);
+  const terms = { ...(max_epsilon && { maxEpsilon: max_epsilon }), ...(pinned && { fingerprint: pinned }) };
+  expect(new Client(plan, { designs }).isPrivate).toBe(true);
+  refused(error, () => new Client(plan, { designs, ...terms }));
+});
+
+test.each(named("bad_value_"))("%s", (name) => {
+  const record = load(name);
+  const client = new Client(record.plan, { designs });
+  refused(record.error, () => client.report(record.value));
+  refused(record.error, () => client.reportMany([record.value]));
+});
+
+test.each(named("bad_labels_"))("%s", (name) => {
+  const record = load(name);
+  expect(new Plan(record.plan, { designs })).toBeTruthy();
+  refused(record.error, () => planOf(record));
+  refused(record.error, () => new Plan(record.plan, { designs, labelFile: Buffer.from(record.label_file) }));
+});
+
+test.each(named("bad_report_"))("%s", (name) => {
+  const record = load(name);
+  refused(record.error, () => readReport(planOf(record), bytesOf(record.report)));
+});
+
+test.each(named("bad_batch_"))("%s", (name) => {
+  const record = load(name);
+  refused(record.error, () => readBatches(planOf(record), bytesOf(record.batch)));
+});
+
+test.each(named("tally_"))("%s", (name) => {
+  const record = load(name);
+  const tally = readTally(bytesOf(record.tally));
+  expect(tally.fingerprint).toBe(planOf(record).fingerprint);
+  expect(tally.reports).toBe(readBatches(planOf(record), bytesOf(record.batch)).length);
+});
+
+test.each(named("bad_tally_"))("%s", (name) => {
+  const record = load(name);
+  refused(record.error, () => readTally(bytesOf(record.tally)));
+});

@@ -1,0 +1,112 @@
+/** Sending to a collector: one id, one body, until there is an answer. */
+
+import { afterEach, expect, test, vi } from "vitest";
+
+import { Client, fetchEpoch } from "../src/index.js";
+import { load, refusedLater } from "./support.js";
+
+const { plan, fingerprint } = load("grr_k5");
+const ENVELOPE = {
+  collection: "default",
+  epoch: 7,
+  open: true,
+  upload: "/v1/collections/default/epochs/7",
+  fingerprint,
+  plan,
+};
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** Answers in turn; the last one for ever. What was asked is returned. */
+function answers(...responses: (Response | Error)[]): { url: string; method: string; body: unknown; headers: any }[] {
+  const asked: { url: string; method: string; body: unknown; headers: any }[] = [];
+  vi.stubGlobal("fetch", async (url: string, { method = "GET", body, headers }: RequestInit = {}) => {
+    asked.push({ url, method, body, headers });
+    const next = responses.length > 1 ? responses.shift()! : responses[0]!;
+    if (next instanceof Error) throw next;
+    const copy = next.clone();
+    Object.defineProperty(copy, "url", { value: url });
+    return copy;
+  });
+  return asked;
+}
+
+const envelope = (change = {}): Response => new Response(JSON.stringify({ ...ENVELOPE, ...change }));
+const counted = (outcome = "counted"): Response => new Response(JSON.stringify({ outcome, reports: 1 }));
+
+test("the open epoch is fetched, and its plan checked", async () => {
+  for (const url of ["https://c.example", "https://c.example/", "https://c.example/v1/collections/default/"]) {
+    const asked = answers(envelope());
+    const epoch = await fetchEpoch(url);
+    expect(asked[0]!.url).toBe("https://c.example/v1/collections/default/plan");
+    expect([epoch.number, epoch.isOpen, epoch.plan.fingerprint]).toEqual([7, true, fingerprint]);
+    expect(epoch.url).toBe("https://c.example/v1/collections/default/epochs/7");
+  }
+  answers(envelope());
+  expect((await fetchEpoch("https://c.example/base/v1/collections/other")).url).toBe(
+    "https://c.example/base/v1/collections/other/epochs/7",
+  );
+});
+
+test("what a collector must not say", async () => {
+  answers(envelope({ fingerprint: "0".repeat(64) }));
+  await refusedLater("PlanError", fetchEpoch("https://c.example"));
+  answers(envelope({ plan: { ...plan, epsilon: "1/2" } }));
+  await refusedLater("PrivacyError", fetchEpoch("https://c.example"));
+  answers(new Response("gone", { status: 404 }));
+  await refusedLater("StoreError", fetchEpoch("https://c.example"));
+  answers(new TypeError("offline"));
+  await refusedLater("StoreError", fetchEpoch("https://c.example"));
+});
+
+test("a report goes to the epoch, named by its plan and an id", async () => {
+  const client = new Client(plan);
+  const report = client.report(3);
+  const asked = answers(counted());
+  expect(
+    await client.send("https://c.example/v1/collections/default/epochs/7", report, { secret: "s3cret", token: "aa" }),
+  ).toBe("counted");
+  const { url, method, body, headers } = asked[0]!;
+  const address = new URL(url);
+  expect([method, body, address.pathname]).toEqual(["POST", report, "/v1/collections/default/epochs/7/reports"]);
+  expect(address.searchParams.get("plan")).toBe(fingerprint);
+  expect(address.searchParams.get("id")).toMatch(/^[0-9a-f]{32}$/);
+  expect(address.searchParams.get("token")).toBe("aa");
+  expect(headers).toEqual({ Authorization: "Bearer s3cret" });
+});
+
+test("a batch goes to the batches, and the epoch is looked up where only the collector is named", async () => {
+  const client = new Client(plan);
+  const asked = answers(envelope(), counted("repeated"));
+  expect(await client.send("https://c.example", client.reportMany([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
+    "repeated",
+  );
+  expect(asked[1]!.url).toBe(`https://c.example/v1/collections/default/epochs/7/batches?id=${"ab".repeat(16)}`);
+  answers(envelope({ fingerprint: "1".repeat(64) }));
+  await refusedLater("PlanError", client.send("https://c.example", client.report(1)));
+});
+
+test("it is sent again, the same, while it may still succeed", async () => {
+  const client = new Client(plan);
+  const asked = answers(
+    new TypeError("reset"),
+    new Response("busy", { status: 503 }),
+    new Response("<html>"),
+    counted(),
+  );
+  expect(await client.send("https://c.example/epochs/1", client.report(1), { patience: 30 })).toBe("counted");
+  expect(asked).toHaveLength(4);
+  expect(new Set(asked.map(({ url }) => url)).size).toBe(1);
+  expect(new Set(asked.map(({ body }) => body)).size).toBe(1);
+});
+
+test("patience ends, and a refusal for good is final", async () => {
+  const client = new Client(plan);
+  answers(new Response("busy", { status: 429, headers: { "Retry-After": "30" } }));
+  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
+  for (const status of [400, 401, 404, 409, 410, 413, 421, 422]) {
+    const asked = answers(new Response('{"error":"x","message":"no"}', { status }));
+    await refusedLater("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
+    expect(asked).toHaveLength(1);
+  }
+});

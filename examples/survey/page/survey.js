@@ -1,0 +1,139 @@
+// One question. The answer is randomised here by Sunzi's client, queued by its device, and sent until it is acknowledged.
+
+import { fetchEpoch } from "./client/index.js";
+import { Device } from "./client/longitudinal.js";
+import { readReport } from "./client/reading.js";
+
+const COLLECTION = "/v1/collections/browsers";
+const ATTRIBUTE = "browser";
+const LIFETIME = 6; // what this browser may ever tell about ATTRIBUTE
+const MOST_EPSILON = 2; // what one report may tell; a plan that asks for more is refused
+const SECONDS = 2;
+
+const byId = (id) => document.getElementById(id);
+
+function say(text, kind = "") {
+  byId("notice").textContent = text;
+  byId("notice").dataset.kind = kind;
+}
+
+function showAnswers(labels) {
+  byId("answers").replaceChildren(
+    ...labels.map((label) => {
+      const [choice, input] = [document.createElement("label"), document.createElement("input")];
+      Object.assign(input, { type: "radio", name: "answer", value: label, required: true });
+      choice.append(input, label);
+      return choice;
+    }),
+  );
+  document.querySelector("fieldset").disabled = false;
+  byId("question").ariaBusy = "false";
+}
+
+/** How much the truth is worth: p of a randomised response over k labels. */
+function terms({ domain: { size }, epsilon }) {
+  const odds = Math.exp(Number(epsilon));
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const [truth, other] = [odds / (odds + size - 1), 1 / (odds + size - 1)];
+  return `This page tells the truth with probability ${percent(truth)} and each other answer with ${percent(other)} (ε\u00a0=\u00a0${epsilon}). The choice is made once: whoever asks again gets the same bytes.`;
+}
+
+/** The bits of a report, the first one first; those that only fill its last byte are set apart. */
+function showBits(body, used) {
+  const bits = [...body].map((byte) => byte.toString(2).padStart(8, "0").split("").reverse().join("")).join("");
+  const unused = document.createElement("span");
+  unused.className = "unused";
+  unused.textContent = bits.slice(used);
+  byId("bits").replaceChildren(bits.slice(0, used), unused);
+}
+
+async function showReport(device, { plan }, picked, id) {
+  const waiting = await device.waiting();
+  const report = waiting.find((each) => each.id === id);
+  byId("waiting").textContent = `${waiting.length} to be sent`;
+  byId("spent").textContent = `ε ${await device.spent(ATTRIBUTE)} of ${LIFETIME} for life`;
+  if (!report) return;
+  byId("picked").textContent = picked;
+  byId("seen").textContent = plan.domain.labels[readReport(plan, report.body).payload];
+  byId("hexadecimal").textContent = [...report.body].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+  showBits(report.body, Math.ceil(Math.log2(plan.domain.size)));
+  byId("no-report").hidden = true;
+  byId("report").hidden = false;
+}
+
+async function answer(device, epoch, picked) {
+  try {
+    const { id, cost } = await device.queue(epoch.plan, ATTRIBUTE, picked, epoch.url, { maxEpsilon: MOST_EPSILON });
+    await showReport(device, epoch, picked, id);
+    const { waiting } = await device.flush();
+    byId("waiting").textContent = `${waiting} to be sent`;
+    const sent = waiting === 0 ? "The collector has counted it." : "The collector cannot be reached; it is sent later.";
+    say(cost === "0" ? `${sent} It was the same report as before, so it cost nothing.` : sent);
+    await showResult();
+  } catch (error) {
+    if (error.name !== "BudgetError") throw error;
+    say(`This browser has told enough about itself: ${error.message}.`, "error");
+  }
+}
+
+function svgElement(name, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+/** A bar from 0 and a line for the range, on a scale from −5 % to the largest upper end. */
+function drawBar({ frequency, low, high }, largest) {
+  const at = (share) => `${(100 * (Math.max(-0.05, Math.min(largest, share)) + 0.05)) / (largest + 0.05)}%`;
+  const width = `${Math.max(0, parseFloat(at(frequency)) - parseFloat(at(0)))}%`;
+  const picture = svgElement("svg", { role: "presentation" });
+  picture.append(
+    svgElement("rect", { class: "bar", x: at(0), y: "15%", width, height: "70%", rx: 2 }),
+    svgElement("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: "100%" }),
+    svgElement("line", { class: "range", x1: at(low), x2: at(high), y1: "50%", y2: "50%" }),
+  );
+  return picture;
+}
+
+function cell(role, content, className = "") {
+  const element = document.createElement("span");
+  element.className = className;
+  element.setAttribute("role", role);
+  element.append(content);
+  return element;
+}
+
+async function showResult() {
+  const response = await fetch(`${COLLECTION}/epochs/current/estimate.json`).catch(() => undefined);
+  if (!response?.ok) return;
+  const { reports, histogram } = await response.json();
+  const largest = Math.max(...histogram.map(({ high }) => high));
+  const percent = (share) => `${(100 * Math.max(0, share)).toFixed(0)}`;
+  byId("reports").textContent = `from ${reports.toLocaleString("en")} reports`;
+  byId("result").replaceChildren(
+    ...histogram.map((row) => {
+      const line = document.createElement("div");
+      line.setAttribute("role", "row");
+      const share = `${percent(row.frequency)} %  (${percent(row.low)} to ${percent(row.high)})`;
+      line.append(cell("rowheader", row.label), cell("cell", drawBar(row, largest)), cell("cell", share, "share"));
+      return line;
+    }),
+  );
+}
+
+async function start() {
+  const epoch = await fetchEpoch(COLLECTION);
+  const device = await Device.open({ lifetimeEpsilon: LIFETIME });
+  showAnswers(epoch.plan.domain.labels);
+  byId("terms").textContent = terms(epoch.plan);
+  device.keepSending();
+  byId("question").addEventListener("submit", (event) => {
+    event.preventDefault();
+    void answer(device, epoch, new FormData(event.target).get("answer"));
+  });
+  say("");
+  await showResult();
+  setInterval(showResult, 1000 * SECONDS);
+}
+
+start().catch((error) => say(`This page cannot report: ${error.message}`, "error"));

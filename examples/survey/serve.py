@@ -1,0 +1,78 @@
+"""A survey of one question, for real, on this machine: the collector, the page that asks, and the live result.
+
+    python examples/survey/serve.py            # then open the address that it prints
+
+The page is static; it loads the JavaScript client from clients/javascript/dist (`npm ci && npm run build` there). Your
+answer is randomised in your browser, and only the noisy report leaves it. So that there is something to see, simulated
+visitors answer first; --visitors 0 leaves them out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+from fastapi import FastAPI
+from starlette.staticfiles import StaticFiles
+
+import sunzi
+from sunzi.collection.collector import Collector
+from sunzi.collection.remote import RemoteCollector
+from sunzi.collection.sqlite import SqliteStore
+from sunzi.service.app import create_app
+from sunzi.service.server import make_server
+from sunzi.service.settings import Settings
+
+HERE = Path(__file__).resolve().parent
+CLIENT = HERE.parent.parent / "clients" / "javascript" / "dist"
+BROWSERS = ["Firefox", "Chrome", "Safari", "Edge", "Opera", "another"]
+SHARES = [0.27, 0.41, 0.16, 0.09, 0.04, 0.03]
+EPSILON = 2
+
+
+def make_survey(store: Path, settings: Settings) -> FastAPI:
+    """The collector's own application, with the survey's page beside its dashboard."""
+    collector = Collector(SqliteStore(store))
+    domain = sunzi.Domain(BROWSERS, other="another")
+    collector.open("browsers", sunzi.make_plan("grr", domain, EPSILON))
+    app = create_app(settings, lambda: collector)
+    app.mount("/survey/client", StaticFiles(directory=CLIENT))
+    app.mount("/survey", StaticFiles(directory=HERE / "page", html=True))
+    return app
+
+
+def simulate(address: str, visitors: int) -> None:
+    """Real reports of visitors that do not exist."""
+    remote = RemoteCollector(f"{address}/v1/collections/browsers")
+    epoch = remote.current()
+    answers = np.random.default_rng().choice(len(BROWSERS), visitors, p=SHARES)
+    remote.upload(epoch, epoch.plan.client().report_indices(answers))
+    remote.close()
+
+
+def main() -> None:
+    """Serve until Ctrl+C."""
+    parser = argparse.ArgumentParser(description="A survey whose answers are randomised in the browser.")
+    parser.add_argument("--port", type=int, default=8766, help="on 127.0.0.1; 0 takes any free one (default: 8766)")
+    parser.add_argument("--visitors", type=int, default=3000, help="simulated ones, to begin with (default: 3000)")
+    arguments = parser.parse_args()
+    if not (CLIENT / "index.js").exists():
+        parser.error(f"the JavaScript client is not built: run npm ci && npm run build in {CLIENT.parent}")
+    settings = Settings(port=arguments.port)
+    with tempfile.TemporaryDirectory(prefix="sunzi-survey-") as directory:
+
+        def started(address: str) -> None:
+            print(f"The survey: {address}/survey/", flush=True)
+            print(f"The dashboard: {address}/", flush=True)
+            print("Ctrl+C ends both, and everything they counted.", flush=True)
+            if arguments.visitors:
+                threading.Thread(target=simulate, args=(address, arguments.visitors), daemon=True).start()
+
+        make_server(make_survey(Path(directory) / "survey.db", settings), settings, started).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+/** Memoised reports of given devices: `[{plan, key, attribute, values}]` in, where null is a value outside the domain. */
+
+import { readFileSync } from "node:fs";
+
+import { Plan } from "../../clients/javascript/dist/index.js";
+import { importDeviceKey, MemoisingClient } from "../../clients/javascript/dist/longitudinal.js";
+import { subsets } from "../../clients/javascript/dist/subsets.js";
+
+const answers = [];
+for (const { plan, key, attribute, values } of JSON.parse(readFileSync(0, "utf8"))) {
+  const checked = new Plan(plan, { designs: [subsets] });
+  const client = new MemoisingClient(checked, await importDeviceKey(Buffer.from(key, "hex")), attribute);
+  const reports = [];
+  for (const value of values) {
+    const report = value === null ? await client.reportIndex(undefined) : await client.report(value);
+    reports.push(Buffer.from(report).toString("hex"));
+  }
+  answers.push(reports);
+}
+process.stdout.write(JSON.stringify(answers));

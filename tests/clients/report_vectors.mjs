@@ -1,0 +1,36 @@
+/** Makes the reports and batches of given plans, values and words: `[{plan, cases: [[values, words, isBatch]]}]` in. */
+
+import { readFileSync } from "node:fs";
+
+import { Client, Plan } from "../../clients/javascript/dist/index.js";
+import { subsets } from "../../clients/javascript/dist/subsets.js";
+
+/** Replays words, given as 16 hexadecimal digits each. */
+class ScriptedSource {
+  reproducible = true;
+  used = 0;
+
+  constructor(words) {
+    this.words = words;
+  }
+
+  fill(halves) {
+    for (let i = 0; i < halves.length; i += 2, this.used++) {
+      const word = this.words.slice(16 * this.used, 16 * this.used + 16);
+      if (word.length < 16) throw new Error("the script is over");
+      halves[i + 1] = parseInt(word.slice(0, 8), 16);
+      halves[i] = parseInt(word.slice(8), 16);
+    }
+  }
+}
+
+const answers = JSON.parse(readFileSync(0, "utf8")).map(({ plan, cases }) => {
+  const checked = new Plan(plan, { designs: [subsets] });
+  return cases.map(([values, words, isBatch]) => {
+    const source = new ScriptedSource(words);
+    const client = new Client(checked, { source });
+    const made = isBatch ? client.reportMany(values) : client.report(values);
+    return [Buffer.from(made).toString("hex"), source.used];
+  });
+});
+process.stdout.write(JSON.stringify(answers));

@@ -1,0 +1,30 @@
+"""A device that changes its language keeps its noise: memoised reports are the same bytes in Python and JavaScript."""
+
+import random
+import secrets
+
+import javascript
+import pytest
+import vectors
+
+import sunzi
+from sunzi.longitudinal.memoising import MemoisingClient
+
+ATTRIBUTES = ["browser", "Sprache", "年齢", "a\0b", " "]
+
+
+@pytest.mark.usefixtures("client_directory")
+def test_memoised_reports_are_the_same():
+    seed = secrets.randbits(32)
+    generator = random.Random(seed)
+    labelled = sunzi.make_plan("mss-compact", domain=["Firefox", "Chrome", "", "é", "😀", "other"], epsilon=1)
+    asked, expected = [], []
+    for plan in [*vectors.make_plans(generator), labelled]:
+        key, attribute = generator.randbytes(32), generator.choice(ATTRIBUTES)
+        client = MemoisingClient(plan, key, attribute)
+        known = plan.domain.labels or range(plan.domain.size)
+        values = [*generator.sample(list(known), min(25, len(known))), None]
+        asked.append({"plan": plan.contract.to_json(), "key": key.hex(), "attribute": attribute, "values": values})
+        indices = [None if value is None else plan.domain.index(value) for value in values]
+        expected.append([client.report_index(index).hex() for index in indices])
+    assert javascript.run_node("memoise.mjs", asked) == expected, f"seed {seed}"

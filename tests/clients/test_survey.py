@@ -1,0 +1,59 @@
+"""The example site, run as its users run it and used in a real browser."""
+
+import re
+import subprocess
+import sys
+
+import browser
+import pytest
+from javascript import ROOT
+from playwright.sync_api import expect, sync_playwright
+
+
+@pytest.fixture
+def survey(client_directory):
+    program = [sys.executable, str(ROOT / "examples" / "survey" / "serve.py"), "--port", "0", "--visitors", "2000"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield re.search(r"http\S+", child.stdout.readline()).group()
+        finally:
+            child.terminate()
+            child.communicate(timeout=60)
+
+
+def send(page, label):
+    page.get_by_label(label).check()
+    page.get_by_role("button", name="Send a noisy report").click()
+
+
+def test_the_survey(survey):
+    with (
+        sync_playwright() as playwright,
+        browser.open_browser(playwright) as chromium,
+        browser.open_page(chromium, survey) as (page, watch),
+    ):
+        expect(page.locator("#reports")).to_contain_text("2,000 reports")
+        expect(page.locator("#result [role=row]")).to_have_count(6)
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_have_text("The collector has counted it.")
+        expect(page.locator("#picked")).to_have_text("Safari")
+        number = int(page.locator("#hexadecimal").text_content(), 16)
+        assert page.locator("#bits").text_content() == f"{number:08b}"[::-1]
+        labels = page.locator("#answers label").all_text_contents()
+        expect(page.locator("#seen")).to_have_text(labels[number])
+        expect(page.locator("#reports")).to_contain_text("2,001 reports")
+        seen = page.locator("#hexadecimal").text_content()
+
+        # The same answer again, after a reload, is the same report and costs nothing.
+        page.reload()
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("cost nothing")
+        expect(page.locator("#hexadecimal")).to_have_text(seen)
+        for label in ("Chrome", "Edge"):
+            send(page, label)
+            expect(page.locator("#picked")).to_have_text(label)
+        expect(page.locator("#spent")).to_have_text("ε 6 of 6 for life")
+        send(page, "Opera")
+        expect(page.locator("#notice")).to_contain_text("told enough")
+        assert watch.complaints == []
+        assert watch.strangers(survey.removesuffix("/survey/")) == []

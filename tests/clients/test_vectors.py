@@ -1,0 +1,35 @@
+"""The JavaScript client sends the bytes that the library sends: 100,000 random vectors, made anew in every run."""
+
+import random
+import secrets
+
+import javascript
+import pytest
+import vectors
+
+import sunzi
+
+VECTORS = 100_000
+IN_BATCHES = 0.8
+BATCH = 50
+
+
+@pytest.mark.usefixtures("client_directory")
+def test_random_vectors():
+    seed = secrets.randbits(32)
+    generator = random.Random(seed)
+    plans = vectors.make_plans(generator)
+    assert {plan.protocol.name for plan in plans} == set(sunzi.catalogue())
+    singles = round(VECTORS * (1 - IN_BATCHES) / len(plans))
+    batches = round(VECTORS * IN_BATCHES / len(plans) / BATCH)
+    asked, expected = [], []
+    for plan in plans:
+        cases = list(vectors.single_cases(generator, plan, singles))
+        cases += [vectors.batch_case(generator, plan, BATCH) for _ in range(batches)]
+        asked.append({"plan": plan.contract.to_json(), "cases": [given for given, _ in cases]})
+        expected.append([wanted for _, wanted in cases])
+    made = javascript.run_node("report_vectors.mjs", asked)
+    assert len(plans) * (singles + batches * BATCH) >= VECTORS
+    for question, wanted, got in zip(asked, expected, made, strict=True):
+        for (values, words, _), right, answer in zip(question["cases"], wanted, got, strict=True):
+            assert answer == right, f"seed {seed}: {question['plan']} with {values} from {words}"
