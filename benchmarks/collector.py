@@ -27,9 +27,9 @@ from sunzi.plan import Plan, make_plan
 CONNECTIONS = 64
 REPORTS = 100
 SECONDS = 4.0
-ATTACK_SECONDS = 20.0
+ATTACK_SECONDS = 30.0
 HONEST = 10
-ATTACKERS = 8
+ATTACKERS = 16
 SLOW_CLIENTS = 50
 EPOCH = "/v1/collections/default/epochs/1"
 
@@ -89,7 +89,7 @@ def under_attack(scale: float) -> Iterator[Result]:
     with _server(plan) as (host, port):
         measured = [
             (
-                asyncio.run(_honest_delay(host, port, batch, seconds, None)),
+                asyncio.run(_honest_delay(host, port, batch, seconds / 3, None)),
                 asyncio.run(_honest_delay(host, port, batch, seconds, refused)),
             )
             for _ in range(rounds)
@@ -137,7 +137,7 @@ async def _honest(host: str, port: int, batch: bytes, until: float) -> list[floa
 
 
 async def _attack(host: str, port: int, batch: bytes, until: float, number: int, refused: Counter[str]) -> None:
-    """Cut, damaged, foreign and oversize bodies, as fast as they are refused."""
+    """Cut, damaged and random bodies, as fast as they are refused."""
     bodies = [batch[:-1], batch[:60] + b"\xff" + batch[61:], secrets.token_bytes(300), batch[:8] + bytes(len(batch))]
     while time.monotonic() < until:
         reader, writer = await asyncio.open_connection(host, port)

@@ -51,7 +51,7 @@ class OtherSizes(CollectingExperiment):
                 protocol,
                 size,
                 epsilon,
-                _trials(scale, size, number),
+                _trials(scale),
                 users=number,
                 populations=_POPULATIONS,
                 searches={"full": 10, "quick": 2, "tiny": 1}[scale],
@@ -82,12 +82,10 @@ class OtherSizes(CollectingExperiment):
         )
 
 
-def _trials(scale: Scale, size: int, users: int) -> int:
+def _trials(scale: Scale) -> int:
     if scale != "full":
         return 20 if scale == "quick" else 3
-    if users > USERS:
-        return 30
-    return 300 if size == _BASE_SIZE else 100
+    return 300
 
 
 def _picture(table: Table) -> Figure:

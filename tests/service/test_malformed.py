@@ -2,7 +2,9 @@
 
 import http.client
 import random
+import threading
 from collections import Counter
+from contextlib import closing
 
 import numpy as np
 from running import fresh_id, running
@@ -11,7 +13,7 @@ import sunzi
 
 PLAN = sunzi.make_plan("mss-compact", 200, 2)
 FOREIGN = sunzi.make_plan("mss-compact", 201, 2)
-REQUESTS = 4_000
+REQUESTS, CLIENTS = 4_000, 16
 
 
 def good_batch(plan=PLAN):
@@ -37,24 +39,33 @@ def mutated(chance, body):
     return body[:place] + body[place + 1 :]
 
 
-def test_malformed_uploads_are_refused_and_leave_nothing(tmp_path):
-    chance, good = random.Random(3), good_batch()
-    with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=2000) as service:
-        connection = http.client.HTTPConnection(service.host, service.port, timeout=30)
-        statuses = Counter()
-        for number in range(REQUESTS):
+def send_malformed(service, seed, good, statuses):
+    """One client: so many malformed uploads on one connection."""
+    chance = random.Random(seed)
+    with closing(http.client.HTTPConnection(service.host, service.port, timeout=30)) as connection:
+        for number in range(REQUESTS // CLIENTS):
             body = mutated(chance, good) if number % 20 else chance.randbytes(3000)
             kind, query = ("batches", "") if number % 3 else ("reports", f"&plan={PLAN.fingerprint}")
             if (kind == "reports" and len(body) == 2) or body == good:
                 continue  # may be a good report, or is the good batch
-            path = f"/v1/collections/default/epochs/1/{kind}?id={fresh_id()}{query}"
-            connection.request("POST", path, body)
+            connection.request("POST", f"/v1/collections/default/epochs/1/{kind}?id={fresh_id()}{query}", body)
             answer = connection.getresponse()
             answer.read()
-            statuses[answer.status] += 1
-        connection.close()
-        assert set(statuses) <= {400, 413}, statuses
-        assert sum(statuses.values()) > 0.9 * REQUESTS
+            statuses.append(answer.status)
+
+
+def test_malformed_uploads_are_refused_and_leave_nothing(tmp_path):
+    good, statuses = good_batch(), []
+    with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=2000) as service:
+        clients = [
+            threading.Thread(target=send_malformed, args=(service, seed, good, statuses)) for seed in range(CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        assert set(statuses) == {400, 413}, Counter(statuses)
+        assert len(statuses) > 0.9 * REQUESTS
         assert service.tally().reports == 0
         assert service.collector.store.identity_count(1) == 0
         assert service.send_batch(good).json() == {"outcome": "counted", "reports": 60}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sunzi.service.settings import Settings
+
+# A commit asks for the interpreter a few dozen times; while requests keep it busy, each would wait five milliseconds.
+_SWITCH_SECONDS = 0.0005
 
 
 def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
@@ -89,6 +93,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         """Listen, then say where: port 0 means any that is free."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
         await super().startup(sockets)
         if self._tell is not None and self.started and self.servers:
             host, port = self.servers[0].sockets[0].getsockname()[:2]

@@ -34,6 +34,8 @@ EpochNumber = Annotated[
 _PREFIX = "/v1/collections/{collection}/epochs/{epoch}"
 _ADDRESS = re.compile("/v1/collections/(?P<collection>[^/]+)/epochs/(?P<epoch>[^/]+)/(?P<kind>reports|batches)")
 _SMALL_BODY = 1 << 16
+# Who is refused waits a moment for the answer, so that a connection cannot send rubbish as fast as it can be read.
+_REFUSAL_SECONDS = 0.02
 _IDENTITY, _HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 
 
@@ -72,6 +74,7 @@ class UploadGate:
             response = await (upload_report if matched["kind"] == "reports" else upload_batch)(request)
         except SunziError as error:
             response = await answer_error(request, error)
+            await asyncio.sleep(_REFUSAL_SECONDS)
         await response(scope, receive, send)
 
 
