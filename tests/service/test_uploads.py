@@ -252,7 +252,10 @@ def test_the_remote_collector_waits_for_one_that_is_away(tmp_path):
 
 
 def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
-    """With a store that is busy, one deposit is being written, the next waits, and the third is sent away."""
+    """With a store that is busy, one deposit is being written, the next waits, and the third is sent away.
+
+    If all come before the writer has taken up the first, that one alone waits.
+    """
     with running(tmp_path / "store.db", {"default": PLAN}, waiting_deposits=1) as service:
         blocker = SqliteStore(tmp_path / "store.db")
         answers = []
@@ -265,8 +268,10 @@ def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
         for thread in threads:
             thread.join()
         blocker.close()
-        statuses = sorted(answer.status for answer in answers)
-        assert statuses == [200, 200, 503, 503, 503, 503]
+        statuses = [answer.status for answer in answers]
+        counted = statuses.count(200)
+        assert counted in (1, 2)
+        assert statuses.count(503) == 6 - counted
         refused = next(answer for answer in answers if answer.status == 503)
         assert int(refused.headers["Retry-After"]) >= 1
-        assert service.tally().reports == 40
+        assert service.tally().reports == 20 * counted
