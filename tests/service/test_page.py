@@ -241,7 +241,7 @@ def test_twenty_two_thousand_labels(visit, service):
 
 
 def downloaded(page, link):
-    """What a click brings. Where a file takes seconds to make, the browser may hold it back, since it no longer takes it
+    """What a click brings. A file that takes seconds to make may be held back by the browser, which no longer takes it
     for the user's own wish; then the user clicks again.
     """
     for patience in (15_000, 15_000, 30_000):
