@@ -22,7 +22,8 @@ _OK, _CANTOPEN = 0, 14
 _IOERR_WRITE, _IOERR_FSYNC, _IOERR_TRUNCATE, _IOERR_DELETE = (10 | code << 8 for code in (3, 4, 6, 10))
 _OPEN_MAIN_DB, _OPEN_MAIN_JOURNAL, _OPEN_WAL = 0x100, 0x800, 0x80000
 
-_Open = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_int, POINTER(c_int))
+# The name goes on as the address it came as: SQLite keeps that, and names its shared memory by it.
+_Open = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_int, POINTER(c_int))
 _Delete = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int)
 _Close = CFUNCTYPE(c_int, c_void_p)
 _Write = CFUNCTYPE(c_int, c_void_p, c_void_p, c_int, c_int64)
@@ -175,8 +176,8 @@ class PowerCuts:
         path = Path(name.decode()) if name else None
         return path if path and self.disk and path.parent == self.disk.directory else None
 
-    def _open(self, _: int, name: bytes | None, handle: int, flags: int, flags_out: object) -> int:
-        path = self._observed(name)
+    def _open(self, _: int, name: int | None, handle: int, flags: int, flags_out: object) -> int:
+        path = self._observed(ctypes.string_at(name) if name else None)
         if path and self.disk.is_dead:
             ctypes.cast(handle, POINTER(c_void_p))[0] = None  # so that SQLite does not close what is not open
             return _CANTOPEN
