@@ -1,0 +1,111 @@
+"""serve, simulate, store, and estimate --from: a collection over HTTP by the commands themselves."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+
+LABELS = ["apple", "pear", "plum", "fig"]
+
+
+@contextmanager
+def serving(directory, *options, **environment):
+    """`sunzi serve` in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "sunzi", "serve", *options, "--port", "0"]
+    process = subprocess.Popen(command, cwd=directory, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("collecting at "):
+                break
+        else:
+            raise AssertionError("".join(lines))
+        yield line.split()[2].rstrip(";")
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stderr.close()
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = sunzi.make_plan("ss-compact", LABELS, 3)
+    made.save("plan.json")
+    return made
+
+
+def estimated(capsys, *source):
+    capsys.readouterr()
+    assert main(["estimate", "--from", *source]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_collection_by_commands(plan, tmp_path, capsys):
+    with serving(tmp_path, "plan.json") as address:
+        assert main(["simulate", "--send", address, "--users", "2050", "--population", "spike"]) == 0
+        assert main(["simulate", "--send", f"{address}/v1/collections/default", "--users", "3", "--batch", "1"]) == 0
+        remote = estimated(capsys, address)
+        assert remote == estimated(capsys, "sunzi.db")
+        rows = remote.splitlines()
+        assert [row.partition(",")[0] for row in rows] == ["label", *LABELS]
+        assert float(rows[1].split(",")[1]) > 0.9
+        assert main(["store", "backup", "sunzi.db", "copy.db"]) == 0
+    capsys.readouterr()
+    assert main(["store", "show", "sunzi.db"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["epochs"]
+    assert (shown["reports"], shown["open"], shown["ids"], shown["plan"]) == (2053, True, 24, plan.fingerprint)
+    assert main(["store", "merge", "sunzi.db", "--epoch", "1", "-o", "tally"]) == 2  # still open
+    assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+    assert main(["store", "merge", "sunzi.db", "--epoch", "1", "-o", "tally"]) == 0
+    assert sunzi.load_tally("tally").reports == 2053
+    assert main(["store", "restore", "copy.db", "new.db"]) == 0
+    assert estimated(capsys, "new.db") == remote
+    assert main(["store", "restore", "copy.db", "new.db"]) == 2  # not empty any more
+
+
+def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
+    secret = "a-token-of-sixteen-or-more"
+    with serving(tmp_path, "one=plan.json", "two=plan.json", SUNZI_ADMIN_TOKEN=secret) as address:
+        assert main(["simulate", "--send", f"{address}/v1/collections/two", "--users", "100"]) == 0
+        assert main(["estimate", "--from", address, "--collection", "two"]) == 2
+        assert "admin token" in capsys.readouterr().err
+        monkeypatch.setenv("SUNZI_ADMIN_TOKEN", secret)
+        assert estimated(capsys, address, "--collection", "two", "--epoch", "1").startswith("label,")
+    assert main(["estimate", "--from", "sunzi.db"]) == 2
+    assert "--collection" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["serve", "plan.json", "--host", "0.0.0.0"], "admin token"),
+        (["serve", "plan.json", "plan.json"], "two plans"),
+        (["serve", "Bad=plan.json"], "collection's name"),
+        (["serve"], "no collection yet"),
+        (["serve", "plan.json", "--shard", "4/4"], "shard"),
+        (["simulate", "--send", "ftp://nowhere"], "http://"),
+        (["simulate", "--send", "http://127.0.0.1:9", "--users", "0"], "--users"),
+        (["estimate", "--from", "nothing.db"], "no store"),
+        (["estimate", "plan.json", "--from", "sunzi.db"], "neither"),
+        (["estimate", "plan.json"], "a plan and a tally"),
+        (["store", "show", "nothing.db"], "no store"),
+        (["store", "show", "plan.json"], "plan.json"),
+    ],
+)
+def test_bad_commands_are_refused(plan, capsys, words, complaint):
+    assert main(words) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_demo_runs_over_http_and_stops(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--users", "2000", "--size", "30", "--serve", "--once"]) == 0
+    assert "It counted 2,000 reports, each once" in capsys.readouterr().out
