@@ -59,6 +59,11 @@ class Plan:
         """A plan from the text of its file."""
         return cls.from_contract(Contract.from_json(parse_json(data.encode() if isinstance(data, str) else data)))
 
+    def with_labels(self, path: str | Path) -> Plan:
+        """The same plan with the labels of a file that it names by its hash."""
+        terms = self.contract
+        return Plan(Contract(terms.protocol, terms.epsilon, terms.domain.attach(path), terms.parameters), self.protocol)
+
     @property
     def domain(self) -> Domain:
         """Labels and indices."""
@@ -222,9 +227,8 @@ def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
     that names it by its hash.
     """
     contract = Contract.load(path)
-    if labels is not None:
-        contract = Contract(contract.protocol, contract.epsilon, contract.domain.attach(labels), contract.parameters)
     try:
-        return Plan.from_contract(contract)
+        plan = Plan.from_contract(contract)
+        return plan if labels is None else plan.with_labels(labels)
     except PlanError as error:
         raise type(error)(f"{path}: {error}") from None

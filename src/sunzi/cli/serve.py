@@ -7,14 +7,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from sunzi.cli.sources import TOKEN_VARIABLE
 from sunzi.cli.terminal import say
 from sunzi.cli.words import counted, epsilon_in_words
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from sunzi.service.settings import Settings
-
-_TOKEN_VARIABLE = "SUNZI_ADMIN_TOKEN"  # the name of a variable, not its value
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--admin-token-file",
         metavar="FILE",
-        help=f"the secret for everything but uploading (default: the variable {_TOKEN_VARIABLE})",
+        help=f"the secret for everything but uploading (default: the variable {TOKEN_VARIABLE})",
     )
     parser.add_argument("--upload-keys", metavar="FILE", help="who may upload, and how much: see docs/collector.md")
     parser.add_argument("--single-use-tokens", action="store_true", help="let every upload spend a token")
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> Settings:
     from sunzi.service.settings import Settings, read_secret, read_upload_keys
 
-    token = read_secret(arguments.admin_token_file) if arguments.admin_token_file else os.environ.get(_TOKEN_VARIABLE)
+    token = read_secret(arguments.admin_token_file) if arguments.admin_token_file else os.environ.get(TOKEN_VARIABLE)
     return Settings(
         host=arguments.host,
         port=arguments.port,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
     from sunzi.tally import Tally
 
-_TOKEN_VARIABLE = "SUNZI_ADMIN_TOKEN"  # the name of a variable, not its value
+TOKEN_VARIABLE = "SUNZI_ADMIN_TOKEN"  # the name of a variable, not its value
 
 
 def read_source(source: str, collection: str | None, number: int | None, labels: str | None) -> tuple[Plan, Tally]:
@@ -25,28 +25,15 @@ def read_source(source: str, collection: str | None, number: int | None, labels:
     if plan.domain.has_labels and plan.domain.labels is None:
         if labels is None:
             raise ParameterError(f"the plan of {source} names its labels by their hash: give their file with --labels")
-        plan = _labelled(plan, labels)
+        plan = plan.with_labels(labels)
     return plan, tally
-
-
-def _labelled(plan: Plan, labels: str) -> Plan:
-    """The same plan, loaded once more with its label file."""
-    import tempfile
-    from pathlib import Path
-
-    from sunzi.plan import load_plan
-
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "plan.json"
-        path.write_bytes(plan.contract.canonical)
-        return load_plan(path, labels=labels)
 
 
 def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
     from sunzi.collection.remote import RemoteCollector
 
     address = source if collection is None else f"{source.rstrip('/')}/v1/collections/{collection}"
-    remote = RemoteCollector(address, secret=os.environ.get(_TOKEN_VARIABLE), patience=10)
+    remote = RemoteCollector(address, secret=os.environ.get(TOKEN_VARIABLE), patience=10)
     try:
         return remote.tally(number)
     finally:

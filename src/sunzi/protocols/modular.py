@@ -6,6 +6,7 @@ integer.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -91,8 +92,8 @@ class ModularProtocol(Protocol):
             if response.design.kind not in self.designs:
                 raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {response.design.kind!r}")
 
-    def _layout(self) -> ReportLayout:
-        raise NotImplementedError
+    @abstractmethod
+    def _layout(self) -> ReportLayout: ...
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Sequence[int] | None = None, **options: Any) -> Self:
@@ -108,14 +109,14 @@ class ModularProtocol(Protocol):
         return cls(domain_size, responses)
 
     @staticmethod
+    @abstractmethod
     def block_design(modulus: int, epsilon: Fraction) -> Design:
         """The design used on Z_modulus."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def block_variance(modulus: int, epsilon: Fraction) -> float | None:
         """Light variance of one report in that block, or None if the modulus is no good."""
-        raise NotImplementedError
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
