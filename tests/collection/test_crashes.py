@@ -29,7 +29,6 @@ from sunzi.collection.records import Deposit
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 KILLS = 40
-SERVER_KILLS = 12
 
 
 def check(findings, kills):
@@ -59,10 +58,10 @@ def test_killed_server(killable_server):
     address = killable_server.fresh_address()
     victim = CollectorOfServer(address, killable_server)
     try:
-        findings = torture(victim, address, SERVER_KILLS, kills_per_epoch=5, seed=7)
+        findings = torture(victim, address, KILLS, kills_per_epoch=5, seed=7)
     finally:
         victim.end()
-    check(findings, SERVER_KILLS)
+    check(findings, KILLS)
     assert findings.answers["error"] > 0
 
 
