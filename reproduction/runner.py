@@ -7,12 +7,10 @@ rows depend on. A run measures the cells that have no file yet; killing it loses
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 
 from sunzi import __version__
 from sunzi.files import write_atomically
+from sunzi.processes import pool_of_processes
 
 from . import catalogue
 from .experiment import Cell, Experiment, Row, Scale
@@ -122,24 +121,15 @@ def _finished(tasks: Sequence[_Task], workers: int, work: Path, seed: int) -> It
             _measure(task.experiment.name, task.cell, task.key, work, seed)
             yield task
         return
-    with _single_threaded(), _pool(workers) as pool:
+    with _single_threaded(), pool_of_processes(workers) as pool:
         pending: dict[Future[None], _Task] = {
             pool.submit(_measure, task.experiment.name, task.cell, task.key, work, seed): task for task in tasks
         }
-        try:
-            while pending:
-                ended, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    future.result()
-                    yield pending.pop(future)
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+        while pending:
+            ended, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in ended:
+                future.result()
+                yield pending.pop(future)
 
 
 @contextmanager
@@ -155,19 +145,6 @@ def _single_threaded() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _measure(name: str, cell: Cell, key: str, work: Path, seed: int) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from scipy.sparse.linalg import lsmr
 import sunzi
 from sunzi.numerics.incidence import incidence_counts
 from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.processes import pool_of_processes
 
 from .experiment import Cell, Claim, Experiment, Row, Scale
 from .figures import curve, head, legend_below, panels, style
@@ -65,7 +64,7 @@ class Runtime(Experiment):
         before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
         os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
         try:
-            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            with pool_of_processes(1) as pool:
                 return pool.submit(measure_times, cell, seed).result()
         finally:
             for name, value in before.items():

@@ -20,8 +20,9 @@ const BUNDLING = {
   minify: true,
   // Names that are never seen outside: of all properties only these are shortened.
   mangleProps: new RegExp(
-    "^(accepts|attach|bits|blockSize|bounds|denominator|epsilonFraction|fingerprintBytes|high|isField|kind|layout|limit|" +
-      "low|multiply|numerator|payloads|prepare|randomize|read|respond|selectors)$",
+    "^(accepts|attach|bits|blockSize|bounds|denominator|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
+      "layout|limit|low|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
+      "threshold|truths|variates)$",
   ),
 };
 

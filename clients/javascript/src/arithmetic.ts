@@ -34,15 +34,20 @@ export function multiplyModulo(left: number, right: number, modulus: number): nu
   return product - Math.floor(product / modulus) * modulus;
 }
 
-/** base^exponent mod modulus. */
-export function powerModulo(base: number, exponent: number, modulus: number): number {
+/** base^exponent under this multiplication, whose one is 1. As many products are made whatever the exponent's bits are. */
+export function power(base: number, exponent: number, multiply: (left: number, right: number) => number): number {
   let result = 1;
   for (; exponent > 0; exponent = Math.floor(exponent / 2)) {
-    const multiplied = multiplyModulo(result, base, modulus);
+    const multiplied = multiply(result, base);
     result = exponent % 2 ? multiplied : result;
-    base = multiplyModulo(base, base, modulus);
+    base = multiply(base, base);
   }
   return result;
+}
+
+/** base^exponent mod modulus. */
+export function powerModulo(base: number, exponent: number, modulus: number): number {
+  return power(base, exponent, (left, right) => multiplyModulo(left, right, modulus));
 }
 
 /** Whether the powers of a generator are all residues of a prime but 0. */

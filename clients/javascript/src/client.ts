@@ -3,7 +3,7 @@
 import { drawRows } from "./drawing.js";
 import { OUTSIDE, type Value } from "./domain.js";
 import { type Epsilon, exceeds, parseEpsilon } from "./epsilon.js";
-import { check, DomainError, PrivacyError } from "./errors.js";
+import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 import type { Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
@@ -29,6 +29,7 @@ export interface ClientOptions extends PlanOptions {
 export class Client {
   readonly plan: Plan;
   readonly #source: WordSource;
+  #latest: Uint8Array | undefined;
 
   constructor(plan: Plan | PlanSource, options: ClientOptions = {}) {
     this.plan = plan instanceof Plan ? plan : new Plan(plan, options);
@@ -58,7 +59,7 @@ export class Client {
 
   /** {@link report} for a value's place in the domain. */
   reportIndex(index: number): Uint8Array {
-    return encodeReport(this.plan.protocol.layout, this.#randomize([index]));
+    return (this.#latest = encodeReport(this.plan.protocol.layout, this.#randomize([index])));
   }
 
   /**
@@ -85,16 +86,19 @@ export class Client {
   /** {@link reportMany} for places in the domain; fast for a Uint32Array. */
   reportIndices(indices: ArrayLike<number>): Uint8Array {
     const { protocol, fingerprintBytes } = this.plan;
-    return encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices));
+    return (this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices)));
   }
 
   /**
    * Send a report or a batch until it is acknowledged, always the same bytes under the same id, so that it is counted
-   * once. A ReportError means that the collector refused it for good, a StoreError that patience ran out.
+   * once. A ReportError means that the collector refused it for good, a StoreError that patience ran out: then call it
+   * again, which tells nothing more, whereas a new report would.
    *
    * @param url the collector, a collection of it (`…/v1/collections/NAME`) or an epoch (`…/epochs/N`)
+   * @param body what {@link report} or {@link reportMany} returned; the one that was made last unless told
    */
-  async send(url: string, body: Uint8Array, options: SendOptions = {}): Promise<Outcome> {
+  async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
+    check(body, "there is no report yet", ParameterError);
     const address = await uploadAddress(url, this.plan, body, options);
     return uploadPersistently(address, body, options);
   }

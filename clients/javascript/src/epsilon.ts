@@ -14,11 +14,11 @@ export type Epsilon = number | string;
 const LARGEST = 32n;
 const LARGEST_TERM = 10n ** 18n;
 
-/** A fraction, reduced. */
+/** A fraction, reduced; the denominator is not 0. */
 export function fraction(numerator: bigint, denominator: bigint): Fraction {
   let [a, b] = [numerator, denominator];
   while (b) [a, b] = [b, a % b];
-  return a ? { numerator: numerator / a, denominator: denominator / a } : { numerator: 0n, denominator: 1n };
+  return { numerator: numerator / a, denominator: denominator / a };
 }
 
 /** The sum of two. */

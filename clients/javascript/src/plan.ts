@@ -102,7 +102,6 @@ export class Plan {
 }
 
 function readSource(source: PlanSource): unknown {
-  if (typeof source === "string") return parseJson(source);
-  if (!(source instanceof Uint8Array)) return source;
-  return parseJson(decodeText(source));
+  const text = source instanceof Uint8Array ? decodeText(source) : source;
+  return typeof text === "string" ? parseJson(text) : text;
 }

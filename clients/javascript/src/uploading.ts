@@ -25,7 +25,7 @@ export interface SendOptions extends RequestOptions {
   patience?: number;
   /** A single-use token, where the collector asks for one. */
   token?: string;
-  /** The upload's id, 32 hexadecimal digits; random unless told. Send the same bytes again only under the same id. */
+  /** The upload's id, 32 hexadecimal digits; unless told, random at first and then that of the same bytes before. */
   id?: string;
 }
 
@@ -39,9 +39,12 @@ export interface Epoch {
 }
 
 const FOREIGN = "the collector names another fingerprint";
-const AGAIN = [408, 425, 429, 500, 502, 503, 504];
+const AGAIN = [408, 425, 429];
 const LONGEST_WAIT = 60;
 const REQUEST_SECONDS = 30;
+
+/** The id of every body that was sent: whoever sends it again sends it under the same one, and it is counted once. */
+const ids = new WeakMap<Uint8Array, string>();
 
 /** A fresh id for an upload. */
 export function freshId(): string {
@@ -85,7 +88,9 @@ export async function uploadAddress(url: string, plan: Plan, body: Uint8Array, o
 
 /** {@link uploadAddress} within a known epoch. */
 export function addressOf(epoch: string, plan: Plan, body: Uint8Array, options: SendOptions = {}): string {
-  const query = new URLSearchParams({ id: options.id ?? freshId() });
+  const id = options.id ?? ids.get(body) ?? freshId();
+  ids.set(body, id);
+  const query = new URLSearchParams({ id });
   if (!isBatch(body)) query.set("plan", plan.fingerprint);
   if (options.token) query.set("token", options.token);
   return `${epoch}/${isBatch(body) ? "batches" : "reports"}?${query}`;
@@ -98,7 +103,8 @@ export async function uploadOnce(address: string, body: Uint8Array, options: Req
   // Whoever answers 200 without a receipt, such as a portal of a hotel, is not the collector.
   const receipt = response.ok && /^{"outcome":"(counted|repeated)"/.exec(text);
   if (receipt) return receipt[1] as Outcome;
-  if (!response.ok && !AGAIN.includes(response.status)) throw new ReportError(refusal(response, text));
+  const isFinal = !response.ok && response.status < 500 && !AGAIN.includes(response.status);
+  if (isFinal) throw new ReportError(refusal(response, text));
   throw new StoreError(refusal(response, text), { cause: Number(response.headers.get("Retry-After")) || 0 });
 }
 

@@ -91,13 +91,34 @@ test("it is sent again, the same, while it may still succeed", async () => {
   const asked = answers(
     new TypeError("reset"),
     new Response("busy", { status: 503 }),
+    new Response("a proxy is confused", { status: 520 }),
     new Response("<html>"),
     counted(),
   );
   expect(await client.send("https://c.example/epochs/1", client.report(1), { patience: 30 })).toBe("counted");
-  expect(asked).toHaveLength(4);
+  expect(asked).toHaveLength(5);
   expect(new Set(asked.map(({ url }) => url)).size).toBe(1);
   expect(new Set(asked.map(({ body }) => body)).size).toBe(1);
+});
+
+test("a report keeps its id, so that whoever sends it again after all patience has it counted once", async () => {
+  const client = new Client(plan);
+  await refusedLater("ParameterError", client.send("https://c.example/epochs/1"));
+  for (const make of [() => client.report(1), () => client.reportBackground(), () => client.reportMany([1, 2])]) {
+    const made = make();
+    const asked = answers(new TypeError("offline"));
+    await refusedLater("StoreError", client.send("https://c.example/epochs/1", made, { patience: 0 }));
+    const later = answers(counted("repeated"));
+    expect(await client.send("https://c.example/epochs/1")).toBe("repeated");
+    expect(later).toEqual(asked);
+    expect(later[0]!.body).toBe(made);
+  }
+  // Reports of the same bytes are still two reports.
+  const [one, two] = [Uint8Array.of(3), Uint8Array.of(3)];
+  const asked = answers(counted());
+  for (const report of [one, two, one]) await client.send("https://c.example/epochs/1", report);
+  expect(asked[0]!.url).toBe(asked[2]!.url);
+  expect(asked[0]!.url).not.toBe(asked[1]!.url);
 });
 
 test("patience ends, and a refusal for good is final", async () => {

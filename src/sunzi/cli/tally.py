@@ -1,4 +1,8 @@
-"""``sunzi tally``: files of reports become one tally. All or nothing: one damaged batch, and there is no tally."""
+"""``sunzi tally``: reports become one tally.
+
+Files are counted all or nothing: one damaged batch, and there is no tally. A column of a table holds whatever got into
+it, so there bad cells are told of and left out unless one asks otherwise.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from sunzi.cli import tally_columns
 from sunzi.cli.streams import STANDARD, check_paths, name_of_input, open_input, open_output
 from sunzi.cli.terminal import Progress, is_terminal, say
 from sunzi.cli.words import counted
@@ -20,25 +25,39 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``tally`` to the command line."""
     description = (
-        "Count the reports of one plan. Damaged, cut or foreign reports are refused, and then there is no tally at all."
+        "Count the reports of one plan. Damaged, cut or foreign files of reports are refused, and then there is no "
+        "tally at all. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
     )
     parser = commands.add_parser("tally", description=description, allow_abbrev=False)
     parser.add_argument("plan", metavar="PLAN", help="the plan file")
     parser.add_argument(
-        "reports", metavar="REPORTS", nargs="+", help="files of reports, batches back to back; - is standard input"
+        "reports",
+        metavar="REPORTS",
+        nargs="+",
+        help="files of reports, batches back to back; - is standard input; or Parquet files, or folders of them",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the tally (default: standard output, for a pipe)"
     )
+    parser.add_argument(
+        "--engine",
+        choices=("files", tally_columns.PARQUET, tally_columns.SPARK),
+        help="what counts (default: parquet for folders and names that end in .parquet, else files)",
+    )
+    tally_columns.add_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Count every file and write the sum."""
+    """Count every file, or the column of a table, and write the sum."""
     from sunzi.plan import load_plan
 
-    check_paths([arguments.plan, *arguments.reports], arguments.output)
+    engine = tally_columns.engine_of(arguments)
+    tally_columns.refuse_arguments(arguments, engine)
     plan = load_plan(arguments.plan)
+    if engine is not None:
+        return tally_columns.run(arguments, plan, engine)
+    check_paths([arguments.plan, *arguments.reports], arguments.output)
     with open_output(arguments.output, "a tally") as stream:
         total = plan.empty_tally()
         for path in arguments.reports:

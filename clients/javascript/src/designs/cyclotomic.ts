@@ -36,7 +36,7 @@ export const cyclotomic: DesignReader = {
     const ascending = [...union].sort((left, right) => left - right);
     const zeroPosition = withZero ? blockSize - 1 : points - 1;
     const zero = points - 1 + classes; // an exponent that stands for 0, whatever is added
-    let tables: { exponents: Uint32Array; powers: Uint32Array } | undefined;
+    let tables: { exponents: ArrayLike<number>; powers: ArrayLike<number> } | undefined;
 
     /** e of the point g^e at a position of the list: the classes of the union, then the others, 0 in its place. */
     function exponentAt(position: number): number {
@@ -56,12 +56,15 @@ export const cyclotomic: DesignReader = {
       limit: classes * points,
       prepare(reports) {
         if (tables || union.length > MOST_LISTED || points > Math.min(MOST_TABLED, reports * POINTS_PER_REPORT)) return;
-        const powers = new Uint32Array(zero + classes);
+        // Small entries where they suffice: then the tables stay in the processor's nearest cache.
+        const Table = zero + classes > 2 ** 16 ? Uint32Array : Uint16Array;
+        const [exponents, powers] = [new Table(points), new Table(zero + classes)];
+        for (let position = 0; position < points; position++) exponents[position] = exponentAt(position);
         for (let exponent = 0, power = 1; exponent < zero; exponent++) {
           powers[exponent] = power;
           power = multiplyModulo(power, generator, points);
         }
-        tables = { powers, exponents: Uint32Array.from({ length: points }, (_, position) => exponentAt(position)) };
+        tables = { exponents, powers };
       },
       respond(values, truths, variates, payloads) {
         const known = tables;

@@ -1,12 +1,11 @@
 /** Arithmetic in GF(q): an element is an integer whose base-p digits are the coefficients of a polynomial. */
 
-import { multiplyModulo } from "../arithmetic.js";
+import { multiplyModulo, power } from "../arithmetic.js";
 
 /** A field of q = p^n elements. */
 export interface Field {
   add(left: number, right: number): number;
   multiply(left: number, right: number): number;
-  power(base: number, exponent: number): number;
   isField(): boolean;
 }
 
@@ -49,22 +48,14 @@ export function makeField(prime: number, polynomial: readonly number[]): Field {
     return join(product.slice(0, degree));
   }
 
-  function power(base: number, exponent: number): number {
-    let result = 1;
-    for (; exponent; exponent >>= 1) {
-      if (exponent & 1) result = multiply(result, base);
-      base = multiply(base, base);
-    }
-    return result;
-  }
-
   /** A proper factor would be among these, of at most half the degree, and no power of it is 1. */
   function isField(): boolean {
     for (let start = prime; start * start <= prime ** degree; start *= prime) {
-      for (let factor = start; factor < 2 * start; factor++) if (power(factor, prime ** degree - 1) !== 1) return false;
+      for (let factor = start; factor < 2 * start; factor++)
+        if (power(factor, prime ** degree - 1, multiply) !== 1) return false;
     }
     return true;
   }
 
-  return { add, multiply, power, isField };
+  return { add, multiply, isField };
 }

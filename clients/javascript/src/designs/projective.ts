@@ -1,6 +1,6 @@
 /** Projective designs: points and hyperplanes over GF(q), a block is a hyperplane (`docs/format.md`, 6.5). */
 
-import { indexBits, primeFactors } from "../arithmetic.js";
+import { indexBits, power, primeFactors } from "../arithmetic.js";
 import { check } from "../errors.js";
 import { fields, integer, integers } from "../records.js";
 import { type DesignReader, eachRow } from "./design.js";
@@ -31,7 +31,7 @@ export const projective: DesignReader = {
     const points = starts[dimension]!;
     const blockSize = starts[dimension - 1]!;
     check(points < 2 ** 31, "points must be below 2^31");
-    const { add, multiply, power } = field;
+    const { add, multiply } = field;
 
     function canonicalVector(number: number, length: number): number[] {
       let free = length - 1;
@@ -47,7 +47,7 @@ export const projective: DesignReader = {
       const inner = x.reduce((sum, coordinate, place) => add(sum, multiply(coordinate, y[place]!)), 0);
       y[pivot] = add(product, multiply(prime - 1, inner)); // p − 1 is minus one
       const first = y.findIndex((coordinate) => coordinate);
-      const scale = power(y[first]!, order - 2);
+      const scale = power(y[first]!, order - 2, multiply);
       const value = y.slice(first + 1).reduce((sum, coordinate) => sum * order + multiply(scale, coordinate), 0);
       return starts[dimension - 1 - first]! + value;
     }

@@ -32,9 +32,7 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
       const count = indices.length;
       const selectors = new Uint8Array(count);
       const ends = new Uint32Array(responses.length);
-      drawRows(source, count, [responses.length], undefined, (start, _, variates) => {
-        for (let i = 0; i < variates.length; i++) selectors[start + i] = variates[i]!;
-      });
+      drawRows(source, count, [responses.length], undefined, (start, _, variates) => selectors.set(variates, start));
       // The rows of every modulus, in their order, one modulus after the other.
       const order = new Uint32Array(count);
       for (let row = 0; row < count; row++) ends[selectors[row]!]!++;

@@ -1,0 +1,56 @@
+"""A column of values becomes a column of reports, written once. For central testing and for migration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sunzi.columns.terms import FINGERPRINT_KEY
+from sunzi.errors import ParameterError
+from sunzi.plan import Plan
+from sunzi.spark.tallying import need_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+# A task's files appear when the job is committed and not before: with version 2 a task that fails while it commits
+# leaves files behind, and its second attempt adds other reports of the same values.
+_COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
+
+
+def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_column: str = "report") -> DataFrame:
+    """Replace a column of values by reports, write the table to a new Parquet folder, and return what was written.
+
+    It writes first and reads back, because a lazy column of fresh noise would be drawn anew whenever Spark computes it
+    again, and each time would spend ε once more. Other columns are kept as they are: whatever else they tell of a
+    person is not protected. The report column names its plan, so that no other plan can count it by mistake. A folder
+    that exists is never written to.
+    """
+    sql = need_spark()
+    if column not in df.columns:
+        raise ParameterError(f"there is no column {column!r}; the columns are {', '.join(map(repr, df.columns))}")
+    if report_column in set(df.columns) - {column}:
+        raise ParameterError(f"there is a column {report_column!r} already; name another with report_column")
+    kept = [field for field in df.schema.fields if field.name != column]
+    tag = {FINGERPRINT_KEY: plan.fingerprint}
+    field = sql.types.StructField(report_column, sql.types.BinaryType(), nullable=False, metadata=tag)
+    schema = sql.types.StructType([*kept, field])
+    reports = df.mapInArrow(partial(_randomise, plan, column, report_column), schema)
+    reports.write.mode("errorifexists").option(_COMMITTER, "1").parquet(path)
+    return df.sparkSession.read.parquet(path)
+
+
+def _randomise(
+    plan: Plan, column: str, report_column: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Reports by a client of this very task; its words come from the operating system."""
+    import pyarrow
+
+    client = plan.client()
+    for batch in batches:
+        reports = pyarrow.array(client.report_each(batch.column(column)), pyarrow.binary())
+        names = [name for name in batch.schema.names if name != column]
+        arrays = [batch.column(name) for name in names]
+        yield pyarrow.RecordBatch.from_arrays([*arrays, reports], names=[*names, report_column])
