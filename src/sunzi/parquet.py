@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sunzi.columns import counting, once
+from sunzi.columns.binary import plain
 from sunzi.columns.sifting import Sifted
 from sunzi.columns.terms import BadReports, BadReportsWarning, Key, Terms, check_bad_reports, tallies
-from sunzi.errors import ParameterError
+from sunzi.errors import ParameterError, PlanError
 from sunzi.plan import Plan
 from sunzi.processes import pool_of_processes
 from sunzi.tables.arrow_reader import arrow_errors, need_pyarrow
@@ -89,39 +90,58 @@ def sift_by(
 ) -> dict[Key, Sifted]:
     """For every group its tally, the cells that were no reports by reason, and how many rows repeated an id."""
     need_pyarrow("counting reports in Parquet")
-    with arrow_errors():
+    if jobs is not None and jobs < 1:
+        raise ParameterError(f"jobs must be at least 1, got {jobs}")
+    with _reading():
         dataset = _opened(source)
-    terms = Terms.checked(plan, report_column, id_column, by, dataset.schema.names)
-    terms.check_owner(_metadata(dataset.schema, report_column))
-    with arrow_errors():
-        pieces = [piece for fragment in dataset.get_fragments() for piece in fragment.split_by_row_group()]
-    jobs = min(jobs or os.cpu_count() or 1, max(len(pieces), 1))
-    with _workers(jobs) as mapped:
-        return _counted(terms, dataset.schema, pieces, mapped, progress)
+        terms = Terms.checked(plan, report_column, id_column, by, dataset.schema.names)
+        _check_kinds(terms, dataset.schema)
+        pieces = _pieces(terms, dataset)
+    # The folder goes last, when nobody can write to it any more.
+    with _folder_of_shares(terms, pieces) as shares:
+        jobs = min(jobs or os.cpu_count() or 1, max(len(pieces), len(shares), 1))
+        with _workers(jobs) as mapped:
+            return _counted(terms, dataset.schema, pieces, shares, mapped, progress)
 
 
 Mapped = Callable[..., Iterator[Any]]
 
 
+@contextmanager
+def _folder_of_shares(terms: Terms, pieces: Sequence[Any]) -> Iterator[list[Path]]:
+    """Temporary folders to share rows out over; none if no ids are asked for."""
+    if terms.id_column is None:
+        yield []
+        return
+    number = once.number_of_shares(terms.plan, sum(piece.count_rows() for piece in pieces))
+    with tempfile.TemporaryDirectory(prefix="sunzi-") as folder:
+        shares = [Path(folder, str(share)) for share in range(number)]
+        for share in shares:
+            share.mkdir()
+        yield shares
+
+
 def _counted(
-    terms: Terms, schema: pa.Schema, pieces: Sequence[Any], mapped: Mapped, progress: Progress | None
+    terms: Terms,
+    schema: pa.Schema,
+    pieces: Sequence[Any],
+    shares: list[Path],
+    mapped: Mapped,
+    progress: Progress | None,
 ) -> dict[Key, Sifted]:
     total: dict[Key, Sifted] = {}
-    told = _Told(progress, len(pieces) * (1 if terms.id_column is None else 2))
-    if terms.id_column is None:
-        for found in mapped(_count_piece, ((terms, schema, piece) for piece in pieces)):
+    told = _Told(progress, len(pieces) * (2 if shares else 1))
+
+    def collect(function: Callable[..., dict[Key, Sifted]], work: Iterable[tuple[Any, ...]], steps: float) -> None:
+        for found in mapped(function, work):
             counting.add(total, found.items())
-            told.another()
-        return total
-    with tempfile.TemporaryDirectory(prefix="sunzi-") as folder:
-        shares = once.number_of_shares(sum(piece.count_rows() for piece in pieces))
-        work = ((terms, schema, piece, Path(folder), place, shares) for place, piece in enumerate(pieces))
-        for found in mapped(_share_piece, work):
-            counting.add(total, found.items())
-            told.another()
-        for found in mapped(_count_share, ((terms, Path(folder), share) for share in range(shares))):
-            counting.add(total, found.items())
-            told.another(len(pieces) / shares)
+            told.another(steps)
+
+    if shares:
+        collect(_share_piece, ((terms, schema, piece, shares, place) for place, piece in enumerate(pieces)), 1)
+        collect(once.count_share, ((terms, share) for share in shares), len(pieces) / len(shares))
+    else:
+        collect(_count_piece, ((terms, schema, piece) for piece in pieces), 1)
     return total
 
 
@@ -131,28 +151,38 @@ class _Told:
     def __init__(self, progress: Progress | None, steps: int) -> None:
         self._progress, self._steps, self._done = progress, max(steps, 1), 0.0
 
-    def another(self, steps: float = 1.0) -> None:
+    def another(self, steps: float) -> None:
         self._done += steps
         if self._progress is not None:
             self._progress(min(self._done / self._steps, 1.0))
 
 
 def _count_piece(terms: Terms, schema: pa.Schema, piece: Any) -> dict[Key, Sifted]:
-    with arrow_errors():
-        batches = piece.to_batches(schema=schema, columns=terms.columns, use_threads=False)
-        return counting.count(terms.plan, terms.by, terms.report_column, batches)
+    return counting.count(terms.plan, terms.by, terms.report_column, _batches(terms, schema, piece))
 
 
-def _share_piece(
-    terms: Terms, schema: pa.Schema, piece: Any, folder: Path, place: int, shares: int
-) -> dict[Key, Sifted]:
-    with arrow_errors():
-        batches = piece.to_batches(schema=schema, columns=terms.columns, use_threads=False)
-        return once.share_out(terms, batches, folder, place, shares)
+def _share_piece(terms: Terms, schema: pa.Schema, piece: Any, shares: list[Path], place: int) -> dict[Key, Sifted]:
+    return once.share_out(terms, _batches(terms, schema, piece), shares, place)
 
 
-def _count_share(terms: Terms, folder: Path, share: int) -> dict[Key, Sifted]:
-    return once.count_share(terms, folder, share)
+def _batches(terms: Terms, schema: pa.Schema, piece: Any) -> Iterator[pa.RecordBatch]:
+    with _reading(piece.path):
+        yield from piece.to_batches(schema=schema, columns=terms.columns, use_threads=False)
+
+
+@contextmanager
+def _reading(path: str | None = None) -> Iterator[None]:
+    """pyarrow's complaints as ours, with the file's name."""
+    import pyarrow
+
+    try:
+        with arrow_errors():
+            try:
+                yield
+            except pyarrow.ArrowTypeError as error:  # files whose columns are of different types
+                raise ValueError(str(error)) from None
+    except ParameterError as error:
+        raise ParameterError(str(error) if path is None or path in str(error) else f"{path}: {error}") from None
 
 
 @contextmanager
@@ -175,17 +205,62 @@ def _opened(source: Source) -> Any:
     for path in paths:
         if not path.exists():
             raise ParameterError(f"there is no file or folder {str(path)!r}")
-    whole = str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
-    found = dataset.dataset(whole, format="parquet", partitioning="hive", exclude_invalid_files=False)
-    if not found.files:
-        raise ParameterError(f"there is no Parquet file in {whole!r}")
-    return found
+    files = [str(path) for path in paths if not path.is_dir()]
+    sources: list[Any] = [*([files] if files else []), *(str(path) for path in paths if path.is_dir())]
+    parts = []
+    for one in sources:
+        parts.append(dataset.dataset(one, format="parquet", partitioning="hive", exclude_invalid_files=False))
+        if not parts[-1].files:
+            raise ParameterError(f"there is no Parquet file in {one!r}")
+    return parts[0] if len(parts) == 1 else dataset.dataset(parts)
+
+
+def _check_kinds(terms: Terms, schema: pa.Schema) -> None:
+    """Every column holds what it is asked for."""
+    from pyarrow import types
+
+    def kind_of(name: str) -> Any:
+        return plain(schema.empty_table().column(name)).type
+
+    def require(good: bool, name: str, needed: str) -> None:
+        if not good:
+            raise ParameterError(f"the column {name!r} must hold {needed}, it holds {schema.field(name).type}")
+
+    def is_bytes(kind: Any) -> bool:
+        return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+
+    require(is_bytes(kind_of(terms.report_column)), terms.report_column, "binary values")
+    if terms.id_column is not None:
+        kind = kind_of(terms.id_column)
+        is_text = types.is_string(kind) or types.is_large_string(kind)
+        require(is_bytes(kind) or is_text or types.is_integer(kind), terms.id_column, "bytes, texts or integers")
+    for name in terms.by:
+        kind = kind_of(name)
+        unsorted = types.is_nested(kind) or types.is_float16(kind) or types.is_interval(kind)
+        require(not unsorted, name, "values that can be told apart and sorted")
+
+
+def _pieces(terms: Terms, dataset: Any) -> list[Any]:
+    """The row groups of all files, none of them twice, and each of this plan as far as it says."""
+    seen, pieces = set(), []
+    for fragment in dataset.get_fragments():
+        path = os.path.realpath(fragment.path)
+        if path in seen:
+            raise ParameterError(f"{fragment.path} is named twice, and would be counted twice")
+        seen.add(path)
+        try:
+            terms.check_owner(_metadata(fragment.physical_schema, terms.report_column))
+        except PlanError as error:
+            raise PlanError(f"{fragment.path}: {error}") from None
+        pieces += fragment.split_by_row_group()
+    return pieces
 
 
 def _metadata(schema: pa.Schema, column: str) -> dict[str, Any]:
     """What the column says of itself: in Arrow's own metadata, or in what Spark writes beside it."""
-    own = schema.field(column).metadata or {}
-    found: dict[str, Any] = {key.decode(): value.decode(errors="replace") for key, value in own.items()}
+    place = schema.get_field_index(column)
+    own = (schema.field(place).metadata or {}) if place >= 0 else {}
+    found: dict[str, Any] = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in own.items()}
     written = (schema.metadata or {}).get(_SPARK_SCHEMA)
     fields = json.loads(written)["fields"] if written else []
     return found | next((field["metadata"] for field in fields if field["name"] == column), {})

@@ -22,8 +22,9 @@ import sunzi
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
 SHARES = [0.4, 0.3, 0.15, 0.1, 0.05]
 USERS = 2000
-# One false alarm in two million runs, over all labels.
-LEVEL = 1 - 1e-7
+# The live page shows 95 % intervals. Three times as wide they hold 5.9 standard errors to each side, which a truth
+# misses less than once in a million runs, over all labels.
+WIDER = 3
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +89,63 @@ def until(page, condition):
     assert condition()
 
 
+def shown_number(text):
+    return float(text.strip().rstrip(" %").replace("−", "-"))
+
+
+def shown_histogram(dashboard):
+    """What the live page's table says: {label: (low, share, high)}, in percent."""
+    shown = {}
+    for row in dashboard.locator("#body tr").all():
+        low, high = row.locator("td.interval").inner_text().split("…")
+        share = row.locator("td.share").inner_text()
+        label = row.locator(".label-text").inner_text()
+        shown[label] = tuple(shown_number(text) for text in (low, share, high))
+    return shown
+
+
+def check_shown(dashboard, values):
+    """The live page's histogram is right: the truth is within its intervals, and they say something."""
+    expect(dashboard.locator("#histogram-about")).to_have_text("all 5 values, from 2,000 reports")
+    expect(dashboard.locator("#level")).to_have_text("95 % interval")
+    shown = shown_histogram(dashboard)
+    assert shown.keys() == set(LABELS)
+    for label, (low, share, high) in shown.items():
+        truth = 100 * values.count(label) / USERS
+        assert share - WIDER * (share - low) <= truth <= share + WIDER * (high - share), (label, shown)
+        assert low < share < high < low + 8
+    return shown
+
+
+def lose_answers(page):
+    """Send, and let no answer come back from a collector that has counted."""
+
+    def lose(route):
+        route.fetch()
+        route.abort()
+
+    lost = re.compile(r"/reports\?")
+    page.route(lost, lose)
+    assert page.evaluate("() => device.flush()")["acknowledged"] == 0
+    page.unroute(lost)
+
+
 def test_2000_users_offline_and_back(chromium, plan, site, collector):
+    """The whole way of 2,000 values, from a page that is cut off, reloaded and closed to what the live page shows."""
     values = np.random.default_rng(7).choice(LABELS, USERS, p=SHARES).tolist()
     # One device here stands for many: each attribute has noise and budget of its own.
     pairs = [[f"user {number}", value] for number, value in enumerate(values)]
-    context = chromium.new_context()
-    page = open_page(context, site, collector)
+    context, watching = chromium.new_context(), chromium.new_context()
+    page, dashboard = open_page(context, site, collector), watching.new_page()
+    dashboard.goto(collector.address)
+
+    def expect_counted(number):
+        assert collector.tally().reports == number
+        expect(dashboard.locator("#reports")).to_have_text(f"{number:,}")
 
     queue(page, pairs[:600])
     assert page.evaluate("() => device.flush()") == {"acknowledged": 600, "refused": 0, "waiting": 0}
+    expect_counted(600)
 
     # Offline, everything is kept; online, the page is reloaded before it has sent anything.
     context.set_offline(True)
@@ -105,7 +154,7 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
     context.set_offline(False)
     again(page, collector)
     assert waiting(page) == 600
-    assert collector.tally().reports == 600
+    expect_counted(600)
 
     # It is reloaded again in the midst of sending.
     page.evaluate("() => { device.flush().catch(() => undefined); }")
@@ -113,23 +162,14 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
     again(page, collector)
     left = waiting(page)
     assert page.evaluate("() => device.flush()")["acknowledged"] == left
-    assert collector.tally().reports == 1200
+    expect_counted(1200)
 
     # Answers are lost after the collector has counted: everything is sent once more, and counted once.
     queue(page, pairs[1200:1500])
-    lost = re.compile(r"/reports\?")
-
-    def lose(route):
-        route.fetch()
-        route.abort()
-
-    page.route(lost, lose)
-    assert page.evaluate("() => device.flush()")["acknowledged"] == 0
-    page.unroute(lost)
-    before = collector.tally().reports
-    assert before > 1200
+    lose_answers(page)
+    assert collector.tally().reports > 1200
     assert page.evaluate("() => device.flush()") == {"acknowledged": 300, "refused": 0, "waiting": 0}
-    assert collector.tally().reports == 1500
+    expect_counted(1500)
 
     # The rest goes while the page closes: by beacon, and once more by the next page, which cannot know of the beacon.
     queue(page, pairs[1500:])
@@ -141,24 +181,36 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
     page = open_page(context, site, collector)
     page.evaluate("() => { device.keepSending(1); }")
     until(page, lambda: waiting(page) == 0)
+    expect_counted(USERS)
     context.close()
 
-    tally = collector.tally()
-    assert tally.reports == USERS
-    low, high = plan.estimate(tally).interval(LEVEL)
-    truth = np.array([values.count(label) / USERS for label in LABELS])
-    assert np.all((low <= truth) & (truth <= high)), (low, truth, high)
-    assert float(np.max(high - low)) < 0.2
+    shown = check_shown(dashboard, values)
+    watching.close()
+
+    # It is the histogram of what the collector has counted, to the last digit shown.
+    estimate = plan.estimate(collector.tally())
+    for index, label in enumerate(LABELS):
+        low, high = (100 * float(end[index]) for end in estimate.interval(0.95))
+        assert shown[label] == pytest.approx((low, 100 * float(estimate.frequencies[index]), high), abs=0.051)
 
 
-def test_the_dashboard_shows_them(chromium, plan, site, collector):
+def test_one_report_is_made_and_sent(chromium, plan, site, collector):
+    """The client alone, without a device: made once, sent as often as one likes, counted once."""
     context = chromium.new_context()
     page = open_page(context, site, collector)
-    queue(page, [[f"user {number}", "Safari" if number % 4 else "Edge"] for number in range(400)])
-    assert page.evaluate("() => device.flush()")["acknowledged"] == 400
-    page.goto(collector.address)
-    expect(page.locator("#histogram-about")).to_contain_text("400 reports")
-    expect(page.locator("#rows tbody tr").first).to_contain_text("Safari")
+    is_bytes, report, outcomes = page.evaluate(
+        """async () => {
+          const client = new Client(epoch.plan, { maxEpsilon: 3 });
+          const report = client.report('Safari');
+          const outcomes = [await client.send(epoch.url), await client.send(epoch.url)];
+          return [report instanceof Uint8Array, [...report], [...outcomes, await client.send(epoch.url, report)]];
+        }"""
+    )
+    assert is_bytes
+    assert outcomes == ["counted", "repeated", "repeated"]
+    assert collector.tally() == plan.tally([bytes(report)])
+    with pytest.raises(Error, match="PrivacyError"):
+        page.evaluate("() => new Client(epoch.plan, { maxEpsilon: 2 })")
     context.close()
 
 

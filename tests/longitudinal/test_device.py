@@ -10,7 +10,7 @@ from running import running
 
 import sunzi
 from sunzi.collection.remote import RemoteCollector
-from sunzi.errors import BudgetError, ParameterError, ReportError, StoreError
+from sunzi.errors import BudgetError, ParameterError, PrivacyError, ReportError, StoreError
 from sunzi.longitudinal.device import Device
 
 THERE = "https://collector.example/v1/collections/browsers"
@@ -55,6 +55,14 @@ def test_the_cap_holds_over_plans_and_collections(plan, path):
     assert (device.spent("browser"), len(device.waiting())) == (Fraction(5, 2), len(before) + 1)
     with pytest.raises(ParameterError):
         Device(path, 0)
+
+
+def test_a_plan_that_asks_for_too_much_costs_nothing(plan, path):
+    device = Device(path, 3)
+    with pytest.raises(PrivacyError):
+        device.queue(plan, "browser", 1, THERE, max_epsilon="1/2")
+    assert (device.spent("browser"), device.waiting()) == (0, [])
+    assert device.queue(plan, "browser", 1, THERE, max_epsilon=1).cost == 1
 
 
 def test_a_renamed_collection_gets_no_fresh_noise(path):

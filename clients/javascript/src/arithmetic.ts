@@ -34,7 +34,7 @@ export function multiplyModulo(left: number, right: number, modulus: number): nu
   return product - Math.floor(product / modulus) * modulus;
 }
 
-/** base^exponent under this multiplication, whose one is 1. As many products are made whatever the exponent's bits are. */
+/** base^exponent under this multiplication, whose one is 1; as many products whatever the exponent's bits are. */
 export function power(base: number, exponent: number, multiply: (left: number, right: number) => number): number {
   let result = 1;
   for (; exponent > 0; exponent = Math.floor(exponent / 2)) {

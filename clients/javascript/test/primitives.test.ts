@@ -4,8 +4,18 @@ import { createHash, createHmac, randomBytes as systemBytes, randomInt } from "n
 import { crc32 as zlibCrc } from "node:zlib";
 import { describe, expect, test } from "vitest";
 
-import { indexBits, isPrime, isPrimitiveRoot, multiplyModulo, power, powerModulo, primeFactors } from "../src/arithmetic.js";
+import {
+  indexBits,
+  isPrime,
+  isPrimitiveRoot,
+  multiplyModulo,
+  power,
+  powerModulo,
+  primeFactors,
+} from "../src/arithmetic.js";
 import { crc32 } from "../src/crc32.js";
+import { cyclotomic } from "../src/designs/cyclotomic.js";
+import type { Design } from "../src/designs/design.js";
 import { makeField } from "../src/designs/finite_field.js";
 import { binomial, rank } from "../src/designs/rank.js";
 import { drawRows, isBelow, uniformBelow } from "../src/drawing.js";
@@ -175,6 +185,28 @@ describe("arithmetic", () => {
       expect(new Set(Array.from({ length: order }, (_, other) => field.add(element, other))).size).toBe(order);
     }
   });
+});
+
+test.each([
+  [1021, 10, 4], // with small entries
+  [65521, 17, 8], // with the last that are small enough
+  [65537, 3, 8], // with large entries
+])("modulo %d the tables of a cyclotomic design say what powers say", (points, generator, classes) => {
+  const blockSize = 1 + (points - 1) / classes;
+  const terms = { design: "cyclotomic", points, generator, classes, union: [1], with_zero: true, threshold: "" };
+  const [slow, fast] = [0, 1].map(() => cyclotomic.read({ ...terms, block_size: blockSize })) as [Design, Design];
+  fast.prepare!(points);
+  const rows = 20_000;
+  const values = Uint32Array.from({ length: rows }, () => randomInt(points));
+  const truths = Uint8Array.from({ length: rows }, () => randomInt(2));
+  const variates = Uint32Array.from({ length: 3 * rows }, (_, i) => randomInt(slow.bounds[i % 3]!));
+  variates.fill(blockSize - 1, 1, 2); // the place of 0, in the first row
+  truths[0] = 1;
+  const [expected, made] = [new Float64Array(rows), new Float64Array(rows)];
+  slow.respond(values, truths, variates, expected);
+  fast.respond(values, truths, variates, made);
+  expect(made).toEqual(expected);
+  expect(made[0]! % points).toBe(values[0]);
 });
 
 test("ranks are a bijection, across the leaves of the tree too", () => {

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from sunzi.errors import ReportError
 
+_WORD = 8
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], dtype=np.uint64)
+_HASHED_BYTES = 1 << 10
 _FACTOR = 0x9E3779B97F4A7C15
+_VIEWED = {"binary_view": "large_binary", "string_view": "large_string"}
 _SPREADERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
@@ -35,28 +39,35 @@ class Cells:
         return self.data[start : start + int(self.lengths[row])].tobytes()
 
     def integers(self, rows: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
-        """Cells of ``width`` ≤ 8 bytes as little-endian integers."""
-        padded = np.zeros((rows.size, 8), dtype=np.uint8)
+        """Cells of exactly ``width`` ≤ 8 bytes as little-endian integers."""
         starts = self.starts[rows] if rows.size < len(self) else self.starts
-        if starts.size and bool((np.diff(starts) == width).all()):  # back to back, as a writer leaves them
-            first = int(starts[0])
-            padded[:, :width] = self.data[first : first + starts.size * width].reshape(-1, width)
-        elif starts.size:
-            padded[:, :width] = self.data[starts[:, np.newaxis] + np.arange(width)]
+        if not starts.size or not bool((np.diff(starts) == width).all()):
+            return self.words(rows)
+        first = int(starts[0])  # back to back, as a writer leaves them
+        padded = np.zeros((rows.size, _WORD), dtype=np.uint8)
+        padded[:, :width] = self.data[first : first + starts.size * width].reshape(-1, width)
         return padded.view("<u8").reshape(-1).astype(np.uint64, copy=False)
 
+    def words(self, rows: NDArray[np.int64], place: int = 0) -> NDArray[np.uint64]:
+        """Eight bytes of cells, from a place on, as little-endian integers: zeros where a cell has ended."""
+        data = self.data if self.data.size >= _WORD else np.pad(self.data, (0, _WORD - self.data.size))
+        windows = np.ndarray(data.size - _WORD + 1, "<u8", data, strides=(1,))  # one at every byte
+        starts = self.starts[rows] + place
+        found = np.minimum(starts, windows.size - 1)
+        shifts = np.minimum(starts - found, _WORD - 1).astype(np.uint64) * np.uint64(8)
+        there = np.clip(self.lengths[rows] - place, 0, _WORD)
+        return (windows[found].astype(np.uint64, copy=False) >> shifts) & _MASKS[there]
+
     def hashes(self) -> NDArray[np.uint64]:
-        """64 bits of every cell, to share rows out by. Not keyed: whoever chooses ids can make the shares uneven."""
-        longest = int(self.lengths.max(initial=0))
-        weights = np.power(np.uint64(_FACTOR), np.arange(longest, dtype=np.uint64))
-        first = int(self.starts.min(initial=0))
-        last = int((self.starts + self.lengths).max(initial=0))
-        owner = np.repeat(np.arange(len(self)), self.lengths)
-        places = np.arange(owner.size) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
-        values = self.data[first:last][self.starts[owner] - first + places].astype(np.uint64) + np.uint64(1)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values * weights[places], dtype=np.uint64)])
-        ends = np.cumsum(self.lengths)
-        return spread(sums[ends] - sums[ends - self.lengths])
+        """64 bits of every cell, from its length and its first KiB, to share rows out by.
+
+        Not keyed: whoever chooses ids can make the shares uneven.
+        """
+        hashes = spread(self.lengths.astype(np.uint64))
+        for place in range(0, min(int(self.lengths.max(initial=0)), _HASHED_BYTES), _WORD):
+            rows = np.flatnonzero(self.lengths > place)
+            hashes[rows] = spread((hashes[rows] + np.uint64(_FACTOR)) ^ self.words(rows, place))
+        return hashes
 
 
 def spread(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -66,13 +77,20 @@ def spread(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers ^ (numbers >> np.uint64(31))
 
 
+def plain(column: Any) -> Any:
+    """The same values in a type that Arrow can take and sort: no dictionary, no view, no extension."""
+    kind = column.type
+    if hasattr(kind, "storage_type"):
+        return plain(column.cast(kind.storage_type))
+    if str(kind).startswith("dictionary"):
+        return plain(column.cast(kind.value_type))
+    return column.cast(_VIEWED[str(kind)]) if str(kind) in _VIEWED else column
+
+
 def cells_of(column: Any) -> Cells:
     """The cells of an Arrow array of binary values: variable or fixed length, viewed or with a dictionary."""
+    column = plain(column)
     kind = str(column.type)
-    if kind.startswith("dictionary"):
-        return cells_of(column.dictionary_decode())
-    if kind == "binary_view":
-        return cells_of(column.cast("large_binary"))
     offset, count = int(column.offset), len(column)
     present = np.ones(count, dtype=np.bool_)
     if column.null_count:

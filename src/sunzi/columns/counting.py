@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.columns.binary import cells_of
+from sunzi.columns.binary import cells_of, plain
 from sunzi.columns.sifting import WITHOUT_ID, Sifted, refuse, sift
 from sunzi.columns.terms import Key
 from sunzi.errors import ParameterError
@@ -27,9 +28,16 @@ def nothing(plan: Plan) -> Sifted:
 
 
 def add(total: dict[Key, Sifted], more: Iterable[tuple[Key, Sifted]]) -> None:
-    """Add what was found to what was found before, group by group."""
+    """Add what was found to what was found before, group by group; nan is one group, and so is zero of either sign."""
     for key, sifted in more:
-        total[key] = total[key] + sifted if key in total else sifted
+        same = tuple(_one_of_equals(value) for value in key)
+        total[same] = total[same] + sifted if same in total else sifted
+
+
+def _one_of_equals(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return math.nan if math.isnan(value) else value + 0.0
 
 
 def count(plan: Plan, by: Sequence[str], report_column: str, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
@@ -48,57 +56,86 @@ def without_id(plan: Plan, by: Sequence[str], report_column: str, table: pa.Tabl
 
 
 def large_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Small batches put together, since counting has a fixed cost, but never more than memory bears."""
-    import pyarrow
-
+    """Batches as tables of plain columns: small ones put together, since counting has a fixed cost, and large ones cut,
+    so that each is of a million rows or 64 MiB, and of twice as much at most where rows are alike.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _MOST_ROWS or size >= _MOST_BYTES:
-            yield pyarrow.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
+        for piece in _cut(batch):
+            waiting.append(piece)
+            rows, size = rows + piece.num_rows, size + piece.nbytes
+            if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+                yield _plain_table(waiting)
+                waiting, rows, size = [], 0, 0
     if waiting:
-        yield pyarrow.Table.from_batches(waiting)
+        yield _plain_table(waiting)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    parts = max(-(-batch.num_rows // _MOST_ROWS), -(-batch.nbytes // _MOST_BYTES), 1)
+    step = max(-(-batch.num_rows // parts), 1)
+    yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
+
+
+def _plain_table(batches: list[pa.RecordBatch]) -> pa.Table:
+    import pyarrow
+
+    table = pyarrow.Table.from_batches(batches)
+    return pyarrow.Table.from_arrays([plain(column) for column in table.columns], names=table.schema.names)
 
 
 def by_group(table: pa.Table, by: Sequence[str], column: str) -> Iterator[tuple[Key, Any]]:
     """The cells of one column, split by the values of the group columns."""
     if not by:
-        yield from (((), chunk) for chunk in table.column(column).chunks)
+        yield from (((), chunk) for chunk in table.select([column]).combine_chunks().column(0).chunks)
         return
     numbers, keys = _numbered(table, by)
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(len(keys) + 1))
+    order, ends = in_order(numbers, len(keys))
     cells = table.column(column).take(order)
     for number, key in enumerate(keys):
         group = cells.slice(int(ends[number]), int(ends[number + 1] - ends[number]))
         yield from ((key, chunk) for chunk in group.chunks)
 
 
+def in_order(numbers: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows sorted by a number below a limit, and where the rows of each number begin, and the last end."""
+    short = numbers.astype(np.uint16) if limit <= 1 << 16 else numbers  # which numpy sorts by counting
+    ends = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=limit))])
+    return np.argsort(short, kind="stable"), ends
+
+
 def _numbered(table: pa.Table, by: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
     """The number of every row's group, and the key of every number."""
     import pyarrow
 
-    numbers, first = np.zeros(table.num_rows, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    numbers, groups = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in by:
         try:
-            codes, count = _codes(table.column(name).combine_chunks())
+            codes, count = numbers_of(table.column(name))
         except pyarrow.ArrowNotImplementedError:
             kind = table.schema.field(name).type
             raise ParameterError(f"the column {name!r} holds {kind}, by which rows cannot be grouped") from None
         # Renumbered after every column, so that products of many columns' sizes never grow beyond the rows.
-        _, first, numbers = np.unique(numbers * count + codes, return_index=True, return_inverse=True)
-    columns = [table.column(name).take(first).to_pylist() for name in by]
-    return numbers.reshape(-1).astype(np.int64, copy=False), list(zip(*columns, strict=True))
+        numbers, groups = numbers_of(pyarrow.chunked_array([numbers * count + codes]))
+    some_row = np.zeros(groups, dtype=np.int64)
+    some_row[numbers] = np.arange(numbers.size)
+    columns = [_values(table, name, some_row) for name in by]
+    return numbers, list(zip(*columns, strict=True))
 
 
-def _codes(column: Any) -> tuple[NDArray[np.int64], int]:
-    """Equal values, nulls among them, have equal codes."""
-    import pyarrow
+def numbers_of(column: Any) -> tuple[NDArray[np.int64], int]:
+    """Numbers from 0 on for the values of a chunked column, the same for equal values, nulls among them; and how many
+    values there are.
+    """
+    encoded = column.dictionary_encode(null_encoding="encode")
+    numbers = [np.asarray(chunk.indices, dtype=np.int64) for chunk in encoded.chunks]
+    return np.concatenate([*numbers, np.zeros(0, dtype=np.int64)]), len(encoded.chunk(0).dictionary) if numbers else 0
 
-    whole = pyarrow.concat_arrays(column.chunks) if isinstance(column, pyarrow.ChunkedArray) else column
-    encoded = whole.dictionary_decode() if hasattr(whole, "dictionary") else whole
-    encoded = encoded.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(encoded.dictionary), 1)
+
+def _values(table: pa.Table, name: str, rows: NDArray[np.int64]) -> list[Any]:
+    try:
+        values: list[Any] = table.column(name).take(rows).to_pylist()
+    except (ValueError, OverflowError) as error:  # a text that is none, a day after the last of Python's
+        raise ParameterError(f"the column {name!r} holds a value that cannot name a group: {error}") from None
+    return values

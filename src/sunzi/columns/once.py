@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from sunzi.columns.binary import cells_of, spread
 from sunzi.columns.sifting import GOOD, Sifted, judge
 from sunzi.columns.terms import Key, Terms
 from sunzi.errors import ParameterError
+from sunzi.numerics.bits import byte_length
+from sunzi.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,13 +31,15 @@ BAD = "sunzi_bad"
 COPIES = "sunzi_copies"
 """The column that says how many rows had the id."""
 
-_ROWS_A_SHARE = 1 << 21
+_BYTES_A_SHARE = 1 << 27
+_BYTES_BESIDES = 64
 _MOST_SHARES = 256
 
 
-def number_of_shares(rows: int) -> int:
+def number_of_shares(plan: Plan, rows: int) -> int:
     """So many that a share fits in memory, and not so many that files become tiny or too many are open."""
-    return max(1, min(_MOST_SHARES, -(-rows // _ROWS_A_SHARE)))
+    size = rows * (byte_length(plan.max_report_bits) + _BYTES_BESIDES)  # the id, and what the columns cost
+    return max(1, min(_MOST_SHARES, -(-size // _BYTES_A_SHARE)))
 
 
 def judged(terms: Terms, table: pa.Table) -> pa.Table:
@@ -47,10 +51,8 @@ def judged(terms: Terms, table: pa.Table) -> pa.Table:
     return table.append_column(BAD, pyarrow.array(bad))
 
 
-def share_out(
-    terms: Terms, batches: Iterable[pa.RecordBatch], folder: Path, place: int, shares: int
-) -> dict[Key, Sifted]:
-    """Write rows to the file of their id's share; what has no id is told of at once."""
+def share_out(terms: Terms, batches: Iterable[pa.RecordBatch], shares: Sequence[Path], place: int) -> dict[Key, Sifted]:
+    """Write rows to a file in the folder of their id's share; what has no id is told of at once."""
     import pyarrow
     from pyarrow import compute, ipc
 
@@ -58,16 +60,17 @@ def share_out(
     writers: dict[int, Any] = {}
     try:
         for table in counting.large_pieces(batches):
-            missing = compute.is_null(table.column(terms.id_column))
-            lost = counting.without_id(terms.plan, terms.by, terms.report_column, table.filter(missing))
-            counting.add(refused, lost)
-            rows = judged(terms, table.filter(compute.invert(missing)))
-            owners = (_hashes(rows.column(terms.id_column)) % np.uint64(shares)).astype(np.int64)
-            order = np.argsort(owners, kind="stable")
-            ends = np.searchsorted(owners[order], np.arange(shares + 1))
+            if table.column(terms.id_column).null_count:
+                missing = compute.is_null(table.column(terms.id_column))
+                lost = counting.without_id(terms.plan, terms.by, terms.report_column, table.filter(missing))
+                counting.add(refused, lost)
+                table = table.filter(compute.invert(missing))
+            rows = judged(terms, table)
+            owners = (_hashes(rows.column(terms.id_column)) % np.uint64(len(shares))).astype(np.int64)
+            order, ends = counting.in_order(owners, len(shares))
             for share in np.flatnonzero(np.diff(ends)).tolist():
                 if share not in writers:
-                    writers[share] = ipc.new_stream(str(_share(folder, share) / f"{place}.arrow"), rows.schema)
+                    writers[share] = ipc.new_stream(str(shares[share] / f"{place}.arrow"), rows.schema)
                 writers[share].write_table(rows.take(pyarrow.array(order[ends[share] : ends[share + 1]])))
     finally:
         for writer in writers.values():
@@ -75,30 +78,44 @@ def share_out(
     return refused
 
 
-def _share(folder: Path, share: int) -> Path:
-    path = folder / str(share)
-    path.mkdir(exist_ok=True)
-    return path
-
-
-def count_share(terms: Terms, folder: Path, share: int) -> dict[Key, Sifted]:
+def count_share(terms: Terms, share: Path) -> dict[Key, Sifted]:
     """All rows of one share, each id once."""
     import pyarrow
     from pyarrow import ipc
 
-    assert terms.id_column is not None, "only ids are shared out"
     tables = []
-    for path in sorted((folder / str(share)).glob("*.arrow")):
+    for path in sorted(share.glob("*.arrow")):
         with ipc.open_stream(str(path)) as reader:
             tables.append(reader.read_all())
     if not tables:
         return {}
-    table = pyarrow.concat_tables(tables)
-    columns = (terms.id_column, BAD, terms.report_column, *terms.by)
-    table = table.sort_by([(name, "ascending", "at_start") for name in columns])
-    first = _first_of_run(table.column(terms.id_column))
-    copies = np.diff(np.append(np.flatnonzero(first), table.num_rows))
-    return count_kept(terms, table.filter(pyarrow.array(first)).append_column(COPIES, pyarrow.array(copies)))
+    return count_kept(terms, _kept(terms, pyarrow.concat_tables(tables)))
+
+
+def _kept(terms: Terms, table: pa.Table) -> pa.Table:
+    """The first row of every id, and the number of its copies. Only rows that share an id, as few do, are sorted."""
+    import pyarrow
+
+    numbers, _ = counting.numbers_of(table.column(terms.id_column))
+    copies = np.bincount(numbers)[numbers]
+    several = np.flatnonzero(copies > 1)
+    several = several[_order(numbers[several], table.select([BAD, terms.report_column, *terms.by]).take(several))]
+    first = several[np.diff(numbers[several], prepend=-1) != 0]
+    rows = np.concatenate([np.flatnonzero(copies == 1), first])
+    return table.take(rows).append_column(COPIES, pyarrow.array(copies[rows]))
+
+
+def _order(numbers: NDArray[np.int64], table: pa.Table) -> NDArray[np.int64]:
+    """The order of rows by number, then by every column of the table, nulls first."""
+    import pyarrow
+    from pyarrow import compute
+
+    keys: list[Any] = [pyarrow.array(numbers)]
+    for column in table.columns:
+        keys += [compute.is_valid(column), column]
+    names = [str(place) for place in range(len(keys))]  # the columns' own might be taken for paths
+    sorted_rows = compute.sort_indices(pyarrow.table(keys, names), [(name, "ascending") for name in names])
+    return np.asarray(sorted_rows, dtype=np.int64)
 
 
 def count_kept(terms: Terms, kept: pa.Table) -> dict[Key, Sifted]:
@@ -111,30 +128,10 @@ def count_kept(terms: Terms, kept: pa.Table) -> dict[Key, Sifted]:
     return found
 
 
-def _first_of_run(column: Any) -> NDArray[np.bool_]:
-    """Of a sorted column, which rows differ from the one before."""
-    from pyarrow import compute
-
-    first = np.ones(len(column), dtype=np.bool_)
-    if len(column) > 1:
-        differs = compute.not_equal(column.slice(1), column.slice(0, len(column) - 1))
-        first[1:] = differs.to_numpy()
-    return first
-
-
 def _hashes(column: Any) -> NDArray[np.uint64]:
     """64 bits of every id."""
     from pyarrow import types
 
     if types.is_integer(column.type):
         return spread(column.to_numpy().astype(np.int64, copy=False).view(np.uint64))
-    if not _is_bytes_or_text(column.type):
-        raise ParameterError(f"ids must be bytes, texts or integers, these are {column.type}")
     return np.concatenate([*(cells_of(chunk).hashes() for chunk in column.chunks), np.zeros(0, dtype=np.uint64)])
-
-
-def _is_bytes_or_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    plain = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_string, types.is_large_string)
-    return any(test(kind) for test in plain)

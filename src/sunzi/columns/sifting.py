@@ -7,7 +7,6 @@ batch of reports; it counts as one cell, good or not.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -107,10 +106,24 @@ def refuse(cells: Cells, verdicts: Verdicts) -> Refused:
     """The cells that are not good, by reason."""
     counts, samples = {}, {}
     for number in np.unique(verdicts[verdicts != GOOD]).tolist():
-        rows = np.flatnonzero(verdicts == number).tolist()
-        counts[REASONS[number]] = len(rows)
-        samples[REASONS[number]] = tuple(heapq.nsmallest(SAMPLES, {_shown(cells.cell(row)) for row in rows}))
+        rows = np.flatnonzero(verdicts == number)
+        counts[REASONS[number]] = int(rows.size)
+        samples[REASONS[number]] = _first_in_order(cells, rows)
     return Refused(dict(sorted(counts.items())), dict(sorted(samples.items())))
+
+
+def _first_in_order(cells: Cells, rows: NDArray[np.int64]) -> tuple[str, ...]:
+    """A few of the cells. Those with the least first eight bytes are found by arrays, and only they are looked at."""
+    shown: set[str] = set()
+    while rows.size and len(shown) < SAMPLES:
+        openings, lengths = cells.words(rows).byteswap(), cells.lengths[rows]
+        least = openings == openings.min()
+        if lengths[least].min() <= 8:  # the shortest of them, and all of its length are equal
+            least &= lengths == lengths[least].min()
+        few = rows[least][:1] if lengths[least].max() <= 8 else rows[least]
+        shown.update(_shown(cells.cell(row)) for row in few.tolist())
+        rows = rows[~least]
+    return tuple(sorted(shown)[:SAMPLES])
 
 
 def _shown(cell: bytes) -> str:
@@ -141,14 +154,26 @@ def _judged_narrow(plan: Plan, cells: Cells, *, count: bool) -> Judged:
         yield rows[~good], OUT_OF_RANGE, nothing
         rows, payloads = rows[good], payloads[good]
     yield rows, GOOD, _count(plan, wire.EncodedReports.single(payloads)) if count else nothing
-    yield from _judged_one_by_one(plan, cells, np.flatnonzero(cells.present & ~due), count=count)
+    rest = np.flatnonzero(cells.present & ~due)
+    batch = _open_like_batches(cells, rest)
+    yield rest[~batch], WRONG_LENGTH, nothing
+    yield from _judged_one_by_one(plan, cells, rest[batch], count=count)
 
 
 def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     """Long reports, decoded together where all of them are good; a bad one is found by halving."""
     rows = np.flatnonzero(cells.present)
+    batch = _open_like_batches(cells, rows)  # which may be just as long as a report
+    yield from _judged_one_by_one(plan, cells, rows[batch], count=count)
+    rows = rows[~batch]
     for start in range(0, rows.size, _WIDE_AT_ONCE):
         yield from _halved(plan, cells, rows[start : start + _WIDE_AT_ONCE], count=count)
+
+
+def _open_like_batches(cells: Cells, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """:func:`sunzi.wire.is_batch` of many cells."""
+    found: NDArray[np.bool_] = cells.words(rows) == np.uint64(int.from_bytes(wire.BATCH_MAGIC, "little"))
+    return found
 
 
 def _halved(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -> Judged:

@@ -22,6 +22,10 @@ FINGERPRINT_KEY = "sunzi_plan"
 """A column of reports may name the plan it belongs to under this key of its metadata; then another plan is refused."""
 
 
+OWN_PREFIX = "sunzi_"
+"""Columns that engines add on their way begin with this, so none that is counted may."""
+
+
 class BadReportsWarning(UserWarning):
     """Some cells were no reports of the plan and were left out; the message says how many, why, and shows a few."""
 
@@ -46,6 +50,10 @@ class Terms:
         for name in terms.columns:
             if name not in known:
                 raise ParameterError(f"there is no column {name!r}; the columns are {', '.join(map(repr, known))}")
+            if name.startswith(OWN_PREFIX):
+                raise ParameterError(
+                    f"names that begin with {OWN_PREFIX!r} are Sunzi's own; rename the column {name!r}"
+                )
             if terms.columns.count(name) > 1:
                 raise ParameterError(f"the column {name!r} is asked for twice")
         return terms

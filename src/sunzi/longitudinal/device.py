@@ -78,14 +78,17 @@ class Device:
         """A memoising client with this device's key. Its reports are not debited: prefer :meth:`queue`."""
         return MemoisingClient(plan, self._key, attribute, max_epsilon=max_epsilon)
 
-    def queue(self, plan: Plan, attribute: str, value: object, destination: str) -> Queued:
-        """Make the report of a value, debit it, and keep it for sending. Raises BudgetError if too little is left.
+    def queue(
+        self, plan: Plan, attribute: str, value: object, destination: str, *, max_epsilon: Epsilon | None = None
+    ) -> Queued:
+        """Make the report of a value, debit it, and keep it for sending. Raises BudgetError if too little is left, and
+        PrivacyError if the plan asks for more than ``max_epsilon``: then nothing was spent and nothing made.
 
         A value that this attribute reported before under the same plan costs nothing: its bytes are the same. A value
         outside the domain is sent as "other" where the plan has that; else as the background report, since silence
         would speak.
         """
-        client = self.client(plan, attribute)
+        client = self.client(plan, attribute, max_epsilon=max_epsilon)
         try:
             index: int | None = plan.domain.index(value)
         except DomainError:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from sunzi.columns.terms import FINGERPRINT_KEY
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
-from sunzi.spark.tallying import need_spark
+from sunzi.spark.tallying import need_spark, plain_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+_REPORT = "sunzi_report"
 
 # A task's files appear when the job is committed and not before: with version 2 a task that fails while it commits
 # leaves files behind, and its second attempt adds other reports of the same values.
@@ -33,18 +35,19 @@ def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_colum
         raise ParameterError(f"there is no column {column!r}; the columns are {', '.join(map(repr, df.columns))}")
     if report_column in set(df.columns) - {column}:
         raise ParameterError(f"there is a column {report_column!r} already; name another with report_column")
-    kept = [field for field in df.schema.fields if field.name != column]
+    kept = [name for name in df.columns if name != column]
     tag = {FINGERPRINT_KEY: plan.fingerprint}
-    field = sql.types.StructField(report_column, sql.types.BinaryType(), nullable=False, metadata=tag)
-    schema = sql.types.StructType([*kept, field])
-    reports = df.mapInArrow(partial(_randomise, plan, column, report_column), schema)
-    reports.write.mode("errorifexists").option(_COMMITTER, "1").parquet(path)
+    field = sql.types.StructField(_REPORT, sql.types.BinaryType(), nullable=False, metadata=tag)
+    plain = df.toDF(*map(plain_name, range(len(df.columns))))
+    places = [df.columns.index(name) for name in kept]
+    schema = sql.types.StructType([*(plain.schema[plain_name(place)] for place in places), field])
+    reports = plain.mapInArrow(partial(_randomise, plan, plain_name(df.columns.index(column))), schema)
+    named = reports.toDF(*kept, report_column)
+    named.write.mode("errorifexists").option(_COMMITTER, "1").parquet(path)
     return df.sparkSession.read.parquet(path)
 
 
-def _randomise(
-    plan: Plan, column: str, report_column: str, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _randomise(plan: Plan, column: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Reports by a client of this very task; its words come from the operating system."""
     import pyarrow
 
@@ -53,4 +56,4 @@ def _randomise(
         reports = pyarrow.array(client.report_each(batch.column(column)), pyarrow.binary())
         names = [name for name in batch.schema.names if name != column]
         arrays = [batch.column(name) for name in names]
-        yield pyarrow.RecordBatch.from_arrays([*arrays, reports], names=[*names, report_column])
+        yield pyarrow.RecordBatch.from_arrays([*arrays, reports], names=[*names, _REPORT])

@@ -22,7 +22,8 @@ from sunzi.tally import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 FAN_IN = 32
 ROUNDS = 2
@@ -84,11 +85,13 @@ def sift_by(
     if field.dataType.typeName() != "binary":
         kind = field.dataType.simpleString()
         raise ParameterError(f"the column {report_column!r} must hold binary values, it holds {kind}")
-    schema = partials.schema_of(df, by)
-    added = _counted(df, terms, schema)
+    terms, rows = _renamed(terms, df)
+    schema = partials.schema_of(rows, terms.by)
+    added = _counted(rows, terms, schema)
     for _ in range(ROUNDS):
         # A lambda, since Spark would look for Arrow's types among the annotations of a function that has any.
-        added = added.groupBy(*map(_column, by), partials.BUCKET).applyInArrow(lambda rows: _add(by, rows), schema)
+        groups = added.groupBy(*terms.by, partials.BUCKET)
+        added = groups.applyInArrow(lambda partial_tallies: _add(terms.by, partial_tallies), schema)
     found: dict[Key, Sifted] = {}
     counting.add(found, partials.read(added.toArrow(), terms.by))
     return found
@@ -103,19 +106,24 @@ def need_spark() -> Any:
     return pyspark.sql
 
 
-def _column(name: str) -> Column:
-    """A column by its very name, dots and all."""
-    from pyspark.sql import functions
-
-    return functions.col("`" + name.replace("`", "``") + "`")
+def plain_name(place: int) -> str:
+    """A name for a column by its place: Spark cannot hand a column with a dot or a backtick in its name to Python."""
+    return f"sunzi_column_{place}"
 
 
-def _counted(df: DataFrame, terms: Terms, schema: Any) -> DataFrame:
+def _renamed(terms: Terms, df: DataFrame) -> tuple[Terms, DataFrame]:
+    """The columns that matter, under plain names."""
+    plain = {name: plain_name(place) for place, name in enumerate(df.columns)}
+    identifier = None if terms.id_column is None else plain[terms.id_column]
+    renamed = Terms(terms.plan, plain[terms.report_column], identifier, tuple(plain[name] for name in terms.by))
+    return renamed, df.toDF(*plain.values()).select(*renamed.columns)
+
+
+def _counted(rows: DataFrame, terms: Terms, schema: StructType) -> DataFrame:
     """A partial tally of every partition and group."""
-    rows = df.select(*map(_column, terms.columns))
     if terms.id_column is None:
         return rows.mapInArrow(partial(_in_task, _count, terms), schema)
-    identifier = _column(terms.id_column)
+    identifier = rows[terms.id_column]
     without = rows.where(identifier.isNull()).mapInArrow(partial(_in_task, _count_without_id, terms), schema)
     kept = _kept(rows.where(identifier.isNotNull()), terms)
     return kept.mapInArrow(partial(_in_task, _count_kept, terms), schema).union(without)
@@ -128,12 +136,9 @@ def _kept(rows: DataFrame, terms: Terms) -> DataFrame:
 
     judged_schema = StructType([*rows.schema.fields, StructField(once.BAD, BooleanType(), nullable=False)])
     judged = rows.mapInArrow(partial(_judge, terms), judged_schema)
-    order = [_column(name) for name in (once.BAD, terms.report_column, *terms.by)]
-    kept = judged.groupBy(_column(terms.id_column or "")).agg(
-        functions.min(functions.struct(*order)).alias(_KEPT), functions.count(functions.lit(1)).alias(once.COPIES)
-    )
-    wanted = [functions.col(_KEPT).getField(name).alias(name) for name in (terms.report_column, *terms.by)]
-    return kept.select(*wanted, once.COPIES)
+    first = functions.min(functions.struct(once.BAD, terms.report_column, *terms.by)).alias(_KEPT)
+    kept = judged.groupBy(str(terms.id_column)).agg(first, functions.count(functions.lit(1)).alias(once.COPIES))
+    return kept.select(*(f"{_KEPT}.{name}" for name in (terms.report_column, *terms.by)), once.COPIES)
 
 
 Counting = Callable[[Terms, Iterable[Any]], dict[Key, Sifted]]

@@ -1,0 +1,52 @@
+/** The types that are shipped: a strict program that uses every entry compiles, and one that misuses them does not. */
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const PACKAGE = join(import.meta.dirname, "..");
+
+const PROGRAM = `
+import { Client, type Epoch, fetchEpoch, type Outcome, Plan, SunziError } from "sunzi";
+import { Device, type Queued } from "sunzi/longitudinal";
+import { FileStore } from "sunzi/node";
+import { readReport } from "sunzi/reading";
+import { subsets } from "sunzi/subsets";
+
+const epoch: Epoch = await fetchEpoch("https://collector.example");
+const client = new Client(epoch.plan, { maxEpsilon: "1/2", designs: [subsets] });
+const report: Uint8Array = client.report("Firefox");
+const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5 })];
+const device = await Device.open({ lifetimeEpsilon: 1, store: new FileStore("device") });
+const queued: Queued = await device.queue(epoch.plan, "browser", 3, epoch.url, { maxEpsilon: 1 });
+export { outcomes, queued };
+export const payload: number | Uint8Array = readReport(new Plan("{}"), report).payload;
+export const error: Error = new SunziError("no");
+`;
+
+/** What the compiler says of a program in a project of its own that has this package. */
+function compile(program: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "sunzi-types-"));
+  mkdirSync(join(directory, "node_modules"));
+  symlinkSync(PACKAGE, join(directory, "node_modules", "sunzi"));
+  writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(directory, "program.ts"), program);
+  const options = { module: "NodeNext", lib: ["ES2022", "DOM"], types: [], strict: true, noEmit: true };
+  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["program.ts"] }));
+  return spawnSync(join(PACKAGE, "node_modules", ".bin", "tsc"), { cwd: directory, encoding: "utf8" }).stdout;
+}
+
+test("a strict program compiles", () => expect(compile(PROGRAM)).toBe(""));
+
+test("misuse does not", () => {
+  const misuses = {
+    "client.report(undefined)": "Argument of type 'undefined'",
+    "client.send()": "Expected 1-3 arguments",
+    "client.plan.protocol": "Property 'protocol' does not exist",
+    "new Client(epoch.plan, { maxEpsilon: true })": "Type 'true' is not assignable to type 'Epsilon",
+  };
+  const complaints = compile(`${PROGRAM}${Object.keys(misuses).join(";\n")};`).trim().split("\n");
+  expect(complaints).toEqual(Object.values(misuses).map((complaint) => expect.stringContaining(complaint)));
+});

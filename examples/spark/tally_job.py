@@ -1,0 +1,15 @@
+"""A job for ``spark-submit``: reports in Parquet become one tally. Its arguments are those of ``sunzi tally``.
+
+    spark-submit --master yarn tally_job.py plan.json hdfs:///reports --id-column id -o counts.tally
+
+The plan and the tally are files of the machine that the driver runs on; the reports lie wherever Spark reads from.
+Sunzi must be installed for the Python of driver and executors (PYSPARK_PYTHON); numpy, scipy, pandas and pyarrow come
+with ``pip install 'sunzi[spark]'``.
+"""
+
+import sys
+
+from sunzi.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(["tally", "--engine", "spark", *sys.argv[1:]]))

@@ -1,0 +1,19 @@
+/** The typed errors of all entries, as their instances name themselves: `{name: [name, its parent's name, …]}`. */
+
+import * as client from "../../clients/javascript/dist/index.js";
+import * as longitudinal from "../../clients/javascript/dist/longitudinal.js";
+import * as node from "../../clients/javascript/dist/node.js";
+import * as reading from "../../clients/javascript/dist/reading.js";
+import * as subsets from "../../clients/javascript/dist/subsets.js";
+
+function lineage(kind) {
+  return kind === Error ? [] : [new kind("").name, ...lineage(Object.getPrototypeOf(kind))];
+}
+
+const found = {};
+for (const entry of [client, longitudinal, node, reading, subsets]) {
+  for (const [name, value] of Object.entries(entry)) {
+    if (value.prototype instanceof Error) found[name] = lineage(value);
+  }
+}
+process.stdout.write(JSON.stringify(found));

@@ -1,0 +1,18 @@
+"""The JavaScript client's errors have the names of Python's, and the same parents."""
+
+import inspect
+
+import javascript
+import pytest
+
+from sunzi import errors
+
+# JavaScript reads tallies but estimates nothing.
+PYTHON_ONLY = {"EstimateError"}
+
+
+@pytest.mark.usefixtures("client_directory")
+def test_errors_have_pythons_names_and_parents():
+    kinds = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if name not in PYTHON_ONLY}
+    lineage = {name: [each.__name__ for each in kind.__mro__ if each in kinds.values()] for name, kind in kinds.items()}
+    assert javascript.run_node("errors.mjs", None) == lineage

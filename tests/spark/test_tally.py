@@ -1,0 +1,196 @@
+"""Tallies by a real cluster, bit by bit those of one process."""
+
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from report_tables import COUNTRIES, reports_of, table_of, write
+
+import sunzi
+from sunzi import parquet
+from sunzi.errors import ParameterError, PlanError, ReportError
+from sunzi.spark import BadReportsWarning, sift_by, tally, tally_by
+
+USERS = 3000
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sunzi.make_plan("ss-compact", 60, 1)
+
+
+@pytest.fixture(scope="module")
+def reports(plan):
+    return reports_of(plan, USERS)
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_equal_to_the_local_tally_for_every_protocol(spark, tmp_path, name):
+    plan = sunzi.make_plan(name, 60, 1)
+    reports = reports_of(plan, USERS)
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
+
+
+def test_a_large_domain_with_a_sparse_tally(spark, tmp_path):
+    plan = sunzi.make_plan("ss-compact", 22_000, 2)
+    reports = reports_of(plan, 200)
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
+
+
+def test_one_tally_a_group_in_one_pass(spark, tmp_path, plan, reports):
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    found = tally_by(df, plan, ["country", "version"])
+    assert set(found) == {(country, version) for country in COUNTRIES for version in range(4)}
+    for (country, version), counted in found.items():
+        rows = [row for row in range(USERS) if (COUNTRIES[row % 3], row % 4) == (country, version)]
+        assert counted.to_bytes() == plan.tally([reports[row] for row in rows]).to_bytes()
+
+
+def test_each_id_counts_once(spark, tmp_path, plan, reports):
+    table = table_of(reports)
+    repeated = pa.concat_tables([table, table.slice(0, 700), table.slice(300, 900), table.slice(0, 700)])
+    folder = write(repeated, tmp_path / "reports", files=5)
+    found = sift_by(spark.read.parquet(folder), plan, (), "report", "id")[()]
+    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
+    assert (found.repeated, found.refused.total) == (2300, 0)
+    without = tally(spark.read.parquet(folder), plan)
+    assert without.reports == USERS + 2300
+
+
+def test_the_same_as_one_machine_whatever_the_column_holds(spark, tmp_path, plan, reports):
+    """Nulls, cut and overlong cells, values out of range, batches, another plan's batches, null ids and conflicts."""
+    other = sunzi.make_plan("ss-compact", 60, 2)
+    strange = [
+        *(None, b"", reports[0] + b"\x00", reports[0][:-1], b"\xff" * len(reports[0])),
+        *(plan.client(seed=1).report_many(range(50)), other.client(seed=1).report_many(range(50))),
+        plan.client(seed=1).report_many(range(50))[:-1] + b"\x00",
+    ]
+    more = table_of(strange * 2, id=pa.array([None, *(bytes([number] * 16) for number in range(2 * len(strange) - 1))]))
+    cut = table_of([report[:-1] for report in reports[:40]])  # under the ids of good reports
+    swapped = table_of(reports[1:41])  # other bytes under the same ids
+    folder = write(pa.concat_tables([table_of(reports), more, cut, swapped]), tmp_path / "reports", files=4)
+    df = spark.read.parquet(folder)
+    for by in ((), ("country",), ("version", "country")):
+        for identifier in (None, "id"):
+            found = sift_by(df, plan, by, "report", identifier)
+            assert found == parquet.sift_by(folder, plan, by, "report", identifier, jobs=1)
+    total = sift_by(df, plan, (), "report", "id")[()]
+    assert total.tally.reports == USERS + 50 * 2
+    assert set(total.refused.counts) == {
+        *("missing", "wrong length", "out of range", "malformed", "of another plan", "without an id")
+    }
+
+
+def test_bad_cells_are_told_of_or_fail_the_job(spark, tmp_path, plan, reports):
+    cells = [*reports[:100], None, b"cut"]
+    df = spark.read.parquet(write(table_of(cells), tmp_path / "reports"))
+    with pytest.warns(BadReportsWarning, match=r"2 cells .* 1 missing, 1 wrong length \(such as 637574\)"):
+        assert tally(df, plan) == plan.tally(reports[:100])
+    with pytest.raises(ReportError, match="1 missing, 1 wrong length"):
+        tally(df, plan, bad_reports="fail")
+    with pytest.raises(ParameterError, match="'warn' or 'fail', got 'drop'"):
+        tally(df, plan, bad_reports="drop")
+
+
+def test_empty_and_skewed_partitions(spark, plan, reports):
+    table = table_of(reports)
+    rows = spark.createDataFrame(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BadReportsWarning)
+        assert tally(rows.limit(0), plan) == plan.empty_tally()
+        assert tally_by(rows.limit(0), plan, ["country"]) == {}
+        assert tally(rows.repartition(1), plan) == plan.tally(reports)
+        # All rows of one country in one partition, and dozens of partitions with nothing at all.
+        assert tally(rows.repartition(50, "country"), plan) == plan.tally(reports)
+
+
+def test_one_large_file(spark, tmp_path, plan):
+    """A million reports in a single row group: one task, several pieces."""
+    few = reports_of(plan, 1000)
+    df = spark.read.parquet(write(table_of(few * 1100), tmp_path / "reports", files=1, row_group_size=1 << 21))
+    expected = plan.tally(few)
+    found = tally(df, plan)
+    assert found.reports == 1_100_000
+    assert (found.counts == expected.counts * 1100).all()
+
+
+def test_more_partitions_than_one_round_adds(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports)).repartition(70)
+    assert tally(df, plan) == plan.tally(reports)
+
+
+def slow_copy(df):
+    """The same rows, half a second a partition later."""
+
+    def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
+        for batch in batches:
+            time.sleep(0.5)
+            yield batch
+
+    return df.mapInArrow(slowly, df.schema)
+
+
+def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, plan, reports):
+    """Finished tasks of the dead worker are lost with their results, and are done again elsewhere."""
+    table = pa.concat_tables([table_of(reports), table_of(reports).slice(0, 500)])
+    df = slow_copy(spark.read.parquet(write(table, tmp_path / "reports")).repartition(24))
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(sift_by, df, plan, (), "report", "id")
+        status = spark.sparkContext.statusTracker()
+        while not job.done() and _finished_tasks(status) < 4:
+            time.sleep(0.05)
+        finished = _finished_tasks(status)
+        cluster.kill_worker()
+        try:
+            found = job.result(timeout=180)[()]
+        finally:
+            cluster.add_worker()
+    assert 4 <= finished < 24
+    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
+    assert found.repeated == 500
+
+
+def _finished_tasks(status):
+    """Of the slow stage, while it runs."""
+    stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
+    return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 24), default=0)
+
+
+def test_the_wrong_plan_is_refused(spark, tmp_path, plan, reports):
+    metadata = {"sunzi_plan": plan.fingerprint}
+    df = spark.read.parquet(write(table_of(reports[:10]), tmp_path / "reports")).withMetadata("report", metadata)
+    assert tally(df, plan).reports == 10
+    with pytest.raises(PlanError, match=f"of the plan {plan.fingerprint[:16]}…, not of"):
+        tally(df, sunzi.make_plan("ss-compact", 60, 2))
+    wider = sunzi.make_plan("oue", 60, 1)
+    plain = df.withMetadata("report", {})
+    with pytest.warns(BadReportsWarning, match="10 wrong length"):
+        assert tally(plain, wider) == wider.empty_tally()
+
+
+def test_mistakes_are_named(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports[:10]))
+    with pytest.raises(ParameterError, match="no column 'reports'; the columns are 'report', 'id', 'country'"):
+        tally(df, plan, "reports")
+    with pytest.raises(ParameterError, match="no column 'uid'"):
+        tally(df, plan, id_column="uid")
+    with pytest.raises(ParameterError, match="'country' must hold binary values, it holds string"):
+        tally(df, plan, "country")
+    with pytest.raises(ParameterError, match="at least one column"):
+        tally_by(df, plan, [])
+    with pytest.raises(ParameterError, match=r"write \['country'\]"):
+        tally_by(df, plan, "country")
+    with pytest.raises(ParameterError, match="'id' is asked for twice"):
+        tally_by(df, plan, ["id"], id_column="id")
+
+
+def test_names_with_dots_and_quotes(spark, plan, reports):
+    table = table_of(reports[:90]).rename_columns(["a.report", "the `id`", "where.from", "version"])
+    df = spark.createDataFrame(table)
+    found = tally_by(df, plan, ["where.from"], "a.report", "the `id`")
+    assert sum(found.values()) == plan.tally(reports[:90])
+    assert set(found) == {("DE",), ("FR",), (None,)}
