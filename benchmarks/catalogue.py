@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, collector, files, growth, modular, planning, servers, whole
+from benchmarks import clients, collector, columns, files, growth, modular, planning, servers, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -26,5 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "planning": planning.planning,
     "collector": collector.throughput,
     "collector-attacked": collector.under_attack,
+    "parquet": columns.by_one_machine,
+    "spark": columns.by_spark,
     "growth": growth.growth,
 }

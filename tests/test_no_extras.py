@@ -1,4 +1,4 @@
-"""The core without its extras: a process in which numba, matplotlib, pandas, polars and pyarrow cannot be imported."""
+"""The core without its extras: a process in which numba, matplotlib, pyarrow, pyspark and so on cannot be imported."""
 
 import os
 import subprocess
@@ -10,7 +10,18 @@ import pytest
 
 import sunzi
 
-EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow", "fastapi", "uvicorn", "prometheus_client", "psycopg")
+EXTRAS = (
+    "numba",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "fastapi",
+    "uvicorn",
+    "prometheus_client",
+    "psycopg",
+    "pyspark",
+)
 SOURCE = Path(sunzi.__file__).parents[1]
 
 FORBID = f"""
@@ -102,12 +113,16 @@ FEATURES = {
     "estimate.simplex().to_frame()": "frames",
     "estimate.plot()": "plot",
     "estimate.plot('picture.png')": "plot",
+    "sunzi.parquet.tally('reports.parquet', plan)": "frames",
+    "sunzi.parquet.tally_by('reports.parquet', plan, ['day'])": "frames",
+    "sunzi.spark.tally(None, plan)": "spark",
+    "sunzi.spark.privatize(None, plan, 'browser', 'reports')": "spark",
 }
 
 
 def test_a_feature_without_its_extra_names_the_extra():
     code = f"""
-        import sunzi
+        import sunzi, sunzi.parquet, sunzi.spark
         plan = sunzi.make_plan("grr", 5, 1)
         estimate = plan.estimate(plan.tally(plan.client(seed=1).report_many([0, 1, 2, 3])))
         for call in {list(FEATURES)!r}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -29,7 +30,11 @@ def pool_of_processes(number: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_when_told(told: Connection) -> None:
-    """In a worker: wait for the end of the pipe's other side, or of the parent."""
+    """In a worker: wait for the end of the pipe's other side, or of the parent.
+
+    A keyboard's interrupt reaches every process of the terminal; the parent alone deals with it, and ends the workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -1,26 +1,36 @@
 """A real cluster on loopback, one for every process of a test run."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-# The helpers beside this file and one above.
+# The helpers beside this file and above it, and the benchmarks, which use the same cluster.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cluster import Cluster, NoJava, driver, running_cluster
+from benchmarks.spark_cluster import Cluster, driver, running_cluster
 from pyspark.sql import SparkSession
+
+from packages import install
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    try:
-        with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
-            yield started
-    except NoJava as reason:
-        pytest.skip(str(reason))
+def java() -> None:
+    """Java 17 or later; installed first, if it is missing and this machine can install it."""
+    if shutil.which("java") is None:
+        reason = install("openjdk-17-jre-headless")
+        if reason is not None:
+            pytest.skip(f"Spark needs Java 17: {reason}")
+
+
+@pytest.fixture(scope="session")
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

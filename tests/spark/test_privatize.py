@@ -38,26 +38,6 @@ def test_workers_share_no_randomness(tmp_path, values):
     assert len(set(reports)) == USERS
 
 
-def test_a_pool_filled_before_the_fork_is_not_shared(spark):
-    """A client that travels to the tasks with words in its pool: each process draws its own words all the same."""
-    plan = sunzi.make_plan("oue", 200, 1)
-
-    def reports_of_partition(batches):
-        import pyarrow as pa
-
-        from sunzi import longitudinal  # noqa: F401  # whatever the daemon has imported
-
-        client = plan.client()
-        for batch in batches:
-            yield pa.RecordBatch.from_pydict({"report": client.report_each([3] * batch.num_rows)})
-
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    schema = StructType([StructField("report", BinaryType())])
-    rows = spark.range(USERS, numPartitions=16).mapInArrow(reports_of_partition, schema).collect()
-    assert len({bytes(row.report) for row in rows}) == USERS
-
-
 def test_the_column_names_its_plan(tmp_path, values):
     plan, other = (sunzi.make_plan("oue", 200, epsilon) for epsilon in (1, 2))
     written = privatize(values, plan, "value", str(tmp_path / "out"))

@@ -41,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--engine",
-        choices=("files", tally_columns.PARQUET, tally_columns.SPARK),
+        choices=(tally_columns.FILES, tally_columns.PARQUET, tally_columns.SPARK),
         help="what counts (default: parquet for folders and names that end in .parquet, else files)",
     )
     tally_columns.add_arguments(parser)

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
+import os
+import secrets
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from sunzi.cli.streams import check_paths, open_output
+from sunzi.cli.streams import check_paths, goes_to_standard_output, open_output
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted
 from sunzi.errors import ParameterError, ReportError
+from sunzi.files import sync_directory, write_atomically
 
 if TYPE_CHECKING:
     from sunzi.columns.sifting import Sifted
     from sunzi.columns.terms import Key
     from sunzi.plan import Plan
 
-PARQUET, SPARK = "parquet", "spark"
+FILES, PARQUET, SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
+_LONGEST_NAME = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def engine_of(arguments: argparse.Namespace) -> str | None:
     """The engine asked for, or the one that the reports' names call for; None for files of reports."""
     if arguments.engine is not None:
-        return None if arguments.engine == "files" else str(arguments.engine)
+        return None if arguments.engine == FILES else str(arguments.engine)
     tables = [path for path in arguments.reports if path.endswith(_SUFFIX) or Path(path).is_dir()]
     if tables and len(tables) < len(arguments.reports):
         raise ParameterError(f"{tables[0]} is a table and others are not; count them by themselves, then merge")
@@ -71,7 +78,7 @@ def refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None:
     for name, (value, engines) in given.items():
         if value is not None and engine not in engines:
             needed = " or ".join(f"--engine {one}" for one in engines)
-            raise ParameterError(f"{name} has no meaning for files of reports counted here; it goes with {needed}")
+            raise ParameterError(f"{name} has no meaning with --engine {engine or FILES}; it goes with {needed}")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
 
@@ -79,15 +86,21 @@ def refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None:
 def run(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
     """Count, tell what was refused, and write one tally or a folder of them."""
     check_paths([arguments.plan, *arguments.reports], arguments.output)
-    folder = _new_folder(arguments.output) if arguments.by else None
+    # Where it is to be written is found out first: what would fail at the end should fail before hours of work.
+    if arguments.by:
+        with _new_folder(arguments.output) as folder:
+            _write_groups(folder, arguments.by, _found(arguments, plan, engine))
+    else:
+        with open_output(arguments.output, "a tally") as stream:
+            found = _found(arguments, plan, engine)
+            stream.write((found[()].tally if found else plan.empty_tally()).to_bytes())
+    return 0
+
+
+def _found(arguments: argparse.Namespace, plan: Plan, engine: str) -> dict[Key, Sifted]:
     found = _by_spark(arguments, plan) if engine == SPARK else _by_this_machine(arguments, plan)
     _tell(found, fail=arguments.bad_reports == "fail")
-    if folder is not None:
-        _write_folder(folder, arguments.by, found)
-        return 0
-    with open_output(arguments.output, "a tally") as stream:
-        stream.write((found[()].tally if found else plan.empty_tally()).to_bytes())
-    return 0
+    return found
 
 
 def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
@@ -108,6 +121,8 @@ def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sif
 def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
     from sunzi.spark import session, sift_by
 
+    if session.is_submitted() and goes_to_standard_output(arguments.output):
+        raise ParameterError("spark-submit mixes what a job prints with its own messages; give -o FILE")
     with session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark:
         df = session.read_parquet(spark, arguments.reports)
         return sift_by(df, plan, arguments.by or (), arguments.column or "report", arguments.id_column)
@@ -131,34 +146,58 @@ def _tell(found: Mapping[Key, Sifted], *, fail: bool) -> None:
         say(counted(sum(sifted.tally.reports for sifted in found.values()), "report") + more, sys.stderr)
 
 
-def _new_folder(output: str | None) -> Path:
-    if output is None:
+@contextmanager
+def _new_folder(output: str | None) -> Iterator[Path]:
+    """A hidden folder that takes its name when the block ends well, and is gone if it fails.
+
+    Its own name is never the same, so that one left behind by a power cut is in nobody's way.
+    """
+    if output is None or goes_to_standard_output(output):
         raise ParameterError("--by makes several tallies; give -o FOLDER")
     folder = Path(output)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise ParameterError(f"{output} exists; give -o the name of a new folder")
-    return folder
-
-
-def _write_folder(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
-    """``country=DE,day=1.tally`` and so on, and a table of them; the folder appears when all of it is written."""
-    unfinished = folder.with_name(folder.name + ".unfinished")
+    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.unfinished")
     unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    sync_directory(folder.parent)
+
+
+def _write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
+    """``country=DE,day=1.tally`` and so on, and a table of them."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["file", *by, "reports"])
+    taken: set[str] = set()
     for key, sifted in sorted(found.items(), key=lambda item: _name(by, item[0])):
-        name = _name(by, key)
-        sifted.tally.save(unfinished / name)
-        rows.writerow([name, *("" if value is None else value for value in key), sifted.tally.reports])
-    (unfinished / "groups.csv").write_text(text.getvalue(), encoding="utf-8")
-    unfinished.rename(folder)
+        name = _name(by, key, taken)
+        taken.add(name.lower())
+        sifted.tally.save(folder / name)
+        rows.writerow([name, *map(_text, key), sifted.tally.reports])
+    write_atomically(folder / "groups.csv", text.getvalue().encode())
 
 
-def _name(by: list[str], key: Key) -> str:
-    """A file name that no value can lead out of the folder; a missing value leaves out its ``=``."""
-    return ",".join(quote(name, safe="") + _value(value) for name, value in zip(by, key, strict=True)) + ".tally"
+def _name(by: list[str], key: Key, taken: Container[str] = ()) -> str:
+    """A file name that no value can lead out of the folder; a missing value leaves out its ``=``.
+
+    What is too long for a name, or differs from one that is taken in capital letters only, which some file systems take
+    for the same, is cut and told apart by a hash after ``+``, which no value leaves as it is.
+    """
+    name = ",".join(_escaped(column, value) for column, value in zip(by, key, strict=True))
+    if len(name) > _LONGEST_NAME or f"{name}.tally".lower() in taken:
+        name = name[: _LONGEST_NAME // 2] + "+" + hashlib.sha256(name.encode()).hexdigest()
+    return name + ".tally"
 
 
-def _value(value: object) -> str:
-    return "" if value is None else "=" + quote(value.hex() if isinstance(value, bytes) else str(value), safe=" ")
+def _escaped(column: str, value: object) -> str:
+    return quote(column, safe="") + ("" if value is None else "=" + quote(_text(value), safe=" "))
+
+
+def _text(value: object) -> str:
+    """A value as text: bytes in hexadecimal digits, and nothing for one that is missing."""
+    return "" if value is None else value.hex() if isinstance(value, bytes) else str(value)

@@ -57,24 +57,24 @@ def without_id(plan: Plan, by: Sequence[str], report_column: str, table: pa.Tabl
 
 def large_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches as tables of plain columns: small ones put together, since counting has a fixed cost, and large ones cut,
-    so that each is of a million rows or 64 MiB, and of twice as much at most where rows are alike.
+    so that none has more than a million rows or, where rows are alike, 64 MiB.
     """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         for piece in _cut(batch):
-            waiting.append(piece)
-            rows, size = rows + piece.num_rows, size + piece.nbytes
-            if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+            if waiting and (rows + piece.num_rows > _MOST_ROWS or size + piece.nbytes > _MOST_BYTES):
                 yield _plain_table(waiting)
                 waiting, rows, size = [], 0, 0
+            waiting.append(piece)
+            rows, size = rows + piece.num_rows, size + piece.nbytes
     if waiting:
         yield _plain_table(waiting)
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     parts = max(-(-batch.num_rows // _MOST_ROWS), -(-batch.nbytes // _MOST_BYTES), 1)
-    step = max(-(-batch.num_rows // parts), 1)
+    step = max(batch.num_rows // parts, 1)
     yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))
 
 

@@ -18,7 +18,6 @@ from sunzi.columns import counting
 from sunzi.columns.binary import cells_of, spread
 from sunzi.columns.sifting import GOOD, Sifted, judge
 from sunzi.columns.terms import Key, Terms
-from sunzi.errors import ParameterError
 from sunzi.numerics.bits import byte_length
 from sunzi.plan import Plan
 
@@ -54,18 +53,15 @@ def judged(terms: Terms, table: pa.Table) -> pa.Table:
 def share_out(terms: Terms, batches: Iterable[pa.RecordBatch], shares: Sequence[Path], place: int) -> dict[Key, Sifted]:
     """Write rows to a file in the folder of their id's share; what has no id is told of at once."""
     import pyarrow
-    from pyarrow import compute, ipc
+    from pyarrow import ipc
 
     refused: dict[Key, Sifted] = {}
     writers: dict[int, Any] = {}
     try:
         for table in counting.large_pieces(batches):
-            if table.column(terms.id_column).null_count:
-                missing = compute.is_null(table.column(terms.id_column))
-                lost = counting.without_id(terms.plan, terms.by, terms.report_column, table.filter(missing))
-                counting.add(refused, lost)
-                table = table.filter(compute.invert(missing))
-            rows = judged(terms, table)
+            lost, named = _by_id(terms, table)
+            counting.add(refused, counting.without_id(terms.plan, terms.by, terms.report_column, lost))
+            rows = judged(terms, named)
             owners = (_hashes(rows.column(terms.id_column)) % np.uint64(len(shares))).astype(np.int64)
             order, ends = counting.in_order(owners, len(shares))
             for share in np.flatnonzero(np.diff(ends)).tolist():
@@ -76,6 +72,16 @@ def share_out(terms: Terms, batches: Iterable[pa.RecordBatch], shares: Sequence[
         for writer in writers.values():
             writer.close()
     return refused
+
+
+def _by_id(terms: Terms, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows without an id, and those with one."""
+    from pyarrow import compute
+
+    identifiers = table.column(terms.id_column)
+    if not identifiers.null_count:
+        return table.slice(0, 0), table
+    return table.filter(compute.is_null(identifiers)), table.filter(compute.is_valid(identifiers))
 
 
 def count_share(terms: Terms, share: Path) -> dict[Key, Sifted]:

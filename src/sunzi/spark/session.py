@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 @contextmanager
 def started(master: str | None, *, show_progress: bool) -> Iterator[SparkSession]:
     """A session that ends with the block."""
     sql = need_spark()
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted and (master is None or master.startswith("local")):
+    if not is_submitted() and (master is None or master.startswith("local")):
         # Workers on this machine are this Python, which has Sunzi, and not the first python3 of the search path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.appName("sunzi tally")

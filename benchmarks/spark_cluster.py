@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -11,58 +12,66 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from packages import install
+from benchmarks.children import UnavailableError
 
 _START_SECONDS = 120.0
 HOME = Path(pyspark.__file__).parent
-
-
-class NoJava(Exception):
-    """Spark runs on Java, which is not installed, and cannot be."""
-
-
-def need_java() -> None:
-    """Java 17 or later; installed first, if it is missing and this machine can install it."""
-    if shutil.which("java") is None:
-        reason = install("openjdk-17-jre-headless")
-        if reason is not None:
-            raise NoJava(f"Spark needs Java 17: {reason}")
+SETTINGS = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "800m",
+    "spark.driver.memory": "800m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.log.level": "ERROR",
+    # A task that is slow among fast ones is run a second time elsewhere.
+    "spark.speculation": "true",
+    # A worker that a test kills is given up soon.
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
+"""Of every session on the cluster: small, and within this machine."""
 
 
 class Cluster:
-    """One master and some workers of one core each."""
+    """One master and some workers, each with a core for the tests' own session and one for a job that they submit."""
 
     def __init__(self, directory: Path, workers: int = 2) -> None:
-        need_java()
+        if shutil.which("java") is None:
+            raise UnavailableError("Spark needs Java 17 or later, and there is no java on the search path")
         self.directory = directory
-        self._numbers = iter(range(1000))
+        self._numbers = itertools.count()
         self._master = self._start("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        self.url = self._wait(self._master, r"Starting Spark master at (spark://\S+)")
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.url = self._master.heard(r"Starting Spark master at (spark://\S+)")
+        self.workers: list[_Daemon] = []
         for _ in range(workers):
             self.add_worker()
 
     def add_worker(self) -> None:
         """Another worker, known to the master when this returns."""
         folder = str(self.directory / f"work-{next(self._numbers)}")
-        options = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder)
+        options = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "2g", "--work-dir", folder)
         worker = self._start("worker.Worker", *options, self.url)
-        self._wait(worker, "Successfully registered with (master)")
+        worker.heard("Successfully registered with (master)")
         self.workers.append(worker)
 
     def kill_worker(self) -> None:
         """Kill a worker with everything that runs on it."""
-        _kill(self.workers.pop())
+        self.workers.pop().kill()
 
     def stop(self) -> None:
         """Kill all that is left."""
-        for process in (*self.workers, self._master):
-            _kill(process)
+        for daemon in (*self.workers, self._master):
+            daemon.kill()
 
     def environment(self) -> dict[str, str]:
         """What a process of this cluster, or a driver, finds around it."""
@@ -77,7 +86,7 @@ class Cluster:
             "OPENBLAS_NUM_THREADS": "1",
         }
 
-    def _start(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
+    def _start(self, kind: str, *options: str) -> _Daemon:
         log = self.directory / f"log-{next(self._numbers)}"
         with log.open("wb") as stream:
             process = subprocess.Popen(
@@ -88,25 +97,31 @@ class Cluster:
                 env=self.environment(),
                 start_new_session=True,  # executors are children of their worker, and die with its group
             )
-        process.log = log  # type: ignore[attr-defined]
-        return process
+        return _Daemon(process, log)
 
-    @staticmethod
-    def _wait(process: subprocess.Popen[bytes], pattern: str) -> str:
+
+@dataclass(frozen=True)
+class _Daemon:
+    """A process of the cluster, with what it says."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def heard(self, pattern: str) -> str:
+        """Wait until it says this, and return the pattern's first group."""
         end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end and process.poll() is None:
-            text = process.log.read_text(errors="replace")  # type: ignore[attr-defined]
-            found = re.search(pattern, text)
+        while time.monotonic() < end and self.process.poll() is None:
+            found = re.search(pattern, self.log.read_text(errors="replace"))
             if found:
                 return found.group(1)
             time.sleep(0.1)
-        raise RuntimeError(process.log.read_text(errors="replace")[-2000:])  # type: ignore[attr-defined]
+        raise RuntimeError(self.log.read_text(errors="replace")[-2000:])
 
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    def kill(self) -> None:
+        """With everything that it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 @contextlib.contextmanager
@@ -125,21 +140,7 @@ def driver(cluster: Cluster) -> Iterator[SparkSession]:
     before = dict(os.environ)
     os.environ.update(cluster.environment())
     builder = SparkSession.builder.master(cluster.url).appName("sunzi tests")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.memory": "800m",
-        "spark.driver.memory": "800m",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.sql.warehouse.dir": str(cluster.directory / "warehouse"),
-        "spark.log.level": "ERROR",
-        # A worker that a test kills is given up soon.
-        "spark.shuffle.io.maxRetries": "1",
-        "spark.shuffle.io.retryWait": "1s",
-    }
-    for name, value in settings.items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

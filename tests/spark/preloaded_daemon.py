@@ -1,0 +1,15 @@
+"""Spark's daemon of Python workers, with a client whose pool of random words is filled before any worker is forked."""
+
+import os
+
+import sunzi
+
+client = sunzi.make_plan("oue", 200, 1).client()
+client.report(3)
+filled_by = os.getpid()
+
+if __name__ == "__main__":
+    import preloaded_daemon  # noqa: F401  # under its own name, where the workers look for it
+    from pyspark import daemon
+
+    daemon.manager()

@@ -1,0 +1,145 @@
+"""Processes that work side by side never outlive what they work for.
+
+Every process of a script inherits its standard output, so the end of that pipe says that all of them have ended.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from sunzi.processes import pool_of_processes
+
+SECONDS = 10
+"""Workers are to end within seconds; tests run on busy machines."""
+
+LONG = 3600
+
+BUSY = f"""
+    import os, signal, sys, time
+    from pathlib import Path
+    from sunzi.processes import pool_of_processes
+
+    def work(place):
+        Path(place).touch()
+        time.sleep({LONG} if place.endswith("busy") else 0)
+
+    if __name__ == "__main__":
+        folder = Path(sys.argv[1])
+        places = [str(folder / name) for name in ("busy", "idle")]
+        with pool_of_processes(2) as pool:
+            futures = [pool.submit(work, place) for place in places]
+            while not all(map(os.path.exists, places)):
+                time.sleep(0.01)
+            print("busy", flush=True)
+"""
+
+
+def start(tmp_path, ending):
+    """A script with a worker that is busy and one that waits, and what it does then."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(BUSY) + textwrap.indent(ending, " " * 8) + "\n")
+    (tmp_path / "places").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "places")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "busy\n"
+    return process
+
+
+@pytest.fixture
+def started(tmp_path):
+    processes = []
+
+    def run(ending):
+        processes.append(start(tmp_path, ending))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a session of their own, so none but them
+        process.communicate()
+
+
+def test_workers_end_when_the_parent_is_killed(started):
+    process = started(f"time.sleep({LONG})")
+    process.kill()
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_workers_end_at_once_if_the_block_fails(started):
+    process = started("raise ValueError('enough')")
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 1
+    assert errors.rstrip().endswith("ValueError: enough")
+    assert errors.count("Traceback") == 1
+
+
+def test_workers_end_at_once_if_the_program_exits(started):
+    process = started("sys.exit(7)")
+    _, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (7, "")
+
+
+def test_an_interrupt_from_the_keyboard_is_told_of_once(started):
+    """It reaches every process of the terminal, and the parent alone says so."""
+    process = started(f"time.sleep({LONG})")
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode != 0
+    assert errors.startswith("Traceback")
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_results_come_back():
+    with pool_of_processes(2) as pool:
+        assert list(pool.map(abs, [-1, 2, -3])) == [1, 2, 3]
+
+
+def test_a_worker_that_dies_is_an_error():
+    with pytest.raises(BrokenProcessPool), pool_of_processes(1) as pool:
+        pool.submit(os._exit, 3).result(timeout=SECONDS)
+
+
+def workers_of(process):
+    """The children of a process, by the system's own list of them."""
+    lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [child for one in lists for child in one.read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of processes that Linux keeps")
+def test_a_reproduction_that_is_told_to_end_does_so(tmp_path):
+    command = ["reproduce", "mse", "--full", "--jobs", "2", "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sunzi", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 60
+        while len(workers_of(process)) < 3:  # two workers, and Python's own helper that started them
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.terminate()
+        process.communicate(timeout=SECONDS)  # the ends of both pipes; a worker caught at its birth may complain
+        assert process.returncode == 143
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
