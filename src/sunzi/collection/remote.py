@@ -22,7 +22,7 @@ from sunzi.tally import Tally
 
 DEFAULT_COLLECTION = "default"
 
-_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_AGAIN = (408, 425, 429)  # and every 5xx: the trouble of a server or a proxy may pass, whatever its number
 _SECONDS = 30.0
 _LONGEST_WAIT = 60.0
 
@@ -118,7 +118,7 @@ class RemoteCollector:
             except (OSError, http.client.HTTPException) as error:
                 self._connection.close()
                 status, answer, wait = 0, f"{type(error).__name__}: {error}".encode(), None
-            if status not in (0, *_AGAIN):
+            if 0 < status < 500 and status not in _AGAIN:
                 return status, answer
             # Half of the wait is random, so that thousands of clients do not come back together.
             pause = min(_LONGEST_WAIT, max(pause, wait or 0.0))
