@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,7 +194,15 @@ def _workers(jobs: int) -> Iterator[Mapped]:
         yield lambda function, work: (function(*arguments) for arguments in work)
         return
     with pool_of_processes(jobs) as pool:
-        yield lambda function, work: pool.map(function, *zip(*work, strict=True))
+        yield lambda function, work: _results(deque(pool.submit(function, *some) for some in work))
+
+
+def _results(waiting: deque[Future[Any]]) -> Iterator[Any]:
+    """In order, each dropped when it was told. Not ``map``: that cancels the rest if the block fails, and a pool whose
+    processes end while work is cancelled complains of it.
+    """
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _opened(source: Source) -> Any:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sunzi
@@ -94,6 +94,7 @@ def test_fixed_size_cells(protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_column_equals_the_slow_way(protocol, data):
     plan, pool = plan_of(protocol), strange_cells(protocol)
