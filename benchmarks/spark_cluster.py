@@ -57,10 +57,14 @@ class Cluster:
             self.add_worker()
 
     def add_worker(self) -> None:
-        """Another worker, known to the master when this returns."""
-        folder = str(self.directory / f"work-{next(self._numbers)}")
-        options = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "2g", "--work-dir", folder)
-        worker = self._start("worker.Worker", *options, self.url)
+        """Another worker, known to the master when this returns.
+
+        Each has an address of its own, for Spark speculates only on a host that does not run the task already.
+        """
+        number = next(self._numbers)
+        host, folder = f"127.0.0.{number + 1}", str(self.directory / f"work-{number}")
+        options = ("--host", host, "--webui-port", "0", "--cores", "2", "--memory", "2g", "--work-dir", folder)
+        worker = self._start("worker.Worker", *options, self.url, host=host)
         worker.heard("Successfully registered with (master)")
         self.workers.append(worker)
 
@@ -86,7 +90,7 @@ class Cluster:
             "OPENBLAS_NUM_THREADS": "1",
         }
 
-    def _start(self, kind: str, *options: str) -> _Daemon:
+    def _start(self, kind: str, *options: str, host: str = "127.0.0.1") -> _Daemon:
         log = self.directory / f"log-{next(self._numbers)}"
         with log.open("wb") as stream:
             process = subprocess.Popen(
@@ -94,7 +98,7 @@ class Cluster:
                 stdout=stream,
                 stderr=stream,
                 stdin=subprocess.DEVNULL,
-                env=self.environment(),
+                env=self.environment() | {"SPARK_LOCAL_IP": host},
                 start_new_session=True,  # executors are children of their worker, and die with its group
             )
         return _Daemon(process, log)

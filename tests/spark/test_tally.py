@@ -123,43 +123,6 @@ def test_more_partitions_than_one_round_adds(spark, plan, reports):
     assert tally(df, plan) == plan.tally(reports)
 
 
-def slow_copy(df):
-    """The same rows, a third of a second a partition later."""
-
-    def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
-        for batch in batches:
-            time.sleep(0.3)
-            yield batch
-
-    return df.mapInArrow(slowly, df.schema)
-
-
-def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, plan, reports):
-    """Finished tasks of the dead worker are lost with their results, and are done again elsewhere."""
-    table = pa.concat_tables([table_of(reports), table_of(reports).slice(0, 500)])
-    df = slow_copy(spark.read.parquet(write(table, tmp_path / "reports")).repartition(16))
-    with ThreadPoolExecutor(1) as thread:
-        job = thread.submit(sift_by, df, plan, (), "report", "id")
-        status = spark.sparkContext.statusTracker()
-        while not job.done() and _finished_tasks(status) < 4:
-            time.sleep(0.05)
-        finished = _finished_tasks(status)
-        cluster.kill_worker()
-        try:
-            found = job.result(timeout=180)[()]
-        finally:
-            cluster.add_worker()
-    assert 4 <= finished < 16
-    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
-    assert found.repeated == 500
-
-
-def _finished_tasks(status):
-    """Of the slow stage, while it runs."""
-    stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
-    return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 16), default=0)
-
-
 def troubled_copy(df, attempts, trouble):
     """The same rows, from tasks that leave a trace of every attempt and whose first attempt has trouble half-way."""
 
@@ -238,3 +201,43 @@ def test_names_with_dots_and_quotes(spark, plan, reports):
     found = tally_by(df, plan, ["where.from"], "a.report", "the `id`")
     assert sum(found.values()) == plan.tally(reports[:90])
     assert set(found) == {("DE",), ("FR",), (None,)}
+
+
+def slow_copy(df):
+    """The same rows, a third of a second a partition later."""
+
+    def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
+        for batch in batches:
+            time.sleep(0.3)
+            yield batch
+
+    return df.mapInArrow(slowly, df.schema)
+
+
+def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, plan, reports):
+    """Finished tasks of the dead worker are lost with their results, and are done again elsewhere.
+
+    The last test of all: from here on both executors may be on one worker, where Spark never speculates.
+    """
+    table = pa.concat_tables([table_of(reports), table_of(reports).slice(0, 500)])
+    df = slow_copy(spark.read.parquet(write(table, tmp_path / "reports")).repartition(16))
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(sift_by, df, plan, (), "report", "id")
+        status = spark.sparkContext.statusTracker()
+        while not job.done() and _finished_tasks(status) < 4:
+            time.sleep(0.05)
+        finished = _finished_tasks(status)
+        cluster.kill_worker()
+        try:
+            found = job.result(timeout=180)[()]
+        finally:
+            cluster.add_worker()
+    assert 4 <= finished < 16
+    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
+    assert found.repeated == 500
+
+
+def _finished_tasks(status):
+    """Of the slow stage, while it runs."""
+    stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
+    return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 16), default=0)
