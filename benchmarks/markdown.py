@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that is measured, made from results alone."""
+"""The part of a page that is measured, made from results alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def section(results: Sequence[Result]) -> str:
     if compared:
         parts += ["### Ratios", _ratios(compared), summary(compared)]
     if alone:
-        parts += ["### From reports to frequencies", _times(alone)]
+        parts += ["### Times alone", _times(alone)]
     if grown := growth_markdown(results):
         parts += ["### Growth", grown]
     return "\n\n".join(parts)
@@ -44,7 +44,7 @@ def section(results: Sequence[Result]) -> str:
 def machine() -> str:
     """Where and with what this was measured."""
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
-    return f"One core of {os.cpu_count()} ({_processor()}), {platform.system()}, {versions}."
+    return f"A machine of {os.cpu_count()} cores ({_processor()}), {platform.system()}, {versions}."
 
 
 def _processor() -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from sunzi import __version__
 from sunzi.files import write_atomically
-from sunzi.processes import pool_of_processes
+from sunzi.processes import number_of_cores, pool_of_processes
 
 from . import catalogue
 from .experiment import Cell, Experiment, Row, Scale
@@ -106,7 +106,7 @@ def measure(
     total, done = sum(task.cell.cost for task in missing), 0.0
     side_by_side = [task for task in missing if not task.experiment.alone]
     timed = [task for task in missing if task.experiment.alone]
-    workers = min(jobs or os.cpu_count() or 1, max(len(side_by_side), 1))
+    workers = min(jobs or number_of_cores(), max(len(side_by_side), 1))
     for group, number in ((side_by_side, workers), (timed, 1)):
         for task in _finished(group, number, work, seed):
             done += task.cell.cost

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from sunzi.columns.sifting import Sifted
 from sunzi.columns.terms import BadReports, BadReportsWarning, Key, Terms, check_bad_reports, tallies
 from sunzi.errors import ParameterError, PlanError
 from sunzi.plan import Plan
-from sunzi.processes import pool_of_processes
+from sunzi.processes import number_of_cores, pool_of_processes
 from sunzi.tables.arrow_reader import arrow_errors, need_pyarrow
 from sunzi.tally import Tally
 
@@ -101,7 +101,7 @@ def sift_by(
         pieces = _pieces(terms, dataset)
     # The folder goes last, when nobody can write to it any more.
     with _folder_of_shares(terms, pieces) as shares:
-        jobs = min(jobs or os.cpu_count() or 1, max(len(pieces), len(shares), 1))
+        jobs = min(jobs or number_of_cores(), max(len(pieces), len(shares), 1))
         with _workers(jobs) as mapped:
             return _counted(terms, dataset.schema, pieces, shares, mapped, progress)
 
@@ -160,7 +160,7 @@ class _Told:
 
 
 def _count_piece(terms: Terms, schema: pa.Schema, piece: Any) -> dict[Key, Sifted]:
-    return counting.count(terms.plan, terms.by, terms.report_column, _batches(terms, schema, piece))
+    return counting.count(terms, _batches(terms, schema, piece))
 
 
 def _share_piece(terms: Terms, schema: pa.Schema, piece: Any, shares: list[Path], place: int) -> dict[Key, Sifted]:
@@ -194,15 +194,22 @@ def _workers(jobs: int) -> Iterator[Mapped]:
         yield lambda function, work: (function(*arguments) for arguments in work)
         return
     with pool_of_processes(jobs) as pool:
-        yield lambda function, work: _results(deque(pool.submit(function, *some) for some in work))
+        yield lambda function, work: _results({pool.submit(function, *some) for some in work})
 
 
-def _results(waiting: deque[Future[Any]]) -> Iterator[Any]:
-    """In order, each dropped when it was told. Not ``map``: that cancels the rest if the block fails, and a pool whose
-    processes end while work is cancelled complains of it.
+def _results(waiting: set[Future[Any]]) -> Iterator[Any]:
+    """As they come, each dropped when it was told, since sums do not care for order. Not ``map``: that cancels the rest
+    if the block fails, and a pool whose processes end while work is cancelled complains of it.
     """
-    while waiting:
-        yield waiting.popleft().result()
+    try:
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            while done:
+                yield done.pop().result()
+    except BrokenProcessPool:
+        raise ParameterError(
+            "a process that counted was killed, most likely because memory ran out; try with fewer jobs"
+        ) from None
 
 
 def _opened(source: Source) -> Any:

@@ -12,6 +12,11 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 
 
+def number_of_cores() -> int:
+    """The cores that this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def pool_of_processes(number: int) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes end when this process does, however it ends, and at once if the block fails.

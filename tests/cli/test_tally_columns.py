@@ -181,8 +181,9 @@ def test_bad_reports_are_told_of(collection, table, reports, capsys):
     path = table(cells=[*reports, None, b"too long"])
     assert tally(collection, path, "--jobs", "1", "-o", collection.path("a.tally")) == 0
     assert sunzi.load_tally(collection.path("a.tally")) == collection.plan.tally(reports)
-    message = "2 cells held no report of this plan: 1 missing, 1 wrong length (such as 746f6f206c6f6e67)"
-    assert capsys.readouterr().err == f"sunzi: warning: {message}; left out\n"
+    reasons = "1 missing, 1 wrong length (such as 746f6f206c6f6e67)"
+    message = f"2 cells hold no report of this plan, left out of the tally: {reasons}"
+    assert capsys.readouterr().err == f"sunzi: warning: {message}\n"
 
 
 @pytest.mark.parametrize("by", [(), ("--by", "g")])
@@ -191,7 +192,7 @@ def test_bad_reports_may_fail_and_nothing_is_written(collection, table, reports,
     before = collection.names()
     words = (*by, "--bad-reports", "fail", "--jobs", "1", "-o", collection.path("out"))
     assert tally(collection, path, *words) == 2
-    assert "1 cell held no report of this plan: 1 missing" in complaint()
+    assert "1 cell holds no report of this plan: 1 missing" in complaint()
     assert collection.names() == before
 
 

@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 import sunzi
 from sunzi.columns import counting
 from sunzi.columns.sifting import Refused, Sifted
+from sunzi.columns.terms import Terms
 from sunzi.errors import ParameterError
 
 PLAN = sunzi.make_plan("grr", 60, 1)
 REPORTS = PLAN.client(seed=1).report_each([index % 60 for index in range(64)])
 DAY = datetime.date(2026, 11, 15)
 NOON = datetime.datetime(2026, 11, 15, 12, tzinfo=datetime.UTC)
+
+
+def terms(by):
+    return Terms(PLAN, "report", by=tuple(by))
+
 
 VALUES = {
     "texts": (["a", None, "", "ü", "a"], pa.string()),
@@ -60,7 +66,7 @@ def test_groups_of_every_type(case):
     for group, report in zip(groups, REPORTS, strict=False):
         expected.setdefault((group,), []).append(report)
     for size in (None, 1, 5):
-        found = counting.count(PLAN, ["group"], "report", batches(table_of(groups, kind), size))
+        found = counting.count(terms(["group"]), batches(table_of(groups, kind), size))
         assert {key: sifted.tally for key, sifted in found.items()} == {
             key: PLAN.tally(reports) for key, reports in expected.items()
         }
@@ -71,36 +77,36 @@ def test_groups_of_every_type(case):
 )
 def test_types_that_name_no_group_are_refused(kind):
     with pytest.raises(ParameterError, match=r"the column 'group' holds .*, by which rows cannot be grouped"):
-        counting.count(PLAN, ["group"], "report", batches(table_of([None, None], kind)))
+        counting.count(terms(["group"]), batches(table_of([None, None], kind)))
 
 
 def test_values_that_python_cannot_say_are_refused():
     far = pa.array([2**60], pa.int64()).cast(pa.timestamp("s"))
     with pytest.raises(ParameterError, match="the column 'group' holds a value that cannot name a group"):
-        counting.count(PLAN, ["group"], "report", batches(pa.table({"group": far, "report": REPORTS[:1]})))
+        counting.count(terms(["group"]), batches(pa.table({"group": far, "report": REPORTS[:1]})))
     ends = pa.py_buffer(np.array([0, 1], dtype=np.int32))
     no_text = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(b"\xff")])
     with pytest.raises(ParameterError, match="the column 'group' holds a value that cannot name a group"):
-        counting.count(PLAN, ["group"], "report", batches(pa.table({"group": no_text, "report": REPORTS[:1]})))
+        counting.count(terms(["group"]), batches(pa.table({"group": no_text, "report": REPORTS[:1]})))
 
 
 def test_nan_is_one_group_and_zero_has_no_sign():
     table = table_of([math.nan, 0.0, math.nan, -0.0, -math.nan, None], pa.float64())
     for size in (None, 1, 2):
-        found = counting.count(PLAN, ["group"], "report", batches(table, size))
+        found = counting.count(terms(["group"]), batches(table, size))
         assert sorted((str(key), sifted.tally.reports) for key, sifted in found.items()) == [
             ("(0.0,)", 2),
             ("(None,)", 1),
             ("(nan,)", 3),
         ]
     total = {}
-    counting.add(total, [((float("nan"),), counting.nothing(PLAN)) for _ in range(3)])
+    counting.add(total, [((float("nan"),), Sifted(PLAN.empty_tally())) for _ in range(3)])
     assert len(total) == 1
 
 
 @pytest.mark.parametrize("name", ["a.b", ".x", "[0]", "", "`", "report id", "ü", "a/b", "../x", "*"])
 def test_names_are_taken_as_they_are(name):
-    found = counting.count(PLAN, [name], "report", batches(table_of(["a", "b", "a"], pa.string(), name)))
+    found = counting.count(terms([name]), batches(table_of(["a", "b", "a"], pa.string(), name)))
     assert {key: sifted.tally.reports for key, sifted in found.items()} == {("a",): 2, ("b",): 1}
 
 
@@ -124,14 +130,14 @@ def test_groups_equal_the_slow_way(rows, size):
             "report": pa.array(cells, pa.binary()),
         }
     )
-    found = counting.count(PLAN, ["text", "n"], "report", batches(table, size))
+    found = counting.count(terms(["text", "n"]), batches(table, size))
     assert set(found) == {(text, number) for text, number, _ in rows}
     for key, sifted in found.items():
         mine = [cell for *group, cell in rows if tuple(group) == key]
         good = [cell for cell in mine if cell in REPORTS[:5]]
         assert sifted.tally == PLAN.tally(good)
         assert sifted.refused.total == len(mine) - len(good)
-    reverse = counting.count(PLAN, ["text", "n"], "report", batches(table.take(np.arange(len(rows))[::-1])))
+    reverse = counting.count(terms(["text", "n"]), batches(table.take(np.arange(len(rows))[::-1])))
     assert reverse == found
 
 
@@ -145,8 +151,8 @@ def test_more_groups_than_sixteen_bits_number():
 def test_an_empty_table_has_no_groups():
     empty = table_of([], pa.string())
     assert list(counting.by_group(empty, ["group"], "report")) == []
-    assert counting.count(PLAN, ["group"], "report", batches(empty)) == {}
-    assert counting.count(PLAN, [], "report", []) == {}
+    assert counting.count(terms(["group"]), batches(empty)) == {}
+    assert counting.count(terms([]), []) == {}
 
 
 def test_rows_in_order_of_a_number():
@@ -158,7 +164,7 @@ def test_rows_in_order_of_a_number():
 
 def test_without_an_id_all_cells_are_told_of():
     table = table_of(["a", "b", "a"], pa.string())
-    found = dict(counting.without_id(PLAN, ["group"], "report", table))
+    found = dict(counting.without_id(terms(["group"]), table))
     shown = tuple(sorted({REPORTS[0].hex(), REPORTS[2].hex()}))
     assert found[("a",)] == Sifted(PLAN.empty_tally(), Refused({"without an id": 2}, {"without an id": shown}))
 
@@ -200,3 +206,14 @@ def test_pieces_have_plain_columns():
     (piece,) = counting.large_pieces(batches(table))
     assert piece.schema.types == [pa.string(), pa.large_binary()]
     assert piece.to_pydict() == table.to_pydict()
+
+
+def test_moments_are_told_apart_where_clocks_go_back():
+    """Half past two comes twice that night in Berlin, and Python says that the two are equal."""
+    twice = [datetime.datetime(2026, 10, 25, hour, 30, tzinfo=datetime.UTC) for hour in (0, 1, 0)]
+    table = pa.table({"group": pa.array(twice, pa.timestamp("us", "Europe/Berlin")), "report": REPORTS[:3]})
+    found = counting.count(terms(["group"]), batches(table))
+    assert {key: sifted.tally for key, sifted in found.items()} == {
+        (twice[0],): PLAN.tally([REPORTS[0], REPORTS[2]]),
+        (twice[1],): PLAN.tally([REPORTS[1]]),
+    }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Response, expect
 from running import Running, running
 
 from sunzi.plan import Plan
@@ -72,12 +72,16 @@ def live_service(directory: Path, **settings: Any) -> Iterator[LiveService]:
 
 
 class Watch:
-    """What a page must not do: ask others, complain, break the content policy."""
+    """What a page does, and must not do: ask others, complain, break the content policy."""
 
     def __init__(self, page: Page) -> None:
         self.requests: list[str] = []
+        self.answers: list[Response] = []
+        self.failures: list[str] = []
         self.complaints: list[str] = []
         page.on("request", lambda request: self.requests.append(request.url))
+        page.on("response", self.answers.append)
+        page.on("requestfailed", lambda request: self.failures.append(request.url))
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.add_init_script(

@@ -1,6 +1,6 @@
-"""Tests of the service share `running`, which lies beside them."""
+"""Tests of the service share `running`, which lies beside them, and the built JavaScript client of tests/clients."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "clients")]

@@ -1,7 +1,7 @@
 """A column of values written as reports, once, by a real cluster."""
 
 import pytest
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import PythonException
 
 import sunzi
 from sunzi import parquet
@@ -26,7 +26,7 @@ def test_it_writes_once_and_returns_what_it_wrote(spark, tmp_path, values):
     assert [row for row, _ in first] == list(range(USERS))
     reports = [bytes(report) for _, report in first]
     assert tally(written, plan) == plan.tally(reports) == parquet.tally(tmp_path / "out", plan, jobs=1)
-    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+    with pytest.raises(ParameterError, match="out exists, and reports are written once; name a new folder"):
         privatize(values, plan, "value", str(tmp_path / "out"))
     assert sorted(map(tuple, written.collect())) == first
 
@@ -36,6 +36,34 @@ def test_workers_share_no_randomness(tmp_path, values):
     plan = sunzi.make_plan("oue", 200, 1)
     reports = [bytes(row.report) for row in privatize(values, plan, "value", str(tmp_path / "out")).collect()]
     assert len(set(reports)) == USERS
+
+
+def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values):
+    """Even where the session asks for the committer that would publish what a failed task has written."""
+    attempts = str(tmp_path)
+
+    def failing(batches):
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        (Path(attempts) / f"{context.partitionId()}-{context.attemptNumber()}").touch()
+        for batch in batches:
+            yield batch
+            if context.attemptNumber() == 0:
+                raise OSError("fails at first, when reports have been made")
+
+    plan = sunzi.make_plan("oue", 200, 1)
+    spark.conf.set("mapreduce.fileoutputcommitter.algorithm.version", "2")
+    try:
+        written = privatize(values.mapInArrow(failing, values.schema), plan, "value", str(tmp_path / "out"))
+    finally:
+        spark.conf.unset("mapreduce.fileoutputcommitter.algorithm.version")
+    assert {f"{partition}-{attempt}" for partition in range(8) for attempt in (0, 1)} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert sorted(row["row.number"] for row in written.collect()) == list(range(USERS))
 
 
 def test_the_column_names_its_plan(tmp_path, values):

@@ -36,7 +36,7 @@ def test_the_job_file(cluster, tmp_path, plan):
     code, printed = submit(cluster, JOB, tmp_path / "plan.json", folder, "--id-column", "id", "-o", tmp_path / "t")
     assert code == 0, printed
     assert sunzi.load_tally(tmp_path / "t") == plan.tally(reports)
-    assert "sunzi: warning: 1 cell held no report of this plan: 1 missing" in printed
+    assert "sunzi: warning: 1 cell holds no report of this plan, left out of the tally: 1 missing" in printed
 
 
 def test_a_job_that_fails_writes_nothing(cluster, tmp_path, plan):
@@ -45,7 +45,7 @@ def test_a_job_that_fails_writes_nothing(cluster, tmp_path, plan):
     words = (JOB, tmp_path / "plan.json", folder, "--bad-reports", "fail", "-o", tmp_path / "t")
     code, printed = submit(cluster, *words)
     assert code == 2, printed
-    assert "sunzi: error: 1 cell held no report of this plan: 1 missing" in printed
+    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in printed
     assert not (tmp_path / "t").exists()
 
 
@@ -80,7 +80,7 @@ def test_the_command_by_itself(java, tmp_path, plan):
     assert sum(tallies) == plan.tally(reports)
     done = run(tmp_path, *words, "nowhere", "-o", "none")
     assert done.returncode == 2
-    assert "sunzi: error: Spark cannot read the table: [PATH_NOT_FOUND]" in done.stderr
+    assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in done.stderr
 
 
 def run(folder, *words):

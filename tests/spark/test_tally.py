@@ -1,5 +1,6 @@
 """Tallies by a real cluster, bit by bit those of one process."""
 
+import datetime
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -88,7 +89,7 @@ def test_the_same_as_one_machine_whatever_the_column_holds(spark, tmp_path, plan
 def test_bad_cells_are_told_of_or_fail_the_job(spark, tmp_path, plan, reports):
     cells = [*reports[:100], None, b"cut"]
     df = spark.read.parquet(write(table_of(cells), tmp_path / "reports"))
-    with pytest.warns(BadReportsWarning, match=r"2 cells .* 1 missing, 1 wrong length \(such as 637574\)"):
+    with pytest.warns(BadReportsWarning, match=r"2 cells hold .*: 1 missing, 1 wrong length \(such as 637574\)"):
         assert tally(df, plan) == plan.tally(reports[:100])
     with pytest.raises(ReportError, match="1 missing, 1 wrong length"):
         tally(df, plan, bad_reports="fail")
@@ -193,6 +194,56 @@ def test_mistakes_are_named(spark, plan, reports):
         tally_by(df, plan, "country")
     with pytest.raises(ParameterError, match="'id' is asked for twice"):
         tally_by(df, plan, ["id"], id_column="id")
+
+
+def test_kinds_that_cannot_serve_are_named(spark, plan, reports):
+    table = (
+        table_of(reports[:10]).append_column("list", pa.array([[1]] * 10)).append_column("share", pa.array([0.5] * 10))
+    )
+    df = spark.createDataFrame(table)
+    with pytest.raises(
+        ParameterError, match="'list' must hold values that can be told apart and sorted, it holds array"
+    ):
+        tally_by(df, plan, ["list"])
+    with pytest.raises(ParameterError, match="'share' must hold bytes, texts or integers, it holds double"):
+        tally(df, plan, id_column="share")
+
+
+def test_columns_of_one_name(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports[:90]))
+    twice = df.select("report", "id", "country", "version", "version")
+    assert tally(twice, plan, id_column="id") == plan.tally(reports[:90])
+    with pytest.raises(ParameterError, match="there are 2 columns 'version'; rename all but one"):
+        tally_by(twice, plan, ["version"])
+
+
+def test_groups_of_all_kinds_are_those_of_one_machine(spark, tmp_path, plan, reports):
+    """Days, moments of an hour that comes twice, nan and zeros of either sign, and bytes; with ids that conflict."""
+    count = 120
+    moments = [datetime.datetime(2026, 10, 25, row % 3, 30, tzinfo=datetime.UTC) for row in range(count)]
+    table = table_of(
+        reports[:count],
+        day=pa.array([datetime.date(2026, 11, 1 + row % 5) for row in range(count)]),
+        moment=pa.array(moments, pa.timestamp("us", "Europe/Berlin")),
+        share=pa.array([(float("nan"), 0.0, -0.0, 0.5, None)[row % 5] for row in range(count)]),
+        digest=pa.array([bytes([row % 7]) for row in range(count)], pa.binary()),
+    )
+    conflicts = table.slice(0, 40).set_column(0, "report", table.column("report").slice(40, 40))
+    folder = write(pa.concat_tables([table, conflicts]), tmp_path / "reports")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    df = spark.read.parquet(folder)
+    try:
+        for by in (["day"], ["moment"], ["share"], ["digest", "day"]):
+            # nan differs from itself, so groups are compared as they are written.
+            found, expected = (
+                sift_by(df, plan, by, "report", "id"),
+                parquet.sift_by(folder, plan, by, "report", "id", jobs=1),
+            )
+            assert {repr(key): sifted for key, sifted in found.items()} == {
+                repr(key): sifted for key, sifted in expected.items()
+            }
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
 
 
 def test_names_with_dots_and_quotes(spark, plan, reports):

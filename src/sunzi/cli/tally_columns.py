@@ -20,7 +20,7 @@ from sunzi.cli.streams import check_paths, goes_to_standard_output, open_output
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted
-from sunzi.errors import ParameterError, ReportError
+from sunzi.errors import ParameterError
 from sunzi.files import sync_directory, write_atomically
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
 
 def _found(arguments: argparse.Namespace, plan: Plan, engine: str) -> dict[Key, Sifted]:
     found = _by_spark(arguments, plan) if engine == SPARK else _by_this_machine(arguments, plan)
-    _tell(found, fail=arguments.bad_reports == "fail")
+    _tell(found, arguments.bad_reports or "warn")
     return found
 
 
@@ -123,23 +123,18 @@ def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
 
     if session.is_submitted() and goes_to_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes what a job prints with its own messages; give -o FILE")
-    with session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark:
+    with session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark, session.spark_errors():
         df = session.read_parquet(spark, arguments.reports)
         return sift_by(df, plan, arguments.by or (), arguments.column or "report", arguments.id_column)
 
 
-def _tell(found: Mapping[Key, Sifted], *, fail: bool) -> None:
+def _tell(found: Mapping[Key, Sifted], bad_reports: str) -> None:
     """What was left out is always said; what was counted, to people."""
-    from functools import reduce
+    from sunzi.columns.terms import complaint
 
-    from sunzi.columns.sifting import Refused
-
-    refused = reduce(Refused.__add__, (sifted.refused for sifted in found.values()), Refused())
-    message = f"{counted(refused.total, 'cell')} held no report of this plan: {refused}"
-    if refused.total and fail:
-        raise ReportError(message)
-    if refused.total:
-        say(f"sunzi: warning: {message}; left out", sys.stderr)
+    message = complaint(found, bad_reports)
+    if message is not None:
+        say(f"sunzi: warning: {message}", sys.stderr)
     if is_terminal(sys.stderr):
         repeated = sum(sifted.repeated for sifted in found.values())
         more = f", and {counted(repeated, 'row')} that repeated an id" if repeated else ""

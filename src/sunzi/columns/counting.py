@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from sunzi.columns.binary import cells_of, plain
 from sunzi.columns.sifting import WITHOUT_ID, Sifted, refuse, sift
-from sunzi.columns.terms import Key
+from sunzi.columns.terms import Key, Terms
 from sunzi.errors import ParameterError
-from sunzi.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,37 +22,39 @@ _MOST_ROWS = 1 << 20
 _MOST_BYTES = 1 << 26
 
 
-def nothing(plan: Plan) -> Sifted:
-    """What an empty column holds."""
-    return Sifted(plan.empty_tally())
-
-
 def add(total: dict[Key, Sifted], more: Iterable[tuple[Key, Sifted]]) -> None:
-    """Add what was found to what was found before, group by group; nan is one group, and so is zero of either sign."""
+    """Add what was found to what was found before, group by group.
+
+    Keys that are equal are one group, and no others: nan is one, zero of either sign is one, and moments are told apart
+    in UTC, since Python compares those of one zone by what its clocks show, which some hours of the year show twice.
+    """
     for key, sifted in more:
         same = tuple(_one_of_equals(value) for value in key)
         total[same] = total[same] + sifted if same in total else sifted
 
 
 def _one_of_equals(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
     if not isinstance(value, float):
         return value
     return math.nan if math.isnan(value) else value + 0.0
 
 
-def count(plan: Plan, by: Sequence[str], report_column: str, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
+def count(terms: Terms, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
     """All reports of the batches, by group."""
     total: dict[Key, Sifted] = {}
     for table in large_pieces(batches):
-        add(total, ((key, sift(plan, column)) for key, column in by_group(table, by, report_column)))
+        groups = by_group(table, terms.by, terms.report_column)
+        add(total, ((key, sift(terms.plan, column)) for key, column in groups))
     return total
 
 
-def without_id(plan: Plan, by: Sequence[str], report_column: str, table: pa.Table) -> Iterator[tuple[Key, Sifted]]:
+def without_id(terms: Terms, table: pa.Table) -> Iterator[tuple[Key, Sifted]]:
     """Rows whose id is missing: nobody could tell whether they repeat another, so all are refused."""
-    for key, column in by_group(table, by, report_column):
+    for key, column in by_group(table, terms.by, terms.report_column):
         cells = cells_of(column)
-        yield key, Sifted(plan.empty_tally(), refuse(cells, np.full(len(cells), WITHOUT_ID, dtype=np.uint8)))
+        yield key, Sifted(terms.plan.empty_tally(), refuse(cells, np.full(len(cells), WITHOUT_ID, dtype=np.uint8)))
 
 
 def large_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""Every id counted once, exactly, in bounded memory: rows are shared out by their id, then each share is sorted.
+"""Every id counted once, exactly: rows are shared out by their id, and each share is looked at by itself.
 
 Of the rows with one id the first in this order counts: good before bad, then by the report's bytes, then by the group
 columns with nulls first. So every run, and every engine, counts the same row, and a damaged copy never displaces a good
@@ -59,8 +59,8 @@ def share_out(terms: Terms, batches: Iterable[pa.RecordBatch], shares: Sequence[
     writers: dict[int, Any] = {}
     try:
         for table in counting.large_pieces(batches):
-            lost, named = _by_id(terms, table)
-            counting.add(refused, counting.without_id(terms.plan, terms.by, terms.report_column, lost))
+            lost, named = by_id(terms, table)
+            counting.add(refused, counting.without_id(terms, lost))
             rows = judged(terms, named)
             owners = (_hashes(rows.column(terms.id_column)) % np.uint64(len(shares))).astype(np.int64)
             order, ends = counting.in_order(owners, len(shares))
@@ -74,7 +74,7 @@ def share_out(terms: Terms, batches: Iterable[pa.RecordBatch], shares: Sequence[
     return refused
 
 
-def _by_id(terms: Terms, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+def by_id(terms: Terms, table: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The rows without an id, and those with one."""
     from pyarrow import compute
 
@@ -126,7 +126,7 @@ def _order(numbers: NDArray[np.int64], table: pa.Table) -> NDArray[np.int64]:
 
 def count_kept(terms: Terms, kept: pa.Table) -> dict[Key, Sifted]:
     """One row an id, with the number of its copies; those beyond the first are told of the group whose row counts."""
-    found = counting.count(terms.plan, terms.by, terms.report_column, kept.to_batches())
+    found = counting.count(terms, kept.to_batches())
     nothing = terms.plan.empty_tally()
     for key, copies in counting.by_group(kept, terms.by, COPIES):
         repeated = int(np.sum(copies.to_numpy(zero_copy_only=False) - 1))

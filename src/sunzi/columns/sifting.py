@@ -85,7 +85,7 @@ class Sifted:
 def sift(plan: Plan, column: Any) -> Sifted:
     """Count the reports of an Arrow array of binary values."""
     cells = cells_of(column)
-    total, verdicts = (0, Counters.zeros(plan.protocol.tally_layout.length)), np.zeros(len(cells), dtype=np.uint8)
+    total, verdicts = _nothing(plan), np.zeros(len(cells), dtype=np.uint8)
     for rows, verdict, counted in _judged(plan, cells, count=True):
         verdicts[rows] = verdict
         total = (total[0] + counted[0], total[1] + counted[1])
@@ -133,17 +133,20 @@ def _shown(cell: bytes) -> str:
 Judged = Iterator[tuple[NDArray[np.int64], int, Counted]]
 
 
+def _nothing(plan: Plan) -> Counted:
+    return 0, Counters.zeros(plan.protocol.tally_layout.length)
+
+
 def _judged(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     """Every row once: rows, their verdict, and what the good ones add to a tally if that is asked for."""
-    nothing = (0, Counters.zeros(plan.protocol.tally_layout.length))
-    yield np.flatnonzero(~cells.present), MISSING, nothing
+    yield np.flatnonzero(~cells.present), MISSING, _nothing(plan)
     narrow = plan.protocol.report_layout.is_narrow
     yield from _judged_narrow(plan, cells, count=count) if narrow else _judged_wide(plan, cells, count=count)
 
 
 def _judged_narrow(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     """Reports that are one small integer each, all at once."""
-    nothing = (0, Counters.zeros(plan.protocol.tally_layout.length))
+    nothing = _nothing(plan)
     layout = plan.protocol.report_layout
     width, limit = byte_length(layout.payload_bits[0]), layout.payload_limits[0]
     due = cells.present & (cells.lengths == width)
@@ -157,15 +160,18 @@ def _judged_narrow(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     rest = np.flatnonzero(cells.present & ~due)
     batch = _open_like_batches(cells, rest)
     yield rest[~batch], WRONG_LENGTH, nothing
-    yield from _judged_one_by_one(plan, cells, rest[batch], count=count)
+    yield from _judged_batches(plan, cells, rest[batch], count=count)
 
 
 def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     """Long reports, decoded together where all of them are good; a bad one is found by halving."""
     rows = np.flatnonzero(cells.present)
     batch = _open_like_batches(cells, rows)  # which may be just as long as a report
-    yield from _judged_one_by_one(plan, cells, rows[batch], count=count)
+    yield from _judged_batches(plan, cells, rows[batch], count=count)
     rows = rows[~batch]
+    due = np.isin(cells.lengths[rows], _lengths(plan))
+    yield rows[~due], WRONG_LENGTH, _nothing(plan)
+    rows = rows[due]
     for start in range(0, rows.size, _WIDE_AT_ONCE):
         yield from _halved(plan, cells, rows[start : start + _WIDE_AT_ONCE], count=count)
 
@@ -181,44 +187,37 @@ def _halved(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -
     try:
         encoded = wire.decode_reports(layout, [cells.cell(row) for row in rows.tolist()])
         messages = plan.protocol.decode(encoded)
-        added = plan.protocol.count(messages) if count else Counters.zeros(plan.protocol.tally_layout.length)
-        yield rows, GOOD, (int(rows.size), added)
+        yield rows, GOOD, (int(rows.size), plan.protocol.count(messages)) if count else _nothing(plan)
     except ReportError:
         if rows.size == 1:
-            yield from _judged_one_by_one(plan, cells, rows, count=count)
+            yield rows, MALFORMED, _nothing(plan)
             return
         middle = rows.size // 2
         yield from _halved(plan, cells, rows[:middle], count=count)
         yield from _halved(plan, cells, rows[middle:], count=count)
 
 
-def _judged_one_by_one(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -> Judged:
-    """Cells that are no single report: batches, and what is nothing at all."""
-    nothing = (0, Counters.zeros(plan.protocol.tally_layout.length))
-    verdicts = np.zeros(rows.size, dtype=np.uint8)
-    total = nothing
+def _judged_batches(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -> Judged:
+    """Cells that hold whole batches."""
+    verdicts, total = np.zeros(rows.size, dtype=np.uint8), _nothing(plan)
     for place, row in enumerate(rows.tolist()):
         cell = cells.cell(row)
-        verdicts[place] = _reason(plan, cell)
-        if wire.is_batch(cell) and verdicts[place] != ANOTHER_PLAN:
-            try:
-                reports, counters = plan.count(cell)
-            except ReportError:
-                continue
-            verdicts[place] = GOOD
+        if len(cell) >= _FINGERPRINT.stop and cell[_FINGERPRINT] != plan.contract.fingerprint:
+            verdicts[place] = ANOTHER_PLAN
+            continue
+        try:
+            reports, counters = plan.count(cell)
             total = (total[0] + reports, total[1] + counters) if count else total
+        except ReportError:
+            verdicts[place] = MALFORMED
     for number in np.unique(verdicts).tolist():
-        yield rows[verdicts == number], number, total if number == GOOD else nothing
+        yield rows[verdicts == number], number, total if number == GOOD else _nothing(plan)
 
 
-def _reason(plan: Plan, cell: bytes) -> int:
-    """Why a cell that is no report of this plan is none."""
-    if wire.is_batch(cell):
-        foreign = len(cell) >= _FINGERPRINT.stop and cell[_FINGERPRINT] != plan.contract.fingerprint
-        return ANOTHER_PLAN if foreign else MALFORMED
+def _lengths(plan: Plan) -> list[int]:
+    """The lengths in bytes that a report of this plan may have."""
     layout = plan.protocol.report_layout
-    lengths = {byte_length(layout.selector_bits + bits) for bits in layout.payload_bits}
-    return MALFORMED if len(cell) in lengths else WRONG_LENGTH
+    return sorted({byte_length(layout.selector_bits + bits) for bits in layout.payload_bits})
 
 
 def _count(plan: Plan, encoded: wire.EncodedReports) -> Counted:

@@ -50,6 +50,8 @@ class Terms:
         for name in terms.columns:
             if name not in known:
                 raise ParameterError(f"there is no column {name!r}; the columns are {', '.join(map(repr, known))}")
+            if known.count(name) > 1:
+                raise ParameterError(f"there are {known.count(name)} columns {name!r}; rename all but one")
             if name.startswith(OWN_PREFIX):
                 raise ParameterError(
                     f"names that begin with {OWN_PREFIX!r} are Sunzi's own; rename the column {name!r}"
@@ -79,12 +81,20 @@ def check_bad_reports(bad_reports: str) -> None:
         raise ParameterError(f"bad_reports must be 'warn' or 'fail', got {bad_reports!r}")
 
 
+def complaint(found: Mapping[Key, Sifted], bad_reports: str) -> str | None:
+    """What to say of the cells that were no reports, if there were any; with ``"fail"``, raised as ReportError."""
+    refused = reduce(Refused.__add__, (sifted.refused for sifted in found.values()), Refused())
+    if not refused.total:
+        return None
+    cells = "1 cell holds" if refused.total == 1 else f"{refused.total:,} cells hold"
+    if bad_reports == "fail":
+        raise ReportError(f"{cells} no report of this plan: {refused}")
+    return f"{cells} no report of this plan, left out of the tally: {refused}"
+
+
 def tallies(found: Mapping[Key, Sifted], bad_reports: BadReports) -> dict[Key, Tally]:
     """The tallies alone; cells that were no reports raise ReportError or a warning, as asked for."""
-    refused = reduce(Refused.__add__, (sifted.refused for sifted in found.values()), Refused())
-    if refused.total:
-        message = f"{refused.total:,} cells are no reports of this plan: {refused}"
-        if bad_reports == "fail":
-            raise ReportError(message)
-        warnings.warn(f"{message}; they are left out of the tally", BadReportsWarning, stacklevel=3)
+    message = complaint(found, bad_reports)
+    if message is not None:
+        warnings.warn(message, BadReportsWarning, stacklevel=3)
     return {key: sifted.tally for key, sifted in found.items()}

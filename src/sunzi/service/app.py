@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -24,10 +25,10 @@ from sunzi.service.refusals import answer, answer_error, documented, giving
 from sunzi.service.settings import Settings
 from sunzi.service.state import Service, require_admin, service_of
 
-_PAGE = {
-    "index.html": "text/html; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "page.css": "text/css; charset=utf-8",
+_PAGE_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
 }
 
 
@@ -49,6 +50,7 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
     app.router.routes.extend(uploads.routes)
     for router in (reading.public, reading.router, administration.router):
         app.include_router(router)
+    _add_page(app)
     _add_own_routes(app)
     app.add_exception_handler(SunziError, answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
@@ -67,15 +69,21 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
     return app
 
 
+def _add_page(app: FastAPI) -> None:
+    """An address for each file of the live page. They are listed here, never looked up by what a request names."""
+
+    def content(file: Traversable, media_type: str) -> Response:
+        return Response(file.read_bytes(), media_type=media_type)
+
+    for file in files("sunzi.service").joinpath("page").iterdir():
+        media_type = _PAGE_TYPES.get(file.name.rpartition(".")[2])
+        if media_type is not None:
+            address = "/" if file.name == "index.html" else f"/{file.name}"
+            answering = partial(content, file, media_type)
+            app.add_api_route(address, answering, include_in_schema=False, response_class=Response)
+
+
 def _add_own_routes(app: FastAPI) -> None:
-    def page(name: str) -> Response:
-        content = files("sunzi.service").joinpath("page", name).read_bytes()
-        return Response(content, media_type=_PAGE[name])
-
-    for name in _PAGE:
-        address = "/" if name == "index.html" else f"/{name}"
-        app.add_api_route(address, partial(page, name), include_in_schema=False, response_class=Response)
-
     @app.get("/health", tags=["operation"])
     async def health() -> dict[str, str]:
         """The process answers."""

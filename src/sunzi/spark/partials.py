@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sunzi.columns.sifting import Refused, Sifted
 from sunzi.columns.terms import Key
@@ -19,6 +19,7 @@ BUCKET = "sunzi_bucket"
 """Partial tallies of one group and one bucket are added by one task."""
 
 _TALLY, _REFUSED, _REPEATED = "sunzi_tally", "sunzi_refused", "sunzi_repeated"
+_BYTES_AT_ONCE = 1 << 26
 
 
 def schema_of(df: DataFrame, by: Sequence[str]) -> StructType:
@@ -34,20 +35,29 @@ def schema_of(df: DataFrame, by: Sequence[str]) -> StructType:
     return StructType([*(df.schema[name] for name in by), *own])
 
 
-def write(fields: Sequence[pa.Field], bucket: int, found: Mapping[Key, Sifted]) -> pa.RecordBatch:
-    """One row a group; ``fields`` are the group columns."""
+def write(fields: Sequence[pa.Field], bucket: int, found: Mapping[Key, Sifted]) -> Iterator[pa.RecordBatch]:
+    """One row a group, in batches that Arrow can hold; ``fields`` are the group columns."""
     import pyarrow
 
-    keys, values = list(found), list(found.values())
-    columns = [pyarrow.array([key[place] for key in keys], field.type) for place, field in enumerate(fields)]
-    own = {
-        BUCKET: pyarrow.array([bucket] * len(keys), pyarrow.int64()),
-        _TALLY: pyarrow.array([sifted.tally.to_bytes() for sifted in values], pyarrow.binary()),
-        _REFUSED: pyarrow.array([_to_json(sifted.refused) for sifted in values], pyarrow.string()),
-        _REPEATED: pyarrow.array([sifted.repeated for sifted in values], pyarrow.int64()),
-    }
-    names = [*(field.name for field in fields), *own]
-    return pyarrow.RecordBatch.from_arrays([*columns, *own.values()], names=names)
+    names = [*(field.name for field in fields), BUCKET, _TALLY, _REFUSED, _REPEATED]
+    kinds = [*(field.type for field in fields), pyarrow.int64(), pyarrow.binary(), pyarrow.string(), pyarrow.int64()]
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    for key, sifted in found.items():
+        rows.append((*key, bucket, sifted.tally.to_bytes(), _to_json(sifted.refused), sifted.repeated))
+        size += len(rows[-1][len(key) + 1])
+        if size >= _BYTES_AT_ONCE:
+            yield _batch(names, kinds, rows)
+            rows, size = [], 0
+    if rows:
+        yield _batch(names, kinds, rows)
+
+
+def _batch(names: Sequence[str], kinds: Sequence[pa.DataType], rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    import pyarrow
+
+    columns = [pyarrow.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    return pyarrow.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def read(table: pa.Table, by: Sequence[str]) -> Iterator[tuple[Key, Sifted]]:

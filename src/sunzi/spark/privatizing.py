@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sunzi.columns.terms import FINGERPRINT_KEY
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
-from sunzi.spark.tallying import need_spark, plain_name
+from sunzi.spark.frames import need_spark, plain_frame, plain_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,24 +26,34 @@ def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_colum
     """Replace a column of values by reports, write the table to a new Parquet folder, and return what was written.
 
     It writes first and reads back, because a lazy column of fresh noise would be drawn anew whenever Spark computes it
-    again, and each time would spend ε once more. Other columns are kept as they are: whatever else they tell of a
-    person is not protected. The report column names its plan, so that no other plan can count it by mistake. A folder
-    that exists is never written to.
+    again, and each time would spend ε once more. A task that fails or is run twice leaves one set of reports, as far
+    as the job is committed by Hadoop's file committer, Spark's default. If the job fails, no report is there to read;
+    what its tasks had noised lies under ``_temporary`` until the folder is removed, and counts as spent.
+
+    Other columns are kept as they are: whatever else they tell of a person is not protected. The report column names
+    its plan, so that no other plan counts it by mistake. A folder that exists is never written to.
     """
     sql = need_spark()
-    if column not in df.columns:
-        raise ParameterError(f"there is no column {column!r}; the columns are {', '.join(map(repr, df.columns))}")
+    from pyspark.errors import AnalysisException
+
+    if df.columns.count(column) != 1:
+        found = "no column" if column not in df.columns else "more than one column"
+        raise ParameterError(f"there is {found} {column!r}; the columns are {', '.join(map(repr, df.columns))}")
     if report_column in set(df.columns) - {column}:
         raise ParameterError(f"there is a column {report_column!r} already; name another with report_column")
-    kept = [name for name in df.columns if name != column]
+    place, plain = df.columns.index(column), plain_frame(df)
+    kept = [number for number in range(len(df.columns)) if number != place]
     tag = {FINGERPRINT_KEY: plan.fingerprint}
     field = sql.types.StructField(_REPORT, sql.types.BinaryType(), nullable=False, metadata=tag)
-    plain = df.toDF(*map(plain_name, range(len(df.columns))))
-    places = [df.columns.index(name) for name in kept]
-    schema = sql.types.StructType([*(plain.schema[plain_name(place)] for place in places), field])
-    reports = plain.mapInArrow(partial(_randomise, plan, plain_name(df.columns.index(column))), schema)
-    named = reports.toDF(*kept, report_column)
-    named.write.mode("errorifexists").option(_COMMITTER, "1").parquet(path)
+    schema = sql.types.StructType([*(plain.schema[plain_name(number)] for number in kept), field])
+    reports = plain.mapInArrow(partial(_randomise, plan, plain_name(place)), schema)
+    named = reports.toDF(*(df.columns[number] for number in kept), report_column)
+    try:
+        named.write.mode("errorifexists").option(_COMMITTER, "1").parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise ParameterError(f"{path} exists, and reports are written once; name a new folder") from None
     return df.sparkSession.read.parquet(path)
 
 

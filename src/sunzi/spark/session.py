@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sunzi.errors import ParameterError
-from sunzi.spark.tallying import need_spark
+from sunzi.spark.frames import need_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_ERROR = re.compile(r"[\w.]+(Error|Exception): ")
 
 
 def is_submitted() -> bool:
@@ -39,10 +42,28 @@ def started(master: str | None, *, show_progress: bool) -> Iterator[SparkSession
 
 def read_parquet(session: SparkSession, paths: list[str]) -> DataFrame:
     """The table in these files and folders, wherever Spark finds them."""
-    from pyspark.errors import AnalysisException
+    plain = [path.rstrip("/") for path in paths]
+    for place, path in enumerate(plain):
+        for other in plain[:place]:
+            if path == other or path.startswith(other + "/") or other.startswith(path + "/"):
+                raise ParameterError(f"{path} would be counted twice: {other} is named, too")
+    return session.read.parquet(*paths)
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Spark's complaints, which fill a screen, as one of ours in one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     try:
-        return session.read.parquet(*paths)
-    except AnalysisException as error:
-        reason = next(iter(str(error).splitlines()), "unknown")
-        raise ParameterError(f"Spark cannot read the table: {reason}") from None
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise ParameterError(f"Spark could not count: {_told(str(error))}") from None
+
+
+def _told(text: str) -> str:
+    """The last line of a traceback of Python, which says what went wrong in a task, or else the first line of all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or ["no reason given"])[-1 if errors else 0]

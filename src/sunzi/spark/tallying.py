@@ -1,9 +1,9 @@
 """From a data frame of reports to tallies.
 
 A tally is a vector of integers whose merge is addition, so Spark does all the work: every partition becomes a partial
-tally (``mapInArrow``), and partial tallies are added up in rounds of 32, so that the driver sees a handful whatever the
-number of reports. All of it is a function of the data, without accumulators: a task that is retried, or run twice by
-speculation, changes nothing.
+tally (``mapInArrow``), and partial tallies are added up in three rounds, so that the driver sees one a group whatever
+the number of reports. All of it is a function of the data, without accumulators: a task that is retried, or run twice
+by speculation, changes nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from sunzi.columns import counting, once
 from sunzi.columns.sifting import Sifted
 from sunzi.columns.terms import BadReports, Key, Terms, check_bad_reports, tallies
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 from sunzi.spark import partials
+from sunzi.spark.frames import chosen, need_spark
 from sunzi.tally import Tally
 
 if TYPE_CHECKING:
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FAN_IN = 32
-ROUNDS = 2
-"""Partial tallies of 32² partitions become one; the driver adds up the rest, one for every 1,024 partitions."""
+"""So many neighbouring partitions share a task of the first round, and so many of its sums one of the second."""
 
-_KEPT = "sunzi_kept"
+_ALL = 1 << 62
+_ROUNDS = (FAN_IN, _ALL, 1)
+"""After each round, by how much the number of buckets shrinks: the last adds all that is left, to one sum a group."""
+
+_KEPT, _SALT = "sunzi_kept", "sunzi_salt"
 
 
 def tally(
@@ -80,65 +84,43 @@ def sift_by(
     """For every group its tally, the cells that were no reports by reason, and how many rows repeated an id."""
     need_spark()
     terms = Terms.checked(plan, report_column, id_column, by, df.columns)
-    field = df.schema[report_column]
-    terms.check_owner(field.metadata)
-    if field.dataType.typeName() != "binary":
-        kind = field.dataType.simpleString()
-        raise ParameterError(f"the column {report_column!r} must hold binary values, it holds {kind}")
-    terms, rows = _renamed(terms, df)
+    terms.check_owner(df.schema[report_column].metadata)
+    terms, rows = chosen(terms, df)
     schema = partials.schema_of(rows, terms.by)
-    added = _counted(rows, terms, schema)
-    for _ in range(ROUNDS):
+    added, groups = _counted(rows, terms, schema), terms.by
+    for shrink in _ROUNDS:
         # A lambda, since Spark would look for Arrow's types among the annotations of a function that has any.
-        groups = added.groupBy(*terms.by, partials.BUCKET)
-        added = groups.applyInArrow(lambda partial_tallies: _add(terms.by, partial_tallies), schema)
+        buckets = added.groupBy(*groups, partials.BUCKET)
+        added = buckets.applyInArrow(lambda table, shrink=shrink: _add(groups, shrink, table), schema)
     found: dict[Key, Sifted] = {}
-    counting.add(found, partials.read(added.toArrow(), terms.by))
+    counting.add(found, partials.read(added.toArrow(), groups))
     return found
-
-
-def need_spark() -> Any:
-    """pyspark, or an error that says which extra it comes with."""
-    try:
-        import pyspark.sql
-    except ModuleNotFoundError:
-        raise MissingExtraError("counting with Spark", "spark") from None
-    return pyspark.sql
-
-
-def plain_name(place: int) -> str:
-    """A name for a column by its place: Spark cannot hand a column with a dot or a backtick in its name to Python."""
-    return f"sunzi_column_{place}"
-
-
-def _renamed(terms: Terms, df: DataFrame) -> tuple[Terms, DataFrame]:
-    """The columns that matter, under plain names."""
-    plain = {name: plain_name(place) for place, name in enumerate(df.columns)}
-    identifier = None if terms.id_column is None else plain[terms.id_column]
-    renamed = Terms(terms.plan, plain[terms.report_column], identifier, tuple(plain[name] for name in terms.by))
-    return renamed, df.toDF(*plain.values()).select(*renamed.columns)
 
 
 def _counted(rows: DataFrame, terms: Terms, schema: StructType) -> DataFrame:
     """A partial tally of every partition and group."""
-    if terms.id_column is None:
-        return rows.mapInArrow(partial(_in_task, _count, terms), schema)
-    identifier = rows[terms.id_column]
-    without = rows.where(identifier.isNull()).mapInArrow(partial(_in_task, _count_without_id, terms), schema)
-    kept = _kept(rows.where(identifier.isNotNull()), terms)
-    return kept.mapInArrow(partial(_in_task, _count_kept, terms), schema).union(without)
+    count = _count if terms.id_column is None else _count_kept
+    once_each = rows if terms.id_column is None else _kept(rows, terms)
+    return once_each.mapInArrow(partial(_in_task, count, terms), schema)
 
 
 def _kept(rows: DataFrame, terms: Terms) -> DataFrame:
-    """The first row of every id in the order of :mod:`sunzi.columns.once`, and the number of its copies."""
+    """The first row of every id in the order of :mod:`sunzi.columns.once`, and the number of its copies.
+
+    Rows without an id stay as they are, each under a number of its own, so that the data is gone through once.
+    """
     from pyspark.sql import functions
     from pyspark.sql.types import BooleanType, StructField, StructType
 
     judged_schema = StructType([*rows.schema.fields, StructField(once.BAD, BooleanType(), nullable=False)])
     judged = rows.mapInArrow(partial(_judge, terms), judged_schema)
+    identifier = str(terms.id_column)
+    own_number = functions.when(judged[identifier].isNull(), functions.monotonically_increasing_id())
     first = functions.min(functions.struct(once.BAD, terms.report_column, *terms.by)).alias(_KEPT)
-    kept = judged.groupBy(str(terms.id_column)).agg(first, functions.count(functions.lit(1)).alias(once.COPIES))
-    return kept.select(*(f"{_KEPT}.{name}" for name in (terms.report_column, *terms.by)), once.COPIES)
+    copies = functions.count(functions.lit(1)).alias(once.COPIES)
+    kept = judged.withColumn(_SALT, own_number).groupBy(identifier, _SALT).agg(first, copies)
+    columns = (f"{_KEPT}.{name}" for name in (terms.report_column, *terms.by))
+    return kept.select(identifier, *columns, once.COPIES)
 
 
 Counting = Callable[[Terms, Iterable[Any]], dict[Key, Sifted]]
@@ -153,7 +135,7 @@ def _in_task(count: Counting, terms: Terms, batches: Iterable[pa.RecordBatch]) -
     if found:
         context = TaskContext.get()
         bucket = 0 if context is None else context.partitionId() // FAN_IN
-        yield partials.write([seen.schema.field(name) for name in terms.by], bucket, found)
+        yield from partials.write([seen.schema.field(name) for name in terms.by], bucket, found)
 
 
 class _SchemaSeen:
@@ -170,20 +152,15 @@ class _SchemaSeen:
 
 
 def _count(terms: Terms, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
-    return counting.count(terms.plan, terms.by, terms.report_column, batches)
+    return counting.count(terms, batches)
 
 
 def _count_kept(terms: Terms, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
     found: dict[Key, Sifted] = {}
     for table in counting.large_pieces(batches):
-        counting.add(found, once.count_kept(terms, table).items())
-    return found
-
-
-def _count_without_id(terms: Terms, batches: Iterable[pa.RecordBatch]) -> dict[Key, Sifted]:
-    found: dict[Key, Sifted] = {}
-    for table in counting.large_pieces(batches):
-        counting.add(found, counting.without_id(terms.plan, terms.by, terms.report_column, table))
+        lost, named = once.by_id(terms, table)
+        counting.add(found, counting.without_id(terms, lost))
+        counting.add(found, once.count_kept(terms, named).items())
     return found
 
 
@@ -192,11 +169,11 @@ def _judge(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
         yield from once.judged(terms, table).to_batches()
 
 
-def _add(by: Sequence[str], table: pa.Table) -> pa.Table:
+def _add(by: Sequence[str], shrink: int, table: pa.Table) -> pa.Table:
     """The partial tallies of one group and one bucket, added up."""
     import pyarrow
 
     found: dict[Key, Sifted] = {}
     counting.add(found, partials.read(table, by))
-    bucket = table.column(partials.BUCKET)[0].as_py() // FAN_IN
-    return pyarrow.Table.from_batches([partials.write([table.schema.field(name) for name in by], bucket, found)])
+    bucket = table.column(partials.BUCKET)[0].as_py() // shrink
+    return pyarrow.Table.from_batches(partials.write([table.schema.field(name) for name in by], bucket, found))
