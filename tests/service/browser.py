@@ -80,13 +80,16 @@ class Watch:
         self.failures: list[str] = []
         self.complaints: list[str] = []
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("response", self.answers.append)
+        page.on("response", self._keep)
         page.on("requestfailed", lambda request: self.failures.append(request.url))
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.add_init_script(
             "addEventListener('securitypolicyviolation', (event) => console.error(`CSP ${event.violatedDirective}`))"
         )
+
+    def _keep(self, answer: Response) -> None:
+        self.answers.append(answer)
 
     def _hear(self, message: ConsoleMessage) -> None:
         # Chromium notes every refusal by itself: 401 asks for the token, 409 says that there is nothing to estimate.

@@ -54,7 +54,7 @@ def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values
             if context.attemptNumber() == 0:
                 raise OSError("fails at first, when reports have been made")
 
-    plan = sunzi.make_plan("oue", 200, 1)
+    plan, values = sunzi.make_plan("oue", 200, 1), values.toDF("row", "value")
     spark.conf.set("mapreduce.fileoutputcommitter.algorithm.version", "2")
     try:
         written = privatize(values.mapInArrow(failing, values.schema), plan, "value", str(tmp_path / "out"))
@@ -63,7 +63,7 @@ def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values
     assert {f"{partition}-{attempt}" for partition in range(8) for attempt in (0, 1)} <= {
         path.name for path in tmp_path.iterdir()
     }
-    assert sorted(row["row.number"] for row in written.collect()) == list(range(USERS))
+    assert sorted(row["row"] for row in written.collect()) == list(range(USERS))
 
 
 def test_the_column_names_its_plan(tmp_path, values):

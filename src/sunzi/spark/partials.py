@@ -40,7 +40,7 @@ def write(fields: Sequence[pa.Field], bucket: int, found: Mapping[Key, Sifted]) 
     import pyarrow
 
     names = [*(field.name for field in fields), BUCKET, _TALLY, _REFUSED, _REPEATED]
-    kinds = [*(field.type for field in fields), pyarrow.int64(), pyarrow.binary(), pyarrow.string(), pyarrow.int64()]
+    kinds = [*(_returned(field.type) for field in fields), pyarrow.int64(), pyarrow.binary(), pyarrow.string(), pyarrow.int64()]
     rows: list[tuple[Any, ...]] = []
     size = 0
     for key, sifted in found.items():
@@ -51,6 +51,14 @@ def write(fields: Sequence[pa.Field], bucket: int, found: Mapping[Key, Sifted]) 
             rows, size = [], 0
     if rows:
         yield _batch(names, kinds, rows)
+
+
+def _returned(kind: pa.DataType) -> pa.DataType:
+    """The type that Spark takes back: it hands moments out in the session's zone, and wants them in UTC."""
+    import pyarrow
+
+    moment = pyarrow.types.is_timestamp(kind) and kind.tz is not None
+    return pyarrow.timestamp(kind.unit, "UTC") if moment else kind
 
 
 def _batch(names: Sequence[str], kinds: Sequence[pa.DataType], rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -89,9 +89,7 @@ def sift_by(
     schema = partials.schema_of(rows, terms.by)
     added, groups = _counted(rows, terms, schema), terms.by
     for shrink in _ROUNDS:
-        # A lambda, since Spark would look for Arrow's types among the annotations of a function that has any.
-        buckets = added.groupBy(*groups, partials.BUCKET)
-        added = buckets.applyInArrow(lambda table, shrink=shrink: _add(groups, shrink, table), schema)
+        added = added.groupBy(*groups, partials.BUCKET).applyInArrow(_adder(groups, shrink), schema)
     found: dict[Key, Sifted] = {}
     counting.add(found, partials.read(added.toArrow(), groups))
     return found
@@ -167,6 +165,11 @@ def _count_kept(terms: Terms, batches: Iterable[pa.RecordBatch]) -> dict[Key, Si
 def _judge(terms: Terms, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for table in counting.large_pieces(batches):
         yield from once.judged(terms, table).to_batches()
+
+
+def _adder(by: Sequence[str], shrink: int) -> Callable[[pa.Table], pa.Table]:
+    # A lambda of one argument: of a function with annotations, or with more, Spark would make something else.
+    return lambda table: _add(by, shrink, table)
 
 
 def _add(by: Sequence[str], shrink: int, table: pa.Table) -> pa.Table:
