@@ -96,14 +96,15 @@ def sift_by(
         raise ParameterError(f"jobs must be at least 1, got {jobs}")
     with _reading():
         dataset = _opened(source)
-        terms = Terms.checked(plan, report_column, id_column, by, dataset.schema.names)
-        _check_kinds(terms, dataset.schema)
+        terms = Terms.checked(plan, report_column, id_column, by, _names(dataset))
+        schema = _schema(terms, dataset)
+        _check_kinds(terms, schema)
         pieces = _pieces(terms, dataset)
     # The folder goes last, when nobody can write to it any more.
     with _folder_of_shares(terms, pieces) as shares:
         jobs = min(jobs or number_of_cores(), max(len(pieces), len(shares), 1))
         with _workers(jobs) as mapped:
-            return _counted(terms, dataset.schema, pieces, shares, mapped, progress)
+            return _counted(terms, schema, pieces, shares, mapped, progress)
 
 
 Mapped = Callable[..., Iterator[Any]]
@@ -230,6 +231,28 @@ def _opened(source: Source) -> Any:
         if not parts[-1].files:
             raise ParameterError(f"there is no Parquet file in {one!r}")
     return parts[0] if len(parts) == 1 else dataset.dataset(parts)
+
+
+def _names(dataset: Any) -> list[str]:
+    """The columns of all files: those of the first, and what others have besides."""
+    besides = {name for fragment in dataset.get_fragments() for name in fragment.physical_schema.names}
+    return [*dataset.schema.names, *sorted(besides - set(dataset.schema.names))]
+
+
+def _schema(terms: Terms, dataset: Any) -> pa.Schema:
+    """The columns that are counted, over all files: one that lacks a column has nulls there, and of kinds that differ
+    in width the widest serves.
+    """
+    import pyarrow
+
+    def counted(schema: pa.Schema) -> pa.Schema:
+        return pyarrow.schema([field for field in schema if field.name in terms.columns])
+
+    found = counted(dataset.schema)
+    for fragment in dataset.get_fragments():
+        with _reading(fragment.path):
+            found = pyarrow.unify_schemas([found, counted(fragment.physical_schema)], promote_options="permissive")
+    return found
 
 
 def _check_kinds(terms: Terms, schema: pa.Schema) -> None:

@@ -257,6 +257,17 @@ def test_files_of_different_types(tmp_path):
         parquet.tally([tmp_path / "u", tmp_path / "v"], PLAN, jobs=1)
 
 
+def test_files_that_lack_a_column_or_have_a_narrower_one(tmp_path):
+    """The first file decides nothing, and a column that nobody asked for may be of any type."""
+    write(tmp_path / "t/a.parquet", {"report": pa.array(REPORTS[:20]), "besides": pa.array(["x"] * 20)})
+    write(tmp_path / "t/b.parquet", {"report": pa.array(REPORTS[20:30]), "g": pa.array([None] * 10, pa.null())})
+    write(tmp_path / "t/c.parquet", {"report": pa.array(REPORTS[30:40]), "g": pa.array([7] * 10, pa.int8())})
+    wide = {"report": pa.array(REPORTS[40:50], pa.large_binary()), "g": pa.array([7] * 10, pa.int64())}
+    write(tmp_path / "t/d.parquet", wide | {"besides": pa.array([1] * 10)})
+    found = parquet.tally_by(tmp_path / "t", PLAN, ["g"], jobs=1)
+    assert found == {(None,): PLAN.tally(REPORTS[:30]), (7,): PLAN.tally(REPORTS[30:50])}
+
+
 def test_two_columns_of_one_name(tmp_path):
     table = pa.table([pa.array(REPORTS), pa.array(REPORTS)], names=["report", "report"])
     pq.write_table(table, tmp_path / "a.parquet")
