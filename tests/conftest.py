@@ -1,9 +1,14 @@
 """Settings for all tests. With SUNZI_REQUIRE_ALL=1 a skipped test fails the run: the skips are listed at its end."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Helpers that several directories share, such as packages.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # No window is ever opened, and pictures come out the same everywhere.
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psycopg
 
+import packages
+
 _START_SECONDS = 60.0
 _numbers = itertools.count()
 
@@ -39,24 +41,9 @@ def install() -> Path:
     try:
         return find_programs()
     except NoServer:
-        if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            raise
-    # Two workers of a test run may come here at once: the second waits for the first.
-    command = [
-        "apt-get",
-        "-o",
-        "DPkg::Lock::Timeout=300",
-        "-qq",
-        "-y",
-        "--no-install-recommends",
-        "install",
-        "postgresql",
-    ]
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq", "update"], capture_output=True, check=False)
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise NoServer(f"apt-get install postgresql failed: {done.stderr[-500:]}")
+        reason = packages.install("postgresql")
+        if reason is not None:
+            raise NoServer(reason) from None
     return find_programs()
 
 

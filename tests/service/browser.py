@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import secrets
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Response, expect
 from running import Running, running
 
+import packages
 from sunzi.plan import Plan
 
 SECONDS = 30  # machines that run tests are busy
@@ -105,13 +104,11 @@ class Watch:
 
 def find_chromium() -> str:
     """Debian's Chromium, installed if that is possible; without it the tests are skipped, with the reason."""
+    reason = None if shutil.which("chromium") else packages.install("chromium")
+    if reason is not None:
+        pytest.skip(f"pages are tested in Debian's chromium: {reason}")
     found = shutil.which("chromium")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        with contextlib.suppress(subprocess.SubprocessError):
-            subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], check=True, capture_output=True, timeout=600)
-        found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("the live page is tested in Debian's chromium, which is not installed")
+    assert found is not None, "it was there, or was installed just now"
     return found
 
 

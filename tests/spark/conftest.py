@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-# The helpers beside this file and above it, and the benchmarks, which use the same cluster.
+# The helpers beside this file, and the benchmarks, which use the same cluster.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from benchmarks.spark_cluster import Cluster, driver, running_cluster
