@@ -7,11 +7,9 @@ rows depend on. A run measures the cells that have no file yet; killing it loses
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +23,10 @@ from .experiment import Cell, Experiment, Row, Scale
 from .figures import house_style, save_pictures
 from .report import write_report
 from .table import Table
+from .threads import single_threaded
 
 Progress = Callable[[float], None]
 """Told the share that is done."""
-
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ def _finished(tasks: Sequence[_Task], workers: int, work: Path, seed: int) -> It
             _measure(task.experiment.name, task.cell, task.key, work, seed)
             yield task
         return
-    with _single_threaded(), pool_of_processes(workers) as pool:
+    with single_threaded(), pool_of_processes(workers) as pool:
         pending: dict[Future[None], _Task] = {
             pool.submit(_measure, task.experiment.name, task.cell, task.key, work, seed): task for task in tasks
         }
@@ -130,21 +127,6 @@ def _finished(tasks: Sequence[_Task], workers: int, work: Path, seed: int) -> It
             for future in ended:
                 future.result()
                 yield pending.pop(future)
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Environment for children that use one thread each: more would only compete."""
-    before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
-    os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _measure(name: str, cell: Cell, key: str, work: Path, seed: int) -> None:

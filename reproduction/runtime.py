@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from .figures import curve, head, legend_below, panels, style
 from .rows import number_in
 from .statistics import summary
 from .table import Table
+from .threads import single_threaded
 from .trials import USERS, Floats, paper_plan, quick_options, values_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ PAPER = {
 }
 """Seconds of MSS and PGR in the paper's table."""
 WAYS = ("mss", "mss by lsmr", "pgr", "pgr by programme", "ss-compact", "mss-compact")
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _LOOKS = {"mss by lsmr": "ss", "pgr by programme": "oue"}
 
 
@@ -61,17 +60,8 @@ class Runtime(Experiment):
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
         """In a process of its own, because numerical libraries read how many threads to use when they are loaded."""
-        before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
-        os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
-        try:
-            with pool_of_processes(1) as pool:
-                return pool.submit(measure_times, cell, seed).result()
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+        with single_threaded(), pool_of_processes(1) as pool:
+            return pool.submit(measure_times, cell, seed).result()
 
     def draw(self, table: Table) -> Figure:
         """Seconds, and how many times MSS is faster."""

@@ -319,9 +319,10 @@ def test_a_label_file_for_a_plan_that_lies_about_its_size_is_refused(label_file,
 
 def test_a_label_file_for_a_plan_without_one_is_refused(label_file, tmp_path):
     path = tmp_path / "plan.json"
-    make_plan("grr", 4, 1).save(path)
-    with pytest.raises(DomainError):
-        load_plan(path, labels=label_file)
+    for domain in (4, ["a", "b", "c"]):
+        make_plan("grr", domain, 1).save(path)
+        with pytest.raises(DomainError, match=r"names no label file, so .* is not needed; leave it out"):
+            load_plan(path, labels=label_file)
 
 
 def test_a_label_with_a_line_break_cannot_stand_in_a_file(tmp_path):

@@ -52,6 +52,8 @@ class Domain:
 
     def attach(self, path: str | Path) -> Domain:
         """This domain with its labels read from their file, whose hash must match."""
+        if self.labels_sha256 is None:
+            raise DomainError(f"this plan names no label file, so {path} is not needed; leave it out")
         attached = Domain.from_file(path, other=None)
         if (attached.labels_sha256, attached.size) != (self.labels_sha256, self.size):
             found = f"its SHA-256 is {attached.labels_sha256} and it holds {attached.size} labels"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sunzi
-from sunzi.cli import tally_columns
+from sunzi.cli import group_folder
 from sunzi.cli.main import main
 
 
@@ -166,14 +166,14 @@ def test_strange_names_of_columns(collection, table):
 def test_names_that_capitals_alone_tell_apart():
     taken = set()
     for value in ("DE", "De", "de"):
-        taken.add(tally_columns._name(["g"], (value,), taken).lower())
+        taken.add(group_folder.name_of_group(["g"], (value,), taken).lower())
     assert len(taken) == 3
 
 
 def test_no_text_can_pass_for_the_name_of_another():
     """A cut name ends in a hash after a plus sign, which no value can write."""
-    long = tally_columns._name(["g"], ("x" * 300,))
-    imitated = tally_columns._name(["g"], (long.removeprefix("g=").removesuffix(".tally"),))
+    long = group_folder.name_of_group(["g"], ("x" * 300,))
+    imitated = group_folder.name_of_group(["g"], (long.removeprefix("g=").removesuffix(".tally"),))
     assert imitated != long
 
 
@@ -258,10 +258,9 @@ def test_what_a_crash_left_behind_is_in_nobodys_way(collection, table, reports, 
     path, out = table(g=[1] * 100), collection.path("groups")
     code = (
         "import os, sys\n"
-        "from sunzi.cli import tally_columns\n"
+        "from sunzi.cli import group_folder\n"
         "from sunzi.cli.main import main\n"
-        "original = tally_columns.write_atomically\n"
-        "tally_columns.write_atomically = lambda *_: os._exit(9)\n"
+        "group_folder.write_atomically = lambda *_: os._exit(9)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     words = ["tally", collection.path("plan.json"), path, "--by", "g", "--jobs", "1", "-o", out]
@@ -282,7 +281,7 @@ def test_a_failure_while_writing_leaves_nothing(collection, table, monkeypatch):
 
     path = table(g=[1] * 100)
     before = collection.names()
-    monkeypatch.setattr(tally_columns, "write_atomically", refuse)
+    monkeypatch.setattr(group_folder, "write_atomically", refuse)
     assert tally(collection, path, "--by", "g", "--jobs", "1", "-o", collection.path("groups")) == 1
     assert collection.names() == before
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import hashlib
-import io
-import os
-import secrets
-import shutil
 import sys
-from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
+from sunzi.cli.group_folder import new_folder, write_groups
 from sunzi.cli.streams import check_paths, goes_to_standard_output, open_output
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted
 from sunzi.errors import ParameterError
-from sunzi.files import sync_directory, write_atomically
 
 if TYPE_CHECKING:
     from sunzi.columns.sifting import Sifted
@@ -30,7 +22,6 @@ if TYPE_CHECKING:
 
 FILES, PARQUET, SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
-_LONGEST_NAME = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +79,8 @@ def run(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
     check_paths([arguments.plan, *arguments.reports], arguments.output)
     # Where it is to be written is found out first: what would fail at the end should fail before hours of work.
     if arguments.by:
-        with _new_folder(arguments.output) as folder:
-            _write_groups(folder, arguments.by, _found(arguments, plan, engine))
+        with new_folder(arguments.output) as folder:
+            write_groups(folder, arguments.by, _found(arguments, plan, engine))
     else:
         with open_output(arguments.output, "a tally") as stream:
             found = _found(arguments, plan, engine)
@@ -139,60 +130,3 @@ def _tell(found: Mapping[Key, Sifted], bad_reports: str) -> None:
         repeated = sum(sifted.repeated for sifted in found.values())
         more = f", and {counted(repeated, 'row')} that repeated an id" if repeated else ""
         say(counted(sum(sifted.tally.reports for sifted in found.values()), "report") + more, sys.stderr)
-
-
-@contextmanager
-def _new_folder(output: str | None) -> Iterator[Path]:
-    """A hidden folder that takes its name when the block ends well, and is gone if it fails.
-
-    Its own name is never the same, so that one left behind by a power cut is in nobody's way.
-    """
-    if output is None or goes_to_standard_output(output):
-        raise ParameterError("--by makes several tallies; give -o FOLDER")
-    folder = Path(output)
-    if os.path.lexists(folder):
-        raise ParameterError(f"{output} exists; give -o the name of a new folder")
-    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.unfinished")
-    unfinished.mkdir(parents=True)
-    try:
-        yield unfinished
-        unfinished.rename(folder)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    sync_directory(folder.parent)
-
-
-def _write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
-    """``country=DE,day=1.tally`` and so on, and a table of them."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["file", *by, "reports"])
-    taken: set[str] = set()
-    for key, sifted in sorted(found.items(), key=lambda item: _name(by, item[0])):
-        name = _name(by, key, taken)
-        taken.add(name.lower())
-        sifted.tally.save(folder / name)
-        rows.writerow([name, *map(_text, key), sifted.tally.reports])
-    write_atomically(folder / "groups.csv", text.getvalue().encode())
-
-
-def _name(by: list[str], key: Key, taken: Container[str] = ()) -> str:
-    """A file name that no value can lead out of the folder; a missing value leaves out its ``=``.
-
-    What is too long for a name, or differs from one that is taken in capital letters only, which some file systems take
-    for the same, is cut and told apart by a hash after ``+``, which no value leaves as it is.
-    """
-    name = ",".join(_escaped(column, value) for column, value in zip(by, key, strict=True))
-    if len(name) > _LONGEST_NAME or f"{name}.tally".lower() in taken:
-        name = name[: _LONGEST_NAME // 2] + "+" + hashlib.sha256(name.encode()).hexdigest()
-    return name + ".tally"
-
-
-def _escaped(column: str, value: object) -> str:
-    return quote(column, safe="") + ("" if value is None else "=" + quote(_text(value), safe=" "))
-
-
-def _text(value: object) -> str:
-    """A value as text: bytes in hexadecimal digits, and nothing for one that is missing."""
-    return "" if value is None else value.hex() if isinstance(value, bytes) else str(value)
