@@ -126,9 +126,8 @@ store.close()
     environment = os.environ | {"PYTHONPATH": str(Path(sunzi.__file__).resolve().parents[1])}
     words = [sys.executable, "-c", program, address, str(time.time() + 1.5)]
     children = [subprocess.Popen(words, env=environment, stderr=subprocess.PIPE) for _ in range(4)]
-    for child in children:
-        _, errors = child.communicate()
-        assert child.returncode == 0, errors.decode()
+    errors = [child.communicate()[1].decode() for child in children]
+    assert [child.returncode for child in children] == [0] * 4, "\n".join(errors)
     assert [epoch.number for epoch in opened(address).epochs()] == [1, 2, 3, 4]
 
 

@@ -106,6 +106,28 @@ def test_a_file_of_somebody_else_is_left_as_it_is(path):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_another_makes_the_store_while_this_one_looks_at_the_file(path, monkeypatch, before):
+    others = []
+    is_blank = sqlite_module._is_blank
+
+    def interrupted(connection):
+        monkeypatch.setattr(sqlite_module, "_is_blank", is_blank)
+        if before:
+            others.append(SqliteStore(path))
+        answer = is_blank(connection)
+        if not before:
+            others.append(SqliteStore(path))
+        return answer
+
+    monkeypatch.setattr(sqlite_module, "_is_blank", interrupted)
+    late = SqliteStore(path)
+    epoch = an_epoch(others[0])
+    assert [found.key for found in late.epochs()] == [epoch.key]
+    others[0].close()
+    late.close()
+
+
 def test_what_is_no_database_is_refused(path, tmp_path):
     path.write_bytes(b"a letter to somebody" * 100)
     with pytest.raises(StoreError, match=r"store\.db: file is not a database"):

@@ -102,8 +102,8 @@ class SqliteStore(Store):
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Refuse a file of somebody else's before anything is changed in it, then ask for durability."""
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        if application != APPLICATION_ID and not _is_blank(connection):
+        # Blank is asked first: tables and mark come in one commit, perhaps another process's between the two questions.
+        if not _is_blank(connection) and not _is_marked(connection):
             raise StoreError(f"{self.path} is an SQLite file, but not a store of Sunzi")
         self._keep_a_log(connection)
         # fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
@@ -274,7 +274,11 @@ class SqliteStore(Store):
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0)
+
+
+def _is_marked(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
 
 @contextmanager
