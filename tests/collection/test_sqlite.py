@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import time
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +62,7 @@ def test_settling_does_not_wait_for_readers(store, path):
     with reader.transaction(reading=True):
         reader.epochs()
         store.commit([a_deposit(epoch, 2)])
-        began = time.monotonic()
         assert not store.settle()
-        assert time.monotonic() - began < 5
         assert values(store.commit([a_deposit(epoch, 3)])) == ["counted"]
     assert store.settle()
     assert log_of(path).stat().st_size == 0

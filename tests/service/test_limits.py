@@ -20,7 +20,7 @@ PLAN = sunzi.make_plan("ss-compact", 50, 2)
 @pytest.fixture
 def service(tmp_path):
     with running(
-        tmp_path / "store.db", {"default": PLAN}, header_seconds=0.5, body_seconds=0.5, header_bytes=4096
+        tmp_path / "store.db", {"default": PLAN}, header_seconds=1.5, body_seconds=1.5, header_bytes=4096
     ) as made:
         yield made
 
@@ -47,7 +47,7 @@ def test_a_request_that_never_begins_is_hung_up_on(service, sent):
         connection.sendall(sent)
         begun = time.monotonic()
         assert closes_within(connection, 20)
-        assert time.monotonic() - begun > 0.3
+        assert time.monotonic() - begun > 1
     assert service.send_batch(batch()).status == 200
 
 
@@ -94,7 +94,7 @@ def test_a_keep_alive_connection_is_not_taken_for_a_slow_one(service):
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b'{"status":"live"}')
         assert connection.sock is socket_of_all
-        time.sleep(0.8)
+        time.sleep(2)
     connection.close()
 
 

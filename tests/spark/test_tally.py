@@ -255,11 +255,11 @@ def test_names_with_dots_and_quotes(spark, plan, reports):
 
 
 def slow_copy(df):
-    """The same rows, a third of a second a partition later."""
+    """The same rows, a second a partition later."""
 
     def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
         for batch in batches:
-            time.sleep(0.3)
+            time.sleep(1)
             yield batch
 
     return df.mapInArrow(slowly, df.schema)
