@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import sys
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.forms import add_format, show
 from sunzi.cli.quantities import several_whole, whole_number
-from sunzi.cli.terminal import is_terminal, printable, say, styled, table
+from sunzi.cli.terminal import printable, say, styled, table
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted, percent
 from sunzi.errors import MissingExtraError, ParameterError
@@ -52,9 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--level", metavar="L", type=float, default=0.95, help="how often an interval covers (default: %(default)s)"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), help="(default: table on a terminal, json in a pipe)"
-    )
+    add_format(parser)
     parser.add_argument(
         "--plot",
         metavar="FILE",
@@ -86,11 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.plot is not None:
         _draw(arguments.plot, attack)
-    form = arguments.format or ("table" if is_terminal(sys.stdout) else "json")
-    if form == "table":
-        _print_table(attack)
-    else:
-        _write_records(form, attack)
+    show(arguments.format, table=partial(_print_table, attack), document=attack.to_dict, rows=partial(_rows, attack))
     return 0
 
 
@@ -139,15 +134,6 @@ def _rows(attack: Attack) -> list[dict[str, Any]]:
     for client, grown in (("fresh", attack.repeated), ("memoised", attack.memoised)):
         rows += [{**fixed, "client": client, **growth.to_dict(), "formula": None} for growth in grown]
     return rows
-
-
-def _write_records(form: str, attack: Attack) -> None:
-    from sunzi.tables.records import records_as
-
-    if form == "csv":
-        sys.stdout.buffer.write(records_as("csv", _rows(attack)))
-        return
-    say(json.dumps(attack.to_dict(), indent=1, allow_nan=False))
 
 
 def _print_table(attack: Attack) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sunzi.cli.forms import add_format, show
 from sunzi.cli.quantities import whole_number
-from sunzi.cli.terminal import is_terminal, say, styled
+from sunzi.cli.terminal import say, styled
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted, percent
 from sunzi.errors import ParameterError
@@ -48,9 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--seed", type=int, help="make it reproducible; the client is then not the private one")
     parser.add_argument("--no-exact", action="store_true", help="leave out the checks by chosen and by all words")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), help="(default: table on a terminal, json in a pipe)"
-    )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -71,15 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
             exact=not arguments.no_exact,
             progress=waiting.show,
         )
-    form = arguments.format or ("table" if is_terminal(sys.stdout) else "json")
-    if form == "table":
-        _print(found)
-    elif form == "json":
-        say(json.dumps(found.to_dict(), indent=1))
-    else:
-        from sunzi.tables.records import records_as
-
-        sys.stdout.buffer.write(records_as("csv", [finding.to_dict() for finding in found.findings]))
+    show(
+        arguments.format,
+        table=partial(_print_table, found),
+        document=found.to_dict,
+        rows=lambda: [finding.to_dict() for finding in found.findings],
+    )
     return 0 if found.passed else FAULT_FOUND
 
 
@@ -95,7 +91,7 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     return first, second
 
 
-def _print(found: Audit) -> None:
+def _print_table(found: Audit) -> None:
     """For a person: the verdict last."""
     from sunzi.analysis.audit import SHORTFALL
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.axes_table import LEGEND, axes_cells, axes_header, share
+from sunzi.cli.forms import add_format, show
 from sunzi.cli.quantities import number, whole_number
 from sunzi.cli.streams import STANDARD, check_paths
-from sunzi.cli.terminal import is_terminal, say, styled, table
+from sunzi.cli.terminal import say, styled, table
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import counted, epsilon_in_words
 from sunzi.errors import ParameterError
@@ -18,8 +19,6 @@ from sunzi.errors import ParameterError
 if TYPE_CHECKING:
     from sunzi.domain import Domain
     from sunzi.planning.recommend import Option, Recommendation
-
-_FORMATS = ("table", "json", "csv")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,9 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--separate-labels", action="store_true", help="leave the labels out of the plan, which then names their hash"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write the plan (default: nowhere)")
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="form of the table (default: table on a terminal, json in a pipe)"
-    )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -74,11 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     recommendation = _recommend(arguments, domain)
     if arguments.output is not None:
         recommendation.plan.save(arguments.output)
-    form = arguments.format or ("table" if is_terminal(sys.stdout) else "json")
-    if form == "table":
-        _print_table(arguments, recommendation)
-    else:
-        _write_records(form, arguments, recommendation)
+    show(
+        arguments.format,
+        table=partial(_print_table, arguments, recommendation),
+        document=partial(_document, arguments, recommendation),
+        rows=partial(_records, recommendation),
+    )
     return 0
 
 
@@ -183,16 +181,14 @@ def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
     return f"{target} with {counted(found.users, 'user')} needs epsilon {float(found.epsilon):g} with {found.protocol}."
 
 
-def _write_records(form: str, arguments: argparse.Namespace, recommendation: Recommendation) -> None:
-    """For a program: every option, and what was chosen."""
-    from sunzi.tables.records import records_as
+def _records(recommendation: Recommendation) -> list[dict[str, Any]]:
+    return [_record(option, recommendation) for option in recommendation.options]
 
-    rows = [_record(option, recommendation) for option in recommendation.options]
-    if form == "csv":
-        sys.stdout.buffer.write(records_as("csv", rows))
-        return
+
+def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> dict[str, Any]:
+    """For a program: every option, and what was chosen."""
     found = recommendation.axes
-    answer = {
+    return {
         "protocol": recommendation.protocol,
         "reason": recommendation.reason,
         "domain_size": found.domain_size,
@@ -200,9 +196,8 @@ def _write_records(form: str, arguments: argparse.Namespace, recommendation: Rec
         "users": found.users,
         "fingerprint": recommendation.plan.fingerprint,
         "output": arguments.output,
-        "options": rows,
+        "options": _records(recommendation),
     }
-    say(json.dumps(answer, indent=1, allow_nan=False))
 
 
 def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:

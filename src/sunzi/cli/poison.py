@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.forms import add_format, show
 from sunzi.cli.quantities import several, whole_number
-from sunzi.cli.terminal import is_terminal, say, styled, table
+from sunzi.cli.terminal import say, styled, table
 from sunzi.cli.waiting import Waiting
 from sunzi.cli.words import decimals_for, percent
 from sunzi.errors import ParameterError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sunzi.analysis.poisoning import Poisoning
     from sunzi.plan import Plan
 
-_FORMATS = ("table", "json", "csv")
 _ALL, _NONE = "all", "none"
 
 
@@ -55,9 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--level", type=float, default=0.001, help="how often honest reports may raise an alarm (default: %(default)s)"
     )
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="form of the output (default: table on a terminal, json in a pipe)"
-    )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -67,7 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
     from sunzi.planning.populations import Population
 
-    form = arguments.format or ("table" if is_terminal(sys.stdout) else "json")
     plan = load_plan(arguments.plan)
     with Waiting() as waiting:
         rows = list(
@@ -84,12 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
                 progress=waiting.show,
             )
         )
-    if form == "table":
-        _print_table(rows, arguments.level)
-    elif form == "csv":
-        _write_csv(rows)
-    else:
-        _write_json(plan, arguments, rows)
+    show(
+        arguments.format,
+        table=partial(_print_table, rows, arguments.level),
+        document=partial(_document, plan, arguments, rows),
+        rows=lambda: [row.row() for row in rows],
+    )
     return 0
 
 
@@ -137,15 +134,9 @@ def _cells(row: Poisoning) -> list[str]:
     ]
 
 
-def _write_csv(rows: list[Poisoning]) -> None:
-    from sunzi.tables.records import records_as
-
-    sys.stdout.buffer.write(records_as("csv", [row.row() for row in rows]))
-
-
-def _write_json(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]) -> None:
+def _document(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]) -> dict[str, Any]:
     """The rows with their setting, and of each row's typical collection all that its tests found."""
-    document: dict[str, Any] = {
+    return {
         "plan": plan.fingerprint,
         "protocol": plan.protocol.name,
         "domain_size": plan.domain.size,
@@ -156,4 +147,3 @@ def _write_json(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]
         "target_labels": [plan.domain.label(target) for target in rows[0].targets],
         "attacks": [row.row() | {"health": row.typical.to_dict()} for row in rows],
     }
-    say(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
