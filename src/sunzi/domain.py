@@ -62,7 +62,9 @@ class Domain:
 
     def _labels(self) -> tuple[str, ...]:
         if self.labels is None:
-            raise DomainError("this domain's labels are in a separate file; load the plan with labels=PATH")
+            raise DomainError(
+                "this domain's labels are in a separate file; load the plan with labels=PATH, or give --labels PATH"
+            )
         return self.labels
 
     def _hash_labels(self) -> str:

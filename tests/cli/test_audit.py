@@ -74,6 +74,15 @@ def test_exact_checks_can_be_left_out(collection, capsys):
     assert not checks & {"words", "thresholds", "enumeration"}
 
 
+def test_labels_in_a_file_of_their_own(collection, capsys):
+    (collection.directory / "values.txt").write_text("red\ngreen\nblue\n")
+    words = ("--domain", "values.txt", "--epsilon", "1", "--users", "1000", "--protocol", "grr")
+    assert collection.run("plan", *words, "--separate-labels", "-o", "apart.json") == 0
+    assert collection.run("audit", "apart.json", *QUICK) == 2
+    assert "give --labels PATH" in capsys.readouterr().err
+    assert collection.run("audit", "apart.json", "--labels", "values.txt", *QUICK) == 0
+
+
 def test_a_pair_is_two_labels(collection, capsys):
     assert collection.run("audit", "plan.json", *QUICK, "--pair", "Edge", "Chrome") == 0
     assert json.loads(capsys.readouterr().out)["pair"] == [3, 0]
