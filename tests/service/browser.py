@@ -28,6 +28,21 @@ _ARGUMENTS = [
     "--disable-sync",
 ]
 
+FRUIT = ["apple", "pear", "plum", "cherry", "quince", "medlar", "fig", "date", "lime", "kiwi", "guava", "papaya"]
+HELD = ["apple"] * 900 + ["pear"] * 500 + ["plum"] * 300
+HOSTILE = [
+    "<script>document.title = 'broken'</script>",
+    "<img src=x onerror=\"document.title='broken'\">",
+    "\"quotes' and `ticks` & &amp;",
+    "\u202etfel ot thgir",
+    "שלום עולם",
+    "long " + 195 * "x",
+    "👩‍🔬 emoji 🍏",
+    "  ",
+    "two\nlines",
+    "${alert(1)} {{7*7}} %s",
+]
+
 expect.set_options(timeout=SECONDS * 1000)
 
 
@@ -185,3 +200,12 @@ def contrasts(page: Page) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = page.evaluate(_CONTRASTS)
     return found
+
+
+def program_in(page: Page, language: str) -> str:
+    """The program that the page shows once this language is picked."""
+    if page.locator("#client").get_attribute("open") is None:
+        page.locator("#client summary").click()
+    page.locator("#languages").get_by_text(language, exact=True).click()
+    expect(page.get_by_role("radio", name=language)).to_be_checked()
+    return page.locator("#code").text_content() or ""

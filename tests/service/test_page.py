@@ -1,97 +1,25 @@
 """The live page in a real browser, on a real service: what it shows is what the API says, and it asks nobody else."""
 
-import ast
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from contextlib import ExitStack
 from fractions import Fraction
 from graphlib import TopologicalSorter
 from importlib.resources import files
 from pathlib import Path
 
-import javascript
 import numpy as np
-import pages
 import pytest
-from browser import contrasts, find_chromium, live_service, open_browser, open_page
+from browser import FRUIT, HELD, HOSTILE, contrasts, live_service, program_in
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
-import sunzi
 from sunzi.cli.words import epsilon_in_words
 from sunzi.plan import make_plan
 
-FRUIT = ["apple", "pear", "plum", "cherry", "quince", "medlar", "fig", "date", "lime", "kiwi", "guava", "papaya"]
-HELD = ["apple"] * 900 + ["pear"] * 500 + ["plum"] * 300
-HOSTILE = [
-    "<script>document.title = 'broken'</script>",
-    "<img src=x onerror=\"document.title='broken'\">",
-    "\"quotes' and `ticks` & &amp;",
-    "\u202etfel ot thgir",
-    "שלום עולם",
-    "long " + 195 * "x",
-    "👩‍🔬 emoji 🍏",
-    "  ",
-    "two\nlines",
-    "${alert(1)} {{7*7}} %s",
-]
-UNSEEN = [
-    "\u2028\u2029\u00a0",
-    "\U000e0001\ue000\U0010ffff",
-    "back\\slash \\u0041",
-    "\x00\x7f\r",
-    "<!-- </SCRIPT",
-    "< 18",
-]
 TOKEN = "an admin token of some length"
 MODULES = {
     file.name: file.read_text() for file in files("sunzi.service").joinpath("page").iterdir() if file.suffix == ".js"
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    find_chromium()
-    with sync_playwright() as playwright, open_browser(playwright) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("page")) as started:
-        fruit = make_plan("mss", FRUIT, 1)
-        started.open("fruit", fruit, fruit.client(seed=1).report_many(HELD))
-        yield started
-
-
-@pytest.fixture(scope="module")
-def client_directory():
-    return javascript.built()
-
-
-@pytest.fixture
-def visit(browser, service):
-    """Open a page; when the test ends, it must have asked nobody else, and nothing must have gone wrong in it."""
-    with ExitStack() as stack:
-        watches = []
-
-        def opened(query="?collection=fruit", ready=True, url=service.url, **options):
-            page, watch = stack.enter_context(open_page(browser, f"{url}/{query}", **options))
-            watches.append((watch, url))
-            if ready:
-                expect(page.locator("#main")).to_have_attribute("aria-busy", "false")
-            return page
-
-        opened.watches = watches
-        yield opened
-        for watch, url in watches:
-            assert watch.strangers(url) == []
-            assert watch.complaints == []
-            assert watch.requests
 
 
 def estimate(service, collection="fruit", query="top=20"):
@@ -118,137 +46,6 @@ def overflowing(page):
           .map((node) => node.outerHTML.slice(0, 80))
           .concat(document.documentElement.scrollWidth > innerWidth ? ['the page scrolls sideways'] : [])"""
     )
-
-
-def run_snippet(program, directory):
-    environment = os.environ | {"PYTHONPATH": str(Path(sunzi.__file__).parents[1])}
-    command = [sys.executable, "-c", program]
-    run = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
-
-
-def test_the_snippet_turns_waiting_into_a_tick(visit, service, tmp_path):
-    service.open("waiting", make_plan("pgr", ["yes", "no", 'don\'t "know"'], 1))
-    page = visit("?collection=waiting")
-    expect(page.locator("#tick-text")).to_have_text("Waiting for the first report")
-    expect(page.locator("#empty-title")).to_have_text("Waiting for the first report")
-    expect(page.locator("#rows")).to_be_hidden()
-    assert page.locator("#client").get_attribute("open") is not None
-    program = page.locator("#code").text_content()
-    assert run_snippet(program, tmp_path) == {"outcome": "counted", "reports": 1}
-    expect(page.locator("#tick-text")).to_have_text("1 report arrived")
-    expect(page.locator("#tick")).to_have_attribute("data-state", "arrived")
-    expect(page.locator("#announcer")).to_have_text("The first report has arrived.")
-    expect(page.locator("#reports")).to_have_text("1")
-    expect(page.locator("#body tr")).to_have_count(3)
-    assert page.locator("#client").get_attribute("open") is not None, "it closed under the reader's eyes"
-
-
-def test_the_snippet_follows_the_domain(visit, service, tmp_path):
-    service.open("numbers", make_plan("grr", 5, "1/2"))
-    program = visit("?collection=numbers").locator("#code").text_content()
-    assert "client.report(0)" in program
-    assert run_snippet(program, tmp_path)["outcome"] == "counted"
-    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
-    service.open("separate", make_plan("grr", sunzi.Domain.from_file(tmp_path / "labels.txt"), 1))
-    program = visit("?collection=separate").locator("#code").text_content()
-    assert 'labels="labels.txt"' in program
-    assert run_snippet(program.replace("ONE OF YOUR LABELS", "b"), tmp_path)["outcome"] == "counted"
-
-
-def program_in(page, language):
-    """The program that the page shows once this language is picked."""
-    if page.locator("#client").get_attribute("open") is None:
-        page.locator("#client summary").click()
-    page.locator("#languages").get_by_text(language, exact=True).click()
-    expect(page.get_by_role("radio", name=language)).to_be_checked()
-    return page.locator("#code").text_content()
-
-
-def test_two_languages(visit, service):
-    page = visit()
-    assert page.locator("#languages label").all_text_contents() == ["Python", "JavaScript"]
-    python = page.locator("#code").text_content()
-    assert program_in(page, "Python") == python
-    assert 'plan.client(max_epsilon="1")' in python
-    page.get_by_role("radio", name="Python").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("radio", name="JavaScript")).to_be_checked()
-    program = page.locator("#code").text_content()
-    assert f'"{service.url}/v1/collections/fruit"' in program
-    assert 'new Client(epoch.plan, { maxEpsilon: "1" })' in program
-    assert 'client.report("apple")' in program
-    notes = page.locator("[data-language]")
-    assert {note.get_attribute("data-language") for note in notes.filter(visible=True).all()} == {"JavaScript"}
-    assert program_in(page, "Python") == python
-    assert {note.get_attribute("data-language") for note in notes.filter(visible=True).all()} == {"Python"}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "domain", "epsilon"),
-    [("pgr", ['don\'t "know" \\', "yes", "no"], 1), ("ss", FRUIT, 1), ("mss", FRUIT, "1/3"), ("oue", 5, "1/2")],
-)
-def test_the_javascript_snippet_in_node(visit, service, client_directory, tmp_path, protocol, domain, epsilon):
-    service.open(f"node-{protocol}", make_plan(protocol, domain, epsilon))
-    page = visit(f"?collection=node-{protocol}")
-    expect(page.locator("#reports")).to_have_text("0")
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules" / "sunzi").symlink_to(client_directory)
-    (tmp_path / "program.mjs").write_text(program_in(page, "JavaScript"))
-    command = [shutil.which("node"), "program.mjs"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    assert (run.stdout, run.stderr) == ("counted\n", "")
-    expect(page.locator("#tick-text")).to_have_text("1 report arrived")
-    expect(page.locator("#reports")).to_have_text("1")
-
-
-def test_the_javascript_snippet_in_a_page_of_another_site(visit, client_directory, tmp_path):
-    words = tmp_path / "words.txt"
-    words.write_text("a\nb\nc\n")
-    with (
-        pages.served(client_directory, tmp_path / "site") as site,
-        live_service(tmp_path, allow_origins=(site,)) as collector,
-    ):
-        (tmp_path / "site" / "labels.txt").write_bytes(words.read_bytes())
-        collector.open("hostile", make_plan("grr", HOSTILE, 2))
-        collector.open("separate", make_plan("mss", sunzi.Domain.from_file(words), 1))
-        for name, label in (("hostile", None), ("separate", "b")):
-            page = visit(f"?collection={name}", url=collector.url)
-            program = program_in(page, "JavaScript")
-            assert ("ONE OF YOUR LABELS" in program) == (label is not None)
-            write_page(tmp_path / "site" / f"{name}.html", program.replace("ONE OF YOUR LABELS", str(label)))
-            other = page.context.new_page()
-            with other.expect_console_message(lambda message: message.type == "log") as message:
-                other.goto(f"{site}/{name}.html")
-            assert message.value.text == "counted"
-            expect(page.locator("#reports")).to_have_text("1")
-            page.close()
-
-
-def write_page(path, program):
-    """A page that holds the program as it stands, written into its markup."""
-    addresses = json.dumps({"imports": {"sunzi": "./dist/index.js", "sunzi/subsets": "./dist/subsets.js"}})
-    scripts = f'<script type="importmap">{addresses}</script><script type="module">{program}</script>'
-    path.write_text(f'<!doctype html><meta charset="utf-8"><title>A client</title>{scripts}')
-
-
-def test_labels_are_literals_of_both_languages(visit, service):
-    page = visit()
-    written = page.evaluate(
-        """async (labels) => {
-          const { pythonLiteral, javascriptLiteral } = await import("./literals.js");
-          return labels.map((label) => [pythonLiteral(label), javascriptLiteral(label)]);
-        }""",
-        HOSTILE + UNSEEN,
-    )
-    for label, (python, script) in zip(HOSTILE + UNSEEN, written, strict=True):
-        assert python.isprintable()
-        assert script.isprintable()
-        assert ast.literal_eval(python) == label
-        assert page.evaluate(script) == label
-        assert re.search("<[!/a-z]", script, re.IGNORECASE) is None
-    assert written[-1] == ['"< 18"', '"< 18"']
 
 
 def test_every_module_is_served(visit, service):
@@ -546,14 +343,6 @@ def test_everything_by_keyboard(visit, service):
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.name") == "language"
-
-
-def test_the_snippet_is_copied(visit, service):
-    page = visit(permissions=["clipboard-read", "clipboard-write"])
-    page.locator("#client summary").click()
-    page.locator("#copy").click()
-    expect(page.locator("#copy")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == page.locator("#code").text_content()
 
 
 def test_a_lost_connection_is_said_and_mended(visit, service):
