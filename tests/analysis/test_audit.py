@@ -146,7 +146,7 @@ def test_wrong_pairs_are_refused(pair):
 
 def test_wrong_settings_are_refused():
     plan = sunzi.make_plan("grr", 5, 1)
-    with pytest.raises(sunzi.ParameterError, match="trials must be at least 1, got 0"):
+    with pytest.raises(sunzi.ParameterError, match="trials must be from 1 to 100,000,000, got 0"):
         audit(plan, trials=0)
     with pytest.raises(sunzi.ParameterError, match="level must lie between 0 and 1"):
         audit(plan, level=1.0)

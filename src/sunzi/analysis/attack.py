@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.attackability import attackability, first_supports
 from sunzi.analysis.evidence import Evidence, Reports, decode, evidence_of, read_reports
 from sunzi.analysis.priors import Prior
@@ -108,8 +109,8 @@ def simulate(
     reproducible; without it the client is the one that ships, with the operating system's randomness.
     """
     number = default_trials(plan) if trials is None else trials
-    if number < 1:
-        raise ParameterError(f"trials must be at least 1, got {number}")
+    check_amount("trials", number)
+    check_seed(seed)
     belief = Prior.of(plan.domain, prior)
     generator = np.random.default_rng(seed)
     speaker = plan.client(seed=seed) if client is None else client

@@ -4,7 +4,7 @@ P(y|x) takes two values for each message y, so the best guess is either the like
 that y supports. With the values in the order of their chances, all that matters of a message is the place of the first
 value that it supports, and how many messages have their first support at each place:
 
-- subsets: the i-th place with probability w/(v−i)·Π_{t<i}(v−w−t)/(v−t);
+- subsets, single points among them: the i-th place with probability w/(v−i)·Π_{t<i}(v−w−t)/(v−t);
 - unary: q(1−q)^i under the measure in which all bits are false;
 - other designs: by asking every message, place by place.
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sunzi.analysis.evidence import BlockEvidence, Evidence, block_odds, unary_odds
 from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
@@ -66,7 +67,7 @@ def _of_block(response: BlockResponse, chances: Floats) -> float | None:
     design, odds = response.design, block_odds(response)
     order = np.argsort(-chances, kind="stable")
     ranked = chances[order]
-    if isinstance(design, Subsets):
+    if isinstance(design, Subsets | Singletons):
         shares = _shares_of_subsets(design.points, design.block_size, order.size)
     else:
         # Past the place where even a supported value is less likely than the first one, the guess is the first one.

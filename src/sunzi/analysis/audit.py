@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.conformity import check_conformity
 from sunzi.analysis.enumeration import check_enumeration
 from sunzi.analysis.events import TightestEvent, bound_epsilon, tightest_event, trials_for
@@ -124,8 +125,8 @@ def audit(
     """
     check_level(level)
     number = default_trials(plan) if trials is None else trials
-    if number < 1:
-        raise ParameterError(f"trials must be at least 1, got {number}")
+    check_amount("trials", number)
+    check_seed(seed)
     generator = np.random.default_rng(seed)
     event = tightest_event(plan, generator, pair)
     clients = _clients(plan, client, seed)

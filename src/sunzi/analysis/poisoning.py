@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.crafting import ATTACKS, Crafter, as_bytes
 from sunzi.analysis.health import LEVEL, Health, check
 from sunzi.analysis.reach import Reach, spread_targets
@@ -111,13 +112,10 @@ class Study:
     level: float = LEVEL
 
     def __post_init__(self) -> None:
-        """A standard error needs two runs."""
-        if self.runs < 2:
-            raise ParameterError(f"runs must be at least 2, for their spread, got {self.runs}")
-        if self.users < 2:
-            raise ParameterError(f"users must be at least 2, got {self.users}")
-        if self.seed < 0:
-            raise ParameterError(f"the seed must not be negative, got {self.seed}")
+        """A standard error needs two runs; an attack, a liar and somebody honest."""
+        check_amount("runs", self.runs, least=2)
+        check_amount("users", self.users, least=2)
+        check_seed(self.seed)
 
     def honest(self) -> Poisoning:
         """Nobody lies: the push is 0 and every alarm is false."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,28 +75,42 @@ def _named(domain: Domain, name: str) -> Prior:
     return Prior(name, _read_weights(domain, Path(name)))
 
 
-def _read_weights(domain: Domain, path: Path) -> Floats:
-    """A file of lines LABEL,WEIGHT; what it does not list has no chance."""
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are not empty, with their numbers, without a first one whose weight is a name."""
     import csv
 
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        try:
+            for number, row in enumerate(csv.reader(stream), start=1):
+                if row and not (number == 1 and len(row) == 2 and not _is_number(row[1])):
+                    yield number, row
+        except UnicodeDecodeError as error:
+            raise ParameterError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_weights(domain: Domain, path: Path) -> Floats:
+    """A file of lines LABEL,WEIGHT, perhaps below a line of names; what it does not list has no chance."""
     weights = np.zeros(domain.size)
-    with path.open(newline="", encoding="utf-8") as stream:
-        for number, row in enumerate(csv.reader(stream), start=1):
-            if not row:
-                continue
-            try:
-                label, weight = row
-                amount = float(weight)
-                if not 0 <= amount < np.inf:
-                    raise ValueError
-                index = domain.index(label if domain.has_labels else int(label))
-            except DomainError:
-                raise ParameterError(f"{path}, line {number}: {row[0]!r} is no value of the plan") from None
-            except ValueError:
-                if number == 1:  # the names of the columns
-                    continue
-                raise ParameterError(f"{path}, line {number}: expected VALUE,WEIGHT, got {','.join(row)!r}") from None
-            weights[index] += amount
+    for number, row in _rows(path):
+        try:
+            label, weight = row
+            amount = float(weight)
+            index = domain.index(label if domain.has_labels else int(label))
+        except DomainError:
+            raise ParameterError(f"{path}, line {number}: {row[0]!r} is no value of the plan") from None
+        except ValueError:
+            raise ParameterError(f"{path}, line {number}: expected VALUE,WEIGHT, got {','.join(row)!r}") from None
+        if not 0 <= amount < np.inf:
+            raise ParameterError(f"{path}, line {number}: a weight must not be negative nor infinite, got {weight!r}")
+        weights[index] += amount
     if not weights.sum() > 0:
         raise ParameterError(f"{path} gives no value a weight above 0")
     return np.asarray(weights / weights.sum(), dtype=np.float64)
