@@ -13,6 +13,7 @@ import sunzi
 from sunzi import parquet
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.spark import BadReportsWarning, sift_by, tally, tally_by
+from sunzi.spark.session import read_parquet
 
 USERS = 3000
 
@@ -154,12 +155,17 @@ def test_tasks_that_fail_and_are_retried_change_nothing(spark, tmp_path, plan, r
 
 
 def test_tasks_that_run_twice_by_speculation_change_nothing(spark, tmp_path, plan, reports):
+    attempts = str(tmp_path)
+
     def dawdle(partition):
         import time
+        from pathlib import Path
 
-        time.sleep(20 if partition == 0 else 0)
+        until = time.monotonic() + 120
+        while partition == 0 and not (Path(attempts) / "0-1").exists() and time.monotonic() < until:
+            time.sleep(0.1)
 
-    df = troubled_copy(spark.createDataFrame(table_of(reports)).repartition(8), str(tmp_path), dawdle)
+    df = troubled_copy(spark.createDataFrame(table_of(reports)).repartition(8), attempts, dawdle)
     assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
     assert {"0-0", "0-1"} <= _names(tmp_path)
 
@@ -178,6 +184,17 @@ def test_the_wrong_plan_is_refused(spark, tmp_path, plan, reports):
     plain = df.withMetadata("report", {})
     with pytest.warns(BadReportsWarning, match="10 wrong length"):
         assert tally(plain, wider) == wider.empty_tally()
+
+
+def test_a_folder_is_counted_once_however_it_is_spelled(spark, tmp_path, plan, reports):
+    folder = write(table_of(reports), tmp_path / "reports")
+    other = write(table_of(reports), tmp_path / "reports-of-others")
+    linked = tmp_path / "linked"
+    linked.symlink_to(folder)
+    for spelled in (folder, f"{folder}/", f"file://{folder}", f"{folder[:-1]}?", f"{folder}/*.parquet", str(linked)):
+        with pytest.raises(ParameterError, match=r"reports.* would be counted twice: file:/.*reports"):
+            read_parquet(spark, [folder, spelled])
+    assert tally(read_parquet(spark, [folder, f"{other}/*"]), plan).reports == 2 * len(reports)
 
 
 def test_mistakes_are_named(spark, plan, reports):

@@ -114,7 +114,7 @@ def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
 
     if session.is_submitted() and goes_to_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes what a job prints with its own messages; give -o FILE")
-    with session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark, session.spark_errors():
+    with session.spark_errors(), session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark:
         df = session.read_parquet(spark, arguments.reports)
         return sift_by(df, plan, arguments.by or (), arguments.column or "report", arguments.id_column)
 

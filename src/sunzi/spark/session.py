@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sunzi.errors import ParameterError
 from sunzi.spark.frames import need_spark
@@ -15,6 +15,7 @@ from sunzi.spark.frames import need_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_LOCAL = "file:"
 _ERROR = re.compile(r"[\w.]+(Error|Exception): ")
 
 
@@ -32,7 +33,7 @@ def started(master: str | None, *, show_progress: bool) -> Iterator[SparkSession
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.appName("sunzi tally")
     builder = builder.config("spark.ui.showConsoleProgress", str(show_progress).lower())
-    session = (builder if master is None else builder.master(master)).getOrCreate()
+    session = _session(builder if master is None else builder.master(master))
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
@@ -40,14 +41,43 @@ def started(master: str | None, *, show_progress: bool) -> Iterator[SparkSession
         session.stop()
 
 
+def _session(builder: SparkSession.Builder) -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise ParameterError(
+            "Spark did not start. It needs Java 17 or later, on the search path or in JAVA_HOME, and a --master that "
+            "it knows: local[*], spark://HOST:PORT, yarn or k8s://…; what it said itself stands above"
+        ) from None
+
+
 def read_parquet(session: SparkSession, paths: list[str]) -> DataFrame:
-    """The table in these files and folders, wherever Spark finds them."""
-    plain = [path.rstrip("/") for path in paths]
-    for place, path in enumerate(plain):
-        for other in plain[:place]:
-            if path == other or path.startswith(other + "/") or other.startswith(path + "/"):
-                raise ParameterError(f"{path} would be counted twice: {other} is named, too")
+    """The table in these files and folders, wherever Spark finds them; none of them twice, however it is spelled."""
+    found = [place for path in paths for place in _places(session, path)]
+    for number, place in enumerate(found):
+        for other in found[:number]:
+            if place == other or place.startswith(other + "/") or other.startswith(place + "/"):
+                raise ParameterError(f"{place} would be counted twice: {other} is named, too")
     return session.read.parquet(*paths)
+
+
+def _places(session: SparkSession, path: str) -> list[str]:
+    """What a path or a pattern stands for, in the one spelling of its file system."""
+    virtual_machine: Any = session._jvm
+    named = virtual_machine.org.apache.hadoop.fs.Path(path)
+    system = named.getFileSystem(session._jsc.hadoopConfiguration())
+    # Where nothing is found, Spark says so better.
+    places = [status.getPath().toString() for status in system.globStatus(named) or []]
+    return [_without_links(place) for place in places]
+
+
+def _without_links(place: str) -> str:
+    """A folder of this machine under its own name."""
+    return f"file:{os.path.realpath(place.removeprefix(_LOCAL))}" if place.startswith(_LOCAL) else place
 
 
 @contextmanager
