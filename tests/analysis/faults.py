@@ -345,6 +345,19 @@ class SortsItsBatch(Client):
         return super().report_indices(np.sort(indices))
 
 
+class LosesOne(Client):
+    """The last report of a batch does not leave."""
+
+    def report_indices(self, indices):
+        return super().report_indices(indices[:-1])
+
+
+class SpeaksForAnotherPlan(Client):
+    def report_indices(self, indices):
+        other = make_plan(self.plan.protocol.name, self.plan.domain.size, self.plan.epsilon + 1)
+        return other.client(source=self._source).report_indices(indices)
+
+
 class RepeatsItself(Client):
     """Users of one value in a batch send the same report."""
 
@@ -377,6 +390,8 @@ def fault(name, plan, plant, *caught_by, **rest):
 
 
 FAULTS = [
+    fault("a report is lost", COMPACT, client(LosesOne), "readable"),
+    fault("reports of another plan", GRR, client(SpeaksForAnotherPlan), "readable"),
     fault("integers by remainder", COMPACT, respond(modulo_bias), "words"),
     fault("integers by remainder, grr", SMALL_GRR, respond(modulo_bias), "words", "enumeration"),
     fault("no word is rejected", COMPACT, respond(no_rejection), "words", "enumeration"),

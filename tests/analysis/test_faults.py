@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sunzi.analysis.audit import audit
-from sunzi.plan import Plan
+from sunzi.plan import Plan, make_plan
 
 _spec = importlib.util.spec_from_file_location("analysis_faults", Path(__file__).with_name("faults.py"))
 faults = importlib.util.module_from_spec(_spec)
@@ -58,5 +58,27 @@ def test_there_are_faults_for_every_check_and_protocol():
     }  # fmt: skip
     caught = set().union(*(fault.caught_by for fault in faults.FAULTS))
     assert caught == {
-        "epsilon", "words", "enumeration", "support", "selectors", "freshness", "single reports"
+        "epsilon", "words", "enumeration", "support", "selectors", "freshness", "single reports", "readable"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "verdict"),
+    [("grr", 1, "violation"), ("mss", 1, "violation"), ("ss-compact", 2**40, "violation"), ("ss", -3, "deviation")],
+)
+def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
+    """In the plan itself, past the checks of loading it, with a client that follows it to the letter."""
+    plan = make_plan(name, 20, 1)
+    for response in faults.responses(plan):
+        response.threshold += change
+    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
+    assert "thresholds" in failed(found)
+    assert found.verdict == verdict
+
+
+def test_thresholds_of_bits_that_leak_are_caught():
+    plan = make_plan("oue", 6, 1)
+    plan.protocol.false_threshold -= 2
+    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
+    assert "thresholds" in failed(found)
+    assert found.verdict == "violation"

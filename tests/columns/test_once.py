@@ -185,7 +185,7 @@ def test_empty_tables_and_empty_shares(tmp_path):
 def test_as_many_shares_as_memory_asks_for():
     narrow, wide = sunzi.make_plan("grr", 60, 1), sunzi.make_plan("rappor", 100_000, 1)
     assert once.number_of_shares(narrow, 0) == 1
-    assert once.number_of_shares(narrow, 10**6) == 1
-    assert once.number_of_shares(narrow, 10**8) in range(32, 128)
-    assert once.number_of_shares(narrow, 10**12) == 256
+    assert once.number_of_shares(narrow, 10**5) == 1
+    assert once.number_of_shares(narrow, 10**8) in range(64, 256)
+    assert once.number_of_shares(narrow, 10**12) == 512
     assert once.number_of_shares(wide, 10**6) in range(64, 257)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import sunzi
 from sunzi import parquet
-from sunzi.columns import once
+from sunzi.columns import files, once
+from sunzi.columns.terms import Terms
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.parquet import BadReportsWarning
 
@@ -82,6 +83,7 @@ TERMS = [((), None), ((), "id"), (("country",), None), (("day", "country"), "id"
 @pytest.mark.parametrize("rows_a_group", [7, 100, 1000])
 def test_row_groups_and_files_change_nothing(tmp_path, by, id_column, rows_a_group, monkeypatch):
     monkeypatch.setattr(once, "_BYTES_A_SHARE", 5000)
+    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 20)
     rows = rows_of_every_kind(300)
     one = write(tmp_path / "one.parquet", table_of(rows), rows_a_group)
     expected = slowly(rows, by, id_column is not None)
@@ -100,6 +102,7 @@ def test_any_rows_in_any_order_in_any_number_of_shares(data, tmp_path_factory, m
     rows = data.draw(st.lists(st.sampled_from(rows_of_every_kind(60)), max_size=30))
     by, id_column = data.draw(st.sampled_from(TERMS))
     monkeypatch.setattr(once, "_BYTES_A_SHARE", data.draw(st.sampled_from([100, 1000, 10**9])))
+    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", data.draw(st.sampled_from([1, 10, 100])))
     folder = tmp_path_factory.mktemp("any")
     one = write(folder / "a.parquet", table_of(rows), data.draw(st.integers(1, 30)))
     found = parquet.sift_by(one, PLAN, by, id_column=id_column, jobs=1)
@@ -108,8 +111,23 @@ def test_any_rows_in_any_order_in_any_number_of_shares(data, tmp_path_factory, m
     assert parquet.sift_by(other, PLAN, by, id_column=id_column, jobs=1) == found
 
 
+def test_small_row_groups_are_counted_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 25)
+    path = write(tmp_path / "one.parquet", table_of(rows_of_every_kind(95)), 10)
+    dataset = files.opened(path)
+    pieces = files.pieces_of(Terms.checked(PLAN, "report", None, (), files.names_of(dataset)), dataset)
+    assert [piece.count_rows() for piece in pieces] == [30, 30, 30, 5]
+
+
+def test_a_folders_name_goes_before_a_column_inside(tmp_path):
+    columns = {"report": pa.array(REPORTS[:50]), "country": pa.array(["DE"] * 50)}
+    write(tmp_path / "t/country=FR/a.parquet", columns)
+    assert parquet.tally_by(tmp_path / "t", PLAN, ["country"], jobs=1) == {("FR",): PLAN.tally(REPORTS[:50])}
+
+
 def test_processes_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(once, "_BYTES_A_SHARE", 5000)
+    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 50)
     rows = rows_of_every_kind(300)
     path = write(tmp_path / "one.parquet", table_of(rows), 50)
     told = []

@@ -197,6 +197,12 @@ def test_a_folder_is_counted_once_however_it_is_spelled(spark, tmp_path, plan, r
     assert tally(read_parquet(spark, [folder, f"{other}/*"]), plan).reports == 2 * len(reports)
 
 
+def test_a_folders_name_goes_before_a_column_inside(spark, tmp_path, plan, reports):
+    write(table_of(reports[:90]), tmp_path / "t" / "country=ES", files=1)
+    found = tally_by(spark.read.parquet(str(tmp_path / "t")), plan, ["country"])
+    assert found == {("ES",): plan.tally(reports[:90])}
+
+
 def test_mistakes_are_named(spark, plan, reports):
     df = spark.createDataFrame(table_of(reports[:10]))
     with pytest.raises(ParameterError, match="no column 'reports'; the columns are 'report', 'id', 'country'"):

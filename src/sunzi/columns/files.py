@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Source = str | Path | Sequence[str | Path]
 
+_ROWS_OF_A_PIECE = 1 << 18
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
@@ -106,8 +107,9 @@ def check_kinds(terms: Terms, schema: pa.Schema) -> None:
 
 
 def pieces_of(terms: Terms, dataset: Any) -> list[Any]:
-    """The row groups of all files, none of them twice, and each of this plan as far as it says."""
-    seen, pieces = set(), []
+    """The row groups of all files, small ones together, none of them twice, and each of this plan as far as it says."""
+    seen: set[str] = set()
+    pieces: list[Any] = []
     for fragment in dataset.get_fragments():
         path = os.path.realpath(fragment.path)
         if path in seen:
@@ -117,8 +119,22 @@ def pieces_of(terms: Terms, dataset: Any) -> list[Any]:
             terms.check_owner(_metadata(fragment.physical_schema, terms.report_column))
         except PlanError as error:
             raise PlanError(f"{fragment.path}: {error}") from None
-        pieces += fragment.split_by_row_group()
+        pieces += _pieces(fragment)
     return pieces
+
+
+def _pieces(fragment: Any) -> Iterator[Any]:
+    """A file's row groups, small ones together: every piece costs a task, and with ids a file for each share."""
+    together: list[int] = []
+    rows = 0
+    for group in fragment.row_groups:
+        together.append(group.id)
+        rows += group.num_rows
+        if rows >= _ROWS_OF_A_PIECE:
+            yield fragment.subset(row_group_ids=together)
+            together, rows = [], 0
+    if together:
+        yield fragment.subset(row_group_ids=together)
 
 
 def _metadata(schema: pa.Schema, column: str) -> dict[str, Any]:

@@ -31,13 +31,13 @@ COPIES = "sunzi_copies"
 """The column that says how many rows had the id."""
 
 _BYTES_A_SHARE = 1 << 27
-_BYTES_BESIDES = 64
-_MOST_SHARES = 256
+_BYTES_BESIDES = 160
+_MOST_SHARES = 512
 
 
 def number_of_shares(plan: Plan, rows: int) -> int:
     """So many that a share fits in memory, and not so many that files become tiny or too many are open."""
-    size = rows * (byte_length(plan.max_report_bits) + _BYTES_BESIDES)  # the id, and what the columns cost
+    size = rows * (byte_length(plan.max_report_bits) + _BYTES_BESIDES)  # the id, and what sorting takes
     return max(1, min(_MOST_SHARES, -(-size // _BYTES_A_SHARE)))
 
 
