@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sunzi.columns import counting, once
-from sunzi.columns.files import Source, check_kinds, names_of, opened, pieces_of, reading, schema_of
+from sunzi.columns.files import Source, check_kinds, names_of, opened, pieces_of, reading, rows_of, schema_of
 from sunzi.columns.sifting import Sifted
 from sunzi.columns.terms import BadReports, BadReportsWarning, Key, Terms, check_bad_reports, tallies
 from sunzi.errors import ParameterError
@@ -111,7 +111,7 @@ def _folder_of_shares(terms: Terms, pieces: Sequence[Any]) -> Iterator[list[Path
     if terms.id_column is None:
         yield []
         return
-    number = once.number_of_shares(terms.plan, sum(piece.count_rows() for piece in pieces))
+    number = once.number_of_shares(terms.plan, sum(map(rows_of, pieces)))
     with tempfile.TemporaryDirectory(prefix="sunzi-") as folder:
         shares = [Path(folder, str(share)) for share in range(number)]
         for share in shares:

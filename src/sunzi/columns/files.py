@@ -137,6 +137,11 @@ def _pieces(fragment: Any) -> Iterator[Any]:
         yield fragment.subset(row_group_ids=together)
 
 
+def rows_of(piece: Any) -> int:
+    """Rows of a piece; Arrow's own ``count_rows`` says how many the whole file has."""
+    return sum(group.num_rows for group in piece.row_groups)
+
+
 def _metadata(schema: pa.Schema, column: str) -> dict[str, Any]:
     """What the column says of itself: in Arrow's own metadata, or in what Spark writes beside it."""
     place = schema.get_field_index(column)
