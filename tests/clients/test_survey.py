@@ -9,6 +9,8 @@ import pytest
 from javascript import ROOT
 from playwright.sync_api import expect, sync_playwright
 
+UPLOAD = re.compile(r"/reports\?")
+
 
 @pytest.fixture
 def survey(client_directory):
@@ -24,6 +26,36 @@ def survey(client_directory):
 def send(page, label):
     page.get_by_label(label).check()
     page.get_by_role("button", name="Send a noisy report").click()
+
+
+def test_the_survey_says_what_became_of_a_report(survey):
+    """Counted, refused, put off, or not made at all: each in its own words."""
+    with (
+        sync_playwright() as playwright,
+        browser.open_browser(playwright) as chromium,
+        browser.open_page(chromium, survey) as (page, _),
+    ):
+        refusal = {"error": "ClosedEpochError", "message": "epoch 1 of browsers is closed; it takes nothing"}
+        page.route(UPLOAD, lambda route: route.fulfill(status=410, json=refusal))
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("refused a report")
+        expect(page.locator("#waiting")).to_have_text("0 to be sent")
+        page.unroute(UPLOAD)
+
+        page.route(UPLOAD, lambda route: route.fulfill(status=403, body="<html>Welcome to our hotel"))
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("cannot be reached; it is sent later")
+        expect(page.locator("#waiting")).to_have_text("1 to be sent")
+        page.unroute(UPLOAD)
+
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("has counted it")
+
+        # The browser's database fails.
+        page.evaluate("() => { IDBDatabase.prototype.transaction = () => { throw new Error('the disk is full'); }; }")
+        send(page, "Safari")
+        expect(page.locator("#notice")).to_contain_text("This did not work")
+        expect(page.locator("#notice")).to_contain_text("the disk is full")
 
 
 def test_the_survey(survey):

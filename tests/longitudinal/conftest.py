@@ -1,6 +1,9 @@
-"""Tests of devices share `processes`, which lies beside them, and the running service of tests/service."""
+"""Tests of devices share what lies beside them, the running service of tests/service and the power cuts of
+tests/collection.
+"""
 
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "service")]
+TESTS = Path(__file__).parent.parent
+sys.path[:0] = [str(TESTS / "longitudinal"), str(TESTS / "service"), str(TESTS / "collection")]

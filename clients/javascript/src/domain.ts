@@ -1,6 +1,6 @@
 /** The domain of a plan: labels, or a bare size, and their indices 0 … k−1 (`docs/format.md`, 2.3). */
 
-import { check, DomainError, PlanError, type SunziError } from "./errors.js";
+import { check, DomainError, ParameterError, PlanError, type SunziError } from "./errors.js";
 import { decodeText, encodeText, type Json } from "./json.js";
 import { fields, integer, list } from "./records.js";
 import { hexadecimal, sha256 } from "./sha256.js";
@@ -40,7 +40,7 @@ export class Domain {
     } else check(other === undefined, "other must be a label");
   }
 
-  /** Take the labels from their file, or refuse it. */
+  /** Take the labels from their file, or refuse it. @internal */
   attach(file: Uint8Array | string): void {
     const text = (typeof file === "string" ? file : decodeText(file, DomainError)).replaceAll("\r\n", "\n");
     check(text.endsWith("\n") && !text.includes("\r"), "every label must end with LF", DomainError);
@@ -58,7 +58,7 @@ export class Domain {
     this.#positions = positions;
   }
 
-  /** The index of a value; a DomainError if it is outside. */
+  /** The index of a value; a DomainError if it is outside, a ParameterError if the labels are still missing. */
   index(value: unknown): number {
     const positions = this.#positions;
     if (positions) {
@@ -66,7 +66,7 @@ export class Domain {
       check(index !== undefined, OUTSIDE, DomainError);
       return index;
     }
-    check(!this.#digest, "labels are in a file: pass labelFile", DomainError);
+    check(!this.#digest, "labels are in a file: pass labelFile", ParameterError);
     const isInside = Number.isInteger(value) && (value as number) >= 0 && (value as number) < this.size;
     check(isInside, OUTSIDE, DomainError);
     return value as number;

@@ -1,6 +1,7 @@
 /**
  * Uploading to a collector over HTTP. An upload keeps its id and its bytes however often it is sent, so that it is
- * counted once. Bodies have no content type: then a page of another origin needs no preflight.
+ * counted once. Only a collector's own words count, as an acknowledgement and as a refusal: what a proxy or a hotel's
+ * portal says is neither. Bodies have no content type: then a page of another origin needs no preflight.
  */
 
 import { check, ReportError, StoreError } from "./errors.js";
@@ -39,7 +40,8 @@ export interface Epoch {
 }
 
 const FOREIGN = "the collector names another fingerprint";
-const AGAIN = [408, 425, 429];
+/** Refusals that time cannot mend: not those for want of the right key, of speed or of patience. */
+const FINAL = /^4(?!01|08|25|29)/;
 const LONGEST_WAIT = 60;
 const REQUEST_SECONDS = 30;
 
@@ -68,8 +70,7 @@ export async function fetchEpoch(url: string, options: PlanOptions & RequestOpti
 async function fetchEnvelope(url: string, options: RequestOptions): Promise<[JsonObject, string]> {
   url = url.replace(/\/+$/, "");
   if (!/\/v1\/collections\/[^/]+$/.test(url)) url += "/v1/collections/default";
-  const response = await attempt(`${url}/plan`, {}, options);
-  const text = await response.text();
+  const [response, text] = await attempt(`${url}/plan`, {}, options);
   check(response.ok, refusal(response, text), StoreError);
   const envelope = parseJson(text) as JsonObject;
   // The answer's own address is complete, even if `url` was relative to a page.
@@ -91,54 +92,62 @@ export function addressOf(epoch: string, plan: Plan, body: Uint8Array, options: 
   const id = options.id ?? ids.get(body) ?? freshId();
   ids.set(body, id);
   const query = new URLSearchParams({ id });
-  if (!isBatch(body)) query.set("plan", plan.fingerprint);
+  const kind = isBatch(body) ? "batches" : "reports";
+  if (kind === "reports") query.set("plan", plan.fingerprint);
   if (options.token) query.set("token", options.token);
-  return `${epoch}/${isBatch(body) ? "batches" : "reports"}?${query}`;
+  return `${epoch}/${kind}?${query}`;
 }
 
-/** Send once. A ReportError: refused for good. A StoreError: it may succeed later, after `wait` seconds. */
+/**
+ * Send once. A ReportError: the collector refused it for good. A StoreError: it may succeed later, since there was no
+ * answer, or this one (its `cause`), which asks for patience or another key, or is not a collector's.
+ */
 export async function uploadOnce(address: string, body: Uint8Array, options: RequestOptions): Promise<Outcome> {
-  const response = await attempt(address, { method: "POST", body: body as Uint8Array<ArrayBuffer> }, options);
-  const text = await response.text();
-  // Whoever answers 200 without a receipt, such as a portal of a hotel, is not the collector.
+  const init = { method: "POST", body: body as Uint8Array<ArrayBuffer> };
+  const [response, text] = await attempt(address, init, options);
   const receipt = response.ok && /^{"outcome":"(counted|repeated)"/.exec(text);
   if (receipt) return receipt[1] as Outcome;
-  const isFinal = !response.ok && response.status < 500 && !AGAIN.includes(response.status);
-  if (isFinal) throw new ReportError(refusal(response, text));
-  throw new StoreError(refusal(response, text), { cause: Number(response.headers.get("Retry-After")) || 0 });
+  const isFinal = FINAL.test(`${response.status}`) && /^{"error":.*"message":/.test(text);
+  throw new (isFinal ? ReportError : StoreError)(refusal(response, text), { cause: response });
 }
 
 function refusal(response: Response, text: string): string {
   return `the collector answers ${response.status}: ${text.slice(0, 200)}`;
 }
 
-/** Send again and again while it may still succeed. Half of each wait is random, so that clients do not come in step. */
+/** This many seconds in milliseconds, half of them random: so that clients do not come in step. */
+export function partlyRandom(seconds: number): number {
+  return seconds * (500 + (randomBytes(1)[0]! / 255) * 500);
+}
+
+/** Send again and again while it may still succeed without another key. */
 export async function uploadPersistently(address: string, body: Uint8Array, options: SendOptions): Promise<Outcome> {
   const deadline = Date.now() + 1000 * (options.patience ?? 60);
   for (let pause = 0.1; ; pause *= 2) {
     try {
       return await uploadOnce(address, body, options);
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      pause = Math.min(LONGEST_WAIT, Math.max(pause, Number(error.cause ?? 0)));
-      const wait = pause * (500 + (randomBytes(1)[0]! / 255) * 500);
-      if (Date.now() + wait > deadline) throw error;
+      const response = (error as StoreError).cause as Response | undefined;
+      pause = Math.min(LONGEST_WAIT, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
+      const wait = partlyRandom(pause);
+      if (!(error instanceof StoreError) || response?.status === 401 || Date.now() + wait > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
 }
 
-/** One request; a StoreError if there is no answer. */
-async function attempt(address: string, init: RequestInit, options: RequestOptions): Promise<Response> {
+/** One request; a StoreError if there is no answer, or not all of it. */
+async function attempt(address: string, init: RequestInit, options: RequestOptions): Promise<[Response, string]> {
   const headers = options.secret ? { Authorization: `Bearer ${options.secret}` } : {};
   try {
-    return await fetch(address, {
+    const response = await fetch(address, {
       ...init,
       headers,
       credentials: "omit",
       referrerPolicy: "no-referrer",
       signal: AbortSignal.timeout(1000 * REQUEST_SECONDS),
     });
+    return [response, await response.text()];
   } catch (error) {
     throw new StoreError(`the collector cannot be reached: ${error}`);
   }

@@ -16,7 +16,7 @@ import {
   type Store,
 } from "../src/longitudinal.js";
 import { FileStore } from "../src/node.js";
-import { hexadecimal, hmac } from "../src/sha256.js";
+import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
 import { bytesOf, hexOf, load, refused, refusedLater } from "./support.js";
 
 const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
@@ -30,7 +30,10 @@ const STORES: [string, () => Store][] = [
   ["files", () => new FileStore(temporary())],
 ];
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 /** A collector that answers as told, and remembers what it was sent. */
 function collector(answer: (address: string) => Response | Promise<Response>): { address: string; body: string }[] {
@@ -42,6 +45,7 @@ function collector(answer: (address: string) => Response | Promise<Response>): {
   return received;
 }
 
+const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
 const counted = (): Response => new Response('{"outcome":"counted","reports":1}');
 
 describe("memoised reports", () => {
@@ -160,8 +164,60 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     await device.queue(PLAN, "browser", 0, EPOCH);
     await device.queue(PLAN, "browser", 1, EPOCH);
     let first = true;
-    collector(() => (first ? ((first = false), new Response("closed", { status: 410 })) : counted()));
+    collector(() => (first ? ((first = false), new Response(REFUSAL, { status: 410 })) : counted()));
     expect(await device.flush()).toEqual({ acknowledged: 1, refused: 1, waiting: 0 });
+  });
+
+  test("keeps what somebody else refuses, and what a rotated key holds up", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
+    for (const [status, text] of [[403, "<html>Welcome to our hotel"], [404, "{}"], [401, REFUSAL]] as const) {
+      collector(() => new Response(text, { status }));
+      expect(await device.flush()).toEqual({ acknowledged: 0, refused: 0, waiting: 5 });
+    }
+    collector(counted);
+    expect((await device.flush()).acknowledged).toBe(5);
+  });
+
+  test("a collector that cannot be reached holds up no other", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const dead = EPOCH.replace("collector", "dead");
+    for (let round = 0; round < 20; round++) await device.queue(PLAN, "browser", 0, dead);
+    for (let round = 0; round < 3; round++) await device.queue(PLAN, "browser", 0, EPOCH);
+    const asked = collector((address) => (address.startsWith(dead) ? Promise.reject(new TypeError("no")) : counted()));
+    expect(await device.flush()).toEqual({ acknowledged: 3, refused: 0, waiting: 20 });
+    // Requests that were under way together are all that the dead one cost.
+    expect(asked.filter(({ address }) => address.startsWith(dead)).length).toBeLessThanOrEqual(6);
+  });
+
+  test("spends single-use tokens, and one that is not known is its own report's trouble", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const tokens = [...Array(12).keys()].map((number) => `${number}`.padStart(64, "0"));
+    for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token });
+    const known = (address: string): boolean => tokens.indexOf(new URL(address).searchParams.get("token")!) >= 8;
+    collector((address) => (known(address) ? counted() : new Response(REFUSAL, { status: 401 })));
+    expect(await device.flush()).toEqual({ acknowledged: 4, refused: 0, waiting: 8 });
+  });
+
+  test("a report belongs to an epoch", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}/`]) {
+      await refusedLater("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
+    }
+    expect(await device.spent("browser")).toBe("0");
+  });
+
+  test("a forgotten label file is an error, not a value outside, and costs nothing", async () => {
+    const labelFile = "alpha\nbeta\ngamma\ndelta\nepsilon\n";
+    const digest = hexadecimal(sha256(new TextEncoder().encode(labelFile)));
+    const plan = { ...load("grr_k5").plan, domain: { size: 5, labels_sha256: digest } };
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    await refusedLater("ParameterError", device.queue(plan, "letter", "alpha", EPOCH));
+    refused("ParameterError", () => device.client(plan, "letter"));
+    refused("ParameterError", () => new Client(plan).report("alpha"));
+    expect([await device.spent("letter"), await device.waiting()]).toEqual(["0", []]);
+    const queued = await device.queue(plan, "letter", "alpha", EPOCH, { labelFile });
+    expect(queued).toMatchObject({ outside: false, cost: "1" });
   });
 });
 
@@ -190,11 +246,47 @@ test("sending goes on by itself, when the network is back and until it is told t
   expect(await device.waiting()).toHaveLength(1);
   const received = collector(counted);
   target.dispatchEvent(new Event("online"));
-  await vi.waitFor(async () => expect(await device.waiting()).toEqual([]));
+  await vi.waitFor(async () => expect(await device.waiting()).toEqual([]), { timeout: 30_000 });
   stop();
   await device.queue(PLAN, "browser", 1, EPOCH);
   target.dispatchEvent(new Event("online"));
   expect(received).toHaveLength(1);
+});
+
+test("while nothing gets through, the pauses grow and are partly random; then they are short again", async () => {
+  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  await device.queue(PLAN, "browser", 0, EPOCH);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+  const begun = Date.now();
+  const flush = device.flush.bind(device);
+  let moments: number[] = [];
+  vi.spyOn(device, "flush").mockImplementation(() => {
+    moments.push((Date.now() - begun) / 1000);
+    return flush();
+  });
+  collector(() => Promise.reject(new TypeError("offline")));
+  const stop = device.keepSending(10);
+  await vi.advanceTimersByTimeAsync(2 * 3_600_000);
+  const pauses = moments.slice(1).map((moment, i) => moment - moments[i]!);
+  const longest = pauses.map((_, i) => Math.min(900, 10 * 2 ** i));
+  expect(pauses.length).toBeGreaterThan(12);
+  pauses.forEach((pause, i) => {
+    expect(pause).toBeGreaterThanOrEqual(longest[i]! / 2 - 0.002);
+    expect(pause).toBeLessThanOrEqual(longest[i]! + 0.002);
+  });
+  // Each is one of 256 lengths: that all share one happens by chance less often than once in 256^11 runs.
+  expect(new Set(pauses.map((pause, i) => (pause / longest[i]!).toFixed(2))).size).toBeGreaterThan(1);
+
+  collector(counted);
+  await vi.advanceTimersByTimeAsync(900_000);
+  expect(await device.waiting()).toEqual([]);
+  moments = [];
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(moments.length).toBeGreaterThanOrEqual(9);
+  stop();
+  moments = [];
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(moments).toEqual([]);
 });
 
 describe("files", () => {

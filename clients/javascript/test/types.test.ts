@@ -20,7 +20,7 @@ const client = new Client(epoch.plan, { maxEpsilon: "1/2", designs: [subsets] })
 const report: Uint8Array = client.report("Firefox");
 const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5 })];
 const device = await Device.open({ lifetimeEpsilon: 1, store: new FileStore("device") });
-const queued: Queued = await device.queue(epoch.plan, "browser", 3, epoch.url, { maxEpsilon: 1 });
+const queued: Queued = await device.queue(epoch.plan, "browser", 3, epoch.url, { maxEpsilon: 1, token: "ab" });
 export { outcomes, queued };
 export const payload: number | Uint8Array = readReport(new Plan("{}"), report).payload;
 export const error: Error = new SunziError("no");
@@ -45,6 +45,7 @@ test("misuse does not", () => {
     "client.report(undefined)": "Argument of type 'undefined'",
     "client.send()": "Expected 1-3 arguments",
     "client.plan.protocol": "Property 'protocol' does not exist",
+    'client.plan.domain.attach("labels")': "Property 'attach' does not exist",
     "new Client(epoch.plan, { maxEpsilon: true })": "Type 'true' is not assignable to type 'Epsilon",
   };
   const complaints = compile(`${PROGRAM}${Object.keys(misuses).join(";\n")};`).trim().split("\n");

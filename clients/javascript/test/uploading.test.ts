@@ -15,6 +15,8 @@ const ENVELOPE = {
   plan,
 };
 
+const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
+
 afterEach(() => vi.unstubAllGlobals());
 
 /** Answers in turn; the last one for ever. What was asked is returned. */
@@ -125,9 +127,39 @@ test("patience ends, and a refusal for good is final", async () => {
   const client = new Client(plan);
   answers(new Response("busy", { status: 429, headers: { "Retry-After": "30" } }));
   await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
-  for (const status of [400, 401, 404, 409, 410, 413, 421, 422]) {
-    const asked = answers(new Response('{"error":"x","message":"no"}', { status }));
+  for (const status of [400, 404, 409, 410, 413, 421, 422]) {
+    const asked = answers(new Response(REFUSAL, { status }));
     await refusedLater("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
     expect(asked).toHaveLength(1);
   }
+});
+
+test("only a collector's own words are final, and a key can be mended", async () => {
+  const client = new Client(plan);
+  const portal = "<html>Welcome to our hotel";
+  const answered: [number, string][] = [
+    [200, portal],
+    [200, REFUSAL],
+    [302, REFUSAL],
+    [403, portal],
+    [404, '{"error":"no route"}'],
+    [410, `[${REFUSAL}]`],
+    [425, REFUSAL],
+    [500, REFUSAL],
+  ];
+  for (const [status, text] of answered) {
+    answers(new Response(text, { status }));
+    await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
+  }
+  const asked = answers(new Response(REFUSAL, { status: 401 }));
+  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1)));
+  expect(asked).toHaveLength(1);
+});
+
+test("an answer that breaks off is none", async () => {
+  const broken = new Response(REFUSAL, { status: 410 });
+  Object.assign(broken, { clone: () => broken, text: () => Promise.reject(new TypeError("reset")) });
+  answers(broken);
+  const client = new Client(plan);
+  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
 });

@@ -61,18 +61,25 @@ async function showReport(device, { plan }, picked, id) {
   byId("report").hidden = false;
 }
 
+/** What became of the outbox; keepSending may have sent a report before this page's own turn came. */
+function outcome({ acknowledged, waiting }) {
+  if (waiting > 0) return "The collector cannot be reached; it is sent later.";
+  return acknowledged > 0 ? "The collector has counted it." : "It was sent.";
+}
+
 async function answer(device, epoch, picked) {
   try {
     const { id, cost } = await device.queue(epoch.plan, ATTRIBUTE, picked, epoch.url, { maxEpsilon: MOST_EPSILON });
     await showReport(device, epoch, picked, id);
-    const { waiting } = await device.flush();
-    byId("waiting").textContent = `${waiting} to be sent`;
-    const sent = waiting === 0 ? "The collector has counted it." : "The collector cannot be reached; it is sent later.";
-    say(cost === "0" ? `${sent} It was the same report as before, so it cost nothing.` : sent);
+    const flushed = await device.flush();
+    byId("waiting").textContent = `${flushed.waiting} to be sent`;
+    const sent = outcome(flushed);
+    if (flushed.refused > 0) say("The collector refused a report: its survey is over, or has changed. Reload the page.", "error");
+    else say(cost === "0" ? `${sent} It was the same report as before, so it cost nothing.` : sent);
     await showResult();
   } catch (error) {
-    if (error.name !== "BudgetError") throw error;
-    say(`This browser has told enough about itself: ${error.message}.`, "error");
+    const told = error.name === "BudgetError" ? "This browser has told enough about itself" : "This did not work";
+    say(`${told}: ${error.message}.`, "error");
   }
 }
 

@@ -47,6 +47,9 @@ class MemoisingClient:
             raise ParameterError(f"a device key has {KEY_BYTES} bytes, got {len(key)}")
         if not attribute:
             raise ParameterError("attribute must name what is measured, got an empty text")
+        if plan.domain.has_labels and plan.domain.labels is None:
+            # Not a DomainError: that says that a value is outside, and a background report would follow.
+            raise ParameterError("this plan's labels are in a separate file; load the plan with labels=PATH")
         # Its own checks of the plan, the largest ε and the fingerprint are the same as those of any client.
         plan.client(max_epsilon=max_epsilon, fingerprint=fingerprint)
         self.plan, self.attribute = plan, attribute

@@ -9,11 +9,11 @@
 import type { ClientOptions } from "../client.js";
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
-import { DomainError, ReportError, StoreError } from "../errors.js";
+import { check, DomainError, ParameterError, ReportError, StoreError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, freshId, type RequestOptions, uploadOnce } from "../uploading.js";
+import { addressOf, freshId, partlyRandom, type RequestOptions, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
 import { MemoisingClient } from "./memoising.js";
 import { type Store, spentBy, type Waiting } from "./store.js";
@@ -26,6 +26,12 @@ export interface DeviceOptions extends RequestOptions {
   caps?: Record<string, Epsilon>;
   /** Where to keep key, ledger and outbox; the browser's IndexedDB unless told. */
   store?: Store;
+}
+
+/** The terms that one report accepts, and what its plan and its collector may need. */
+export interface QueueOptions extends ClientOptions {
+  /** A single-use token, where the collector asks for one. */
+  token?: string;
 }
 
 /** What became of one value. */
@@ -48,6 +54,7 @@ export interface Flushed {
 
 const LANES = 6;
 const LOCK = "sunzi outbox";
+const LONGEST_PAUSE = 900;
 
 /** Key, ledger and outbox of one device, shared by all tabs or processes that open the same store. */
 export class Device {
@@ -80,7 +87,8 @@ export class Device {
   }
 
   /**
-   * Make the report of a value, debit it, and keep it for sending. A BudgetError if too little is left.
+   * Make the report of a value, debit it, and keep it for sending. A BudgetError if too little is left, a
+   * ParameterError if the plan's labels are in a file that was not given: then nothing was spent and nothing made.
    *
    * A value that this attribute reported before under the same plan costs nothing: its bytes are the same. A value
    * outside the domain is sent as "other" where the plan has that; else as the background report, since silence would
@@ -93,15 +101,16 @@ export class Device {
     attribute: string,
     value: Value,
     epoch: string,
-    options: ClientOptions = {},
+    options: QueueOptions = {},
   ): Promise<Queued> {
+    check(/\/epochs\/\d+$/.test(epoch), `an epoch's address ends with /epochs/N, got ${epoch}`, ParameterError);
     const client = this.client(plan, attribute, options);
     const index = placeOf(client.plan, value);
     const secret = await client.derive(index);
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
     const body = client.reportDerived(index, secret);
     const id = freshId();
-    const report = { id, address: addressOf(epoch, client.plan, body, { id }), body };
+    const report = { id, address: addressOf(epoch, client.plan, body, { ...options, id }), body };
     const caps = this.#options.caps ?? {};
     const cap = Object.hasOwn(caps, attribute) ? caps[attribute] : this.#options.lifetimeEpsilon;
     const cost = await this.#store.commit({ attribute, entry, epsilon: client.plan.epsilon }, String(cap), report);
@@ -120,8 +129,9 @@ export class Device {
   }
 
   /**
-   * Send all that waits, and delete at once what is acknowledged or refused for good. Ends at the first sign that a
-   * collector cannot be reached. Where the platform has locks, one tab sends at a time; two would do no harm.
+   * Send all that waits, and delete at once what is acknowledged or refused for good. At the first sign that an epoch's
+   * collector cannot take more now, what else waits for that epoch has to wait for the next time. Where the platform has
+   * locks, one tab sends at a time; two would do no harm.
    */
   async flush(): Promise<Flushed> {
     const locks = globalThis.navigator?.locks;
@@ -134,17 +144,22 @@ export class Device {
     for (const id of known) this.#unsent.delete(id); // another tab may have sent them
     this.#beaconed.clear();
     const total = reports.length;
+    const later = new Set<string>();
     let [acknowledged, refused] = [0, 0];
     for (const report of reports) this.#unsent.set(report.id, report);
     reports.reverse();
     const lane = async (): Promise<void> => {
       for (let report = reports.pop(); report; report = reports.pop()) {
+        const epoch = report.address.replace(/\/[^/]*$/, "");
+        if (later.has(epoch)) continue;
         try {
           await uploadOnce(report.address, report.body, this.#options);
           acknowledged++;
         } catch (error) {
-          reports.length = error instanceof ReportError ? reports.length : 0;
-          if (error instanceof StoreError) return;
+          if (error instanceof StoreError) {
+            if (!isOwnTrouble(report, error)) later.add(epoch);
+            continue;
+          }
           if (!(error instanceof ReportError)) throw error;
           refused++;
         }
@@ -173,26 +188,48 @@ export class Device {
   }
 
   /**
-   * Keep sending: now, every so many seconds, and when the network comes back; by {@link beacon} when the page is
-   * hidden or left. Returns a function that ends it.
+   * Keep sending: now, when the network comes back, and about every so many seconds; by {@link beacon} when the page is
+   * hidden or left. While nothing gets through, the pauses double, up to a quarter of an hour; half of each is random,
+   * so that thousands of pages do not come in step. Returns a function that ends it.
    */
   keepSending(seconds = 30): () => void {
-    const attempt = (): void => void this.flush().catch(() => undefined);
+    let [pause, isOver] = [seconds, false];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const attempt = async (): Promise<void> => {
+      const isStuck = await this.flush().then(
+        ({ acknowledged, waiting }) => waiting > 0 && acknowledged === 0,
+        () => true,
+      );
+      clearTimeout(timer); // another attempt may have ended meanwhile
+      if (isOver) return;
+      if (!isStuck) pause = seconds;
+      timer = setTimeout(attempt, partlyRandom(pause));
+      if (isStuck) pause = Math.min(LONGEST_PAUSE, 2 * pause);
+    };
+    const onOnline = (): void => {
+      pause = seconds;
+      void attempt();
+    };
     const onHide = (): void => void (globalThis.document?.visibilityState !== "visible" && this.beacon());
-    const timer = setInterval(attempt, 1000 * seconds);
     // The last is the document's event and bubbles to the window.
     const events: [string, () => void][] = [
-      ["online", attempt],
+      ["online", onOnline],
       ["pagehide", () => this.beacon()],
       ["visibilitychange", onHide],
     ];
     for (const [name, listener] of events) globalThis.addEventListener?.(name, listener);
-    attempt();
+    void attempt();
     return () => {
-      clearInterval(timer);
+      isOver = true;
+      clearTimeout(timer);
       for (const [name, listener] of events) globalThis.removeEventListener?.(name, listener);
     };
   }
+}
+
+/** Whether a failure says nothing of other reports: a token is one report's own, a key is everybody's. */
+function isOwnTrouble({ address }: Waiting, { cause }: StoreError): boolean {
+  return address.includes("&token=") && (cause as Response | undefined)?.status === 401;
 }
 
 function placeOf(plan: Plan, value: Value): number | undefined {

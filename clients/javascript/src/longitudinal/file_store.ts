@@ -4,10 +4,14 @@
  * Every debit is a file of its own, numbered 1, 2, 3 … within its attribute and never deleted. A process reads all
  * debits, decides, and links its own under the next number, which fails if another was faster: then it reads again. The
  * file of a debit holds its report too, until that is acknowledged, so both become durable in the same instant.
+ *
+ * Files are written in `unfinished` and get their names when they are complete. What a crash leaves there holds secrets,
+ * and is removed when it is an hour old, by whoever opens the store next. A process that slept that long between the two
+ * steps finds its file gone, and has made nothing.
  */
 
 import { createHash } from "node:crypto";
-import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
 import { StoreError } from "../errors.js";
@@ -16,6 +20,8 @@ import { freshId } from "../uploading.js";
 import { importDeviceKey } from "./memoising.js";
 import { charge, type Debit, type Store, type Waiting } from "./store.js";
 
+const UNFINISHED_MILLISECONDS = 3_600_000;
+
 interface Entry {
   debit?: Debit;
   report?: { id: string; address: string; body: string; queuedAt: number };
@@ -23,9 +29,15 @@ interface Entry {
 
 /** Keeps everything in one directory, whose key only its owner can read. */
 export class FileStore implements Store {
+  /** The directories whose own names are known to be on disk. */
+  readonly #durable = new Set<string>();
+  /** Where the reports are that this process has seen; others are looked for. */
+  readonly #places = new Map<string, string>();
+
   constructor(readonly directory: string) {}
 
   async key(): Promise<CryptoKey> {
+    await this.#clean();
     const path = join(this.directory, "key");
     let bytes = await readFile(path).catch(() => undefined);
     if (!bytes) {
@@ -51,7 +63,10 @@ export class FileStore implements Store {
       const path =
         cost !== "0" ? this.#debitPath(debit.attribute, debits.length + 1) : join(this.directory, "outbox", id);
       const entry: Entry = cost !== "0" ? { debit, report } : { report };
-      if (await this.#create(path, JSON.stringify(entry))) return cost;
+      if (await this.#create(path, JSON.stringify(entry))) {
+        this.#places.set(id, path);
+        return cost;
+      }
     }
   }
 
@@ -65,30 +80,45 @@ export class FileStore implements Store {
   }
 
   async waiting(): Promise<Waiting[]> {
-    const reports = (await this.#entries()).flatMap(([, { report }]) => report ?? []);
+    const reports = (await this.#entries()).flatMap(({ report }) => report ?? []);
     reports.sort((left, right) => left.queuedAt - right.queuedAt);
     return reports.map(({ id, address, body }) => ({ id, address, body: Uint8Array.from(Buffer.from(body, "hex")) }));
   }
 
   async settle(id: string): Promise<void> {
-    for (const [path, { debit, report }] of await this.#entries()) {
-      if (report?.id !== id) continue;
-      if (debit) await this.#replace(path, JSON.stringify({ debit }));
-      else await rm(path, { force: true });
-    }
+    if (!this.#places.has(id)) await this.#entries();
+    const path = this.#places.get(id);
+    if (!path) return;
+    const entry = await this.#read(path);
+    if (entry?.debit) await this.#replace(path, JSON.stringify({ debit: entry.debit }));
+    else await rm(path, { force: true });
+    this.#places.delete(id);
   }
 
   #debitPath(attribute: string, number: number): string {
     return join(this.directory, "debits", createHash("sha256").update(attribute).digest("hex"), String(number));
   }
 
-  async #entries(): Promise<[string, Entry][]> {
-    const found: [string, Entry][] = [];
+  /** What every file holds; the places of all reports are known afterwards. */
+  async #entries(): Promise<Entry[]> {
+    const found: Entry[] = [];
     const attributes = await list(join(this.directory, "debits"));
     for (const directory of [...attributes, join(this.directory, "outbox")]) {
-      for (const path of await list(directory)) found.push([path, (await this.#read(path)) ?? {}]);
+      for (const path of await list(directory)) {
+        const entry = (await this.#read(path)) ?? {};
+        if (entry.report) this.#places.set(entry.report.id, path);
+        found.push(entry);
+      }
     }
     return found;
+  }
+
+  /** Remove what crashes have left. */
+  async #clean(): Promise<void> {
+    for (const path of await list(join(this.directory, "unfinished"))) {
+      const found = await stat(path).catch(() => undefined); // its owner may have finished it meanwhile
+      if (found && Date.now() - found.mtimeMs > UNFINISHED_MILLISECONDS) await rm(path, { force: true });
+    }
   }
 
   async #read(path: string): Promise<Entry | undefined> {
@@ -120,11 +150,20 @@ export class FileStore implements Store {
     await flush(dirname(path));
   }
 
+  /** Make a directory and those above it, durably, even if another process made them a moment ago. */
+  async #make(directory: string): Promise<void> {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    for (let made = directory; made !== dirname(made) && !this.#durable.has(made); made = dirname(made)) {
+      await flush(dirname(made));
+      this.#durable.add(made);
+    }
+  }
+
   /** A temporary file with this content, on disk. */
   async #write(path: string, content: Uint8Array | string): Promise<string> {
     const unfinished = join(this.directory, "unfinished");
     try {
-      for (const directory of [dirname(path), unfinished]) await mkdir(directory, { recursive: true, mode: 0o700 });
+      for (const directory of [unfinished, dirname(path)]) await this.#make(directory);
       const temporary = join(unfinished, freshId());
       const file = await open(temporary, "wx", 0o600);
       await file.writeFile(content);

@@ -49,6 +49,8 @@ export class MemoisingClient {
   constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions = {}) {
     check(attribute, "attribute must name what is measured, got an empty text", ParameterError);
     this.plan = new Client(plan, options).plan;
+    const { domain } = this.plan;
+    domain.index(domain.labels?.[0] ?? 0); // throws if the labels are in a file that was not given
     this.attribute = attribute;
     this.#key = key;
   }

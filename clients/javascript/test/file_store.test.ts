@@ -1,0 +1,88 @@
+/** What a store in a directory asks of the file system: few files read, names made durable, nothing left by crashes. */
+
+import { mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { beforeEach, expect, test, vi } from "vitest";
+
+import { Plan } from "../src/index.js";
+import { Device } from "../src/longitudinal.js";
+import { FileStore } from "../src/node.js";
+import { load } from "./support.js";
+
+const PLAN = new Plan(load("grr_k5").plan);
+const EPOCH = "https://collector.example/v1/collections/browsers/epochs/1";
+const HOUR = 3600;
+
+const seen = vi.hoisted(() => ({ read: [] as string[], synced: [] as string[] }));
+
+// The real file system, which takes notes.
+vi.mock("node:fs/promises", async (original) => {
+  const real = await original<typeof import("node:fs/promises")>();
+  return {
+    ...real,
+    readFile: (path: string, ...rest: []) => {
+      seen.read.push(path);
+      return real.readFile(path, ...rest);
+    },
+    open: async (path: string, ...rest: []) => {
+      const handle = await real.open(path, ...rest);
+      const sync = handle.sync.bind(handle);
+      handle.sync = () => {
+        seen.synced.push(path);
+        return sync();
+      };
+      return handle;
+    },
+  };
+});
+
+beforeEach(() => {
+  seen.read = [];
+  seen.synced = [];
+});
+
+const temporary = (): string => join(mkdtempSync(join(tmpdir(), "sunzi-")), "new", "device");
+
+test("a report is settled without reading all others", async () => {
+  const store = new FileStore(temporary());
+  const device = await Device.open({ lifetimeEpsilon: 5, store });
+  const count = 60;
+  // Half of them with a debit in the same file, half without.
+  for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH);
+  const reports = await device.waiting();
+  expect(reports).toHaveLength(count);
+  seen.read = [];
+  for (const { id } of reports.slice(1)) await store.settle(id);
+  expect(seen.read.length).toBeLessThan(count);
+  expect((await device.waiting()).map(({ id }) => id)).toEqual([reports[0]!.id]);
+  // Another process finds it, too, and nobody minds that it is gone.
+  const other = new FileStore(store.directory);
+  for (const each of [other, store]) await each.settle(reports[0]!.id);
+  expect([await device.waiting(), await device.spent("attribute 3")]).toEqual([[], "1"]);
+});
+
+test("what a crash has left is removed when it is old, and what another process writes now is not", async () => {
+  const directory = temporary();
+  const unfinished = join(directory, "unfinished");
+  mkdirSync(unfinished, { recursive: true });
+  const now = Date.now() / 1000;
+  for (const [name, age] of [["old", 2 * HOUR], ["recent", HOUR / 2], ["new", 0]] as const) {
+    writeFileSync(join(unfinished, name), "a secret");
+    utimesSync(join(unfinished, name), now - age, now - age);
+  }
+  await new FileStore(directory).key();
+  expect(readdirSync(unfinished).sort()).toEqual(["new", "recent"]);
+});
+
+test("the names of new directories are durable, whoever made them", async () => {
+  const directory = temporary();
+  for (const value of [0, 1]) {
+    seen.synced = [];
+    const device = await Device.open({ lifetimeEpsilon: 5, store: new FileStore(directory) });
+    expect((await device.queue(PLAN, "browser", value, EPOCH)).cost).toBe("1");
+    for (const name of [dirname(dirname(directory)), dirname(directory), directory, join(directory, "debits")]) {
+      expect(seen.synced).toContain(name);
+    }
+  }
+});
