@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sunzi.collection.collector import matching_labels
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan, load_plan, make_plan
+from sunzi.tables.histograms import histogram_table
 
 LABELS = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2, max_size=12, unique=True)
 
@@ -146,7 +149,13 @@ def test_a_label_with_a_line_break_cannot_stand_in_a_file(tmp_path):
         (["a", "\ud800"], "Unicode"),
         ("abc", "list of labels"),
         (b"abc", "list of labels"),
-        ({"a": 1, "b": 2}, "list of labels"),
+        ({"a": 1, "b": 2}, "list of labels, got a table"),
+        ({"a", "b"}, "a set, which has no order"),
+        (frozenset({"a", "b"}), "a frozenset, which has no order"),
+        (pd.DataFrame({"a": ["x"], "b": ["y"]}), "a table"),
+        (np.array([["a"], ["b"]]), "not one-dimensional"),
+        (np.array(5), "not one-dimensional"),
+        (np.ma.array(["a", "b"], mask=[False, True]), "masked"),
         (True, "list of labels"),
         (2.0, "list of labels"),
         (None, "list of labels"),
@@ -166,7 +175,96 @@ def test_other_must_be_a_label():
         Domain(5, other="c")
     with pytest.raises(ParameterError, match="Domain itself"):
         make_plan("grr", Domain(["a", "b"]), 1, other="b")
-    assert Domain(["a", "b"], other="b").indices(["z", None, 3, "a"]).tolist() == [1, 1, 1, 0]
+    with pytest.raises(DomainError, match="needs a domain of labels"):
+        Domain(5, separate_labels=True)
+
+
+MISSING = {
+    "none": [None],
+    "nan": [float("nan")],
+    "numpy's nan": [np.float32("nan")],
+    "pandas": pd.Series([None], dtype=object),
+    "pandas strings": pd.Series([None], dtype="string"),
+    "no date": [pd.NaT],
+    "polars": pl.Series([None], dtype=pl.String),
+    "pyarrow": pa.array([None], type=pa.string()),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_other_stands_for_unknown_texts_and_missing_values(kind):
+    """As in `sunzi privatize`; without an other, a missing value is an error like an unknown one."""
+    assert Domain(["a", "b"], other="b").indices(["z", "", "a"]).tolist() == [1, 1, 0]
+    assert Domain(["a", "b"], other="b").indices(MISSING[kind]).tolist() == [1]
+    with pytest.raises(DomainError, match="a value is missing"):
+        Domain(["a", "b"]).indices(MISSING[kind])
+    with pytest.raises(DomainError, match=r"a value is missing|not one of the integers"):
+        Domain(2).indices(MISSING[kind])
+
+
+NOT_LABELS = {
+    "integers": [0, 1],
+    "an array of integers": np.array([0, 1]),
+    "bytes": [b"a"],
+    "an array of bytes": np.array([b"a"]),
+    "a boolean": [True],
+    "a float": [1.5],
+    "lists": [["a"]],
+    "tuples": [("a", "b")],
+    "a text": "a",
+    "a scalar array": np.array("a"),
+    "a matrix": np.array([["a", "b"], ["a", "a"]]),
+    "a masked array": np.ma.array(["a", "b"], mask=[False, True]),
+    "a set": {"a"},
+    "a dictionary": {"a": "b"},
+    "a table of pandas": pd.DataFrame({"a": ["b", "b"]}),
+    "a table of polars": pl.DataFrame({"a": ["b", "b"]}),
+    "a table of pyarrow": pa.table({"a": ["b", "b"]}),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_LABELS)
+@pytest.mark.parametrize("other", [None, "b"])
+def test_what_is_no_column_of_texts_is_refused(kind, other):
+    """Iterated over, a table would be the names of its columns; and other would swallow whatever is no text."""
+    with pytest.raises(DomainError):
+        Domain(["a", "b"], other=other).indices(NOT_LABELS[kind])
+
+
+def test_a_column_may_be_called_columns():
+    """Only a table has columns; a Series gives access to its entries by name."""
+    assert Domain(5).indices(pd.Series([3, 4], index=["columns", "b"])).tolist() == [3, 4]
+
+
+def test_a_refused_integer_is_named_as_it_was_given():
+    with pytest.raises(DomainError, match="value 18446744073709551615 is not in the domain"):
+        Domain(5).indices(np.array([3, 2**64 - 1], dtype=np.uint64))
+    with pytest.raises(DomainError, match="value is missing"):
+        Domain(5).indices(pd.Series([1, None], dtype="Int64"))
+
+
+def test_a_domain_is_frozen():
+    domain = Domain(["a", "b"], other="b")
+    for name, value in (("size", 3), ("labels", ("x", "y")), ("other", None), ("labels_sha256", "")):
+        with pytest.raises(AttributeError):
+            setattr(domain, name, value)
+    assert pickle.loads(pickle.dumps(domain)) == domain
+
+
+def test_labels_that_were_not_read_are_never_made_up(label_file):
+    """Tables say that they show indices; whoever needs a label as such is refused, as one who reports is."""
+    plan = make_plan("grr", Domain.from_file(label_file), 1)
+    bare = Plan.from_json(plan.contract.canonical)
+    estimate = bare.estimate(plan.simulate(["beta"] * 500, seed=1))
+    assert estimate.top(1)[0].label == "index 1"
+    assert estimate.simplex().top(1)[0][0] == "index 1"
+    assert estimate.to_frame()["label"].tolist() == [f"index {index}" for index in range(4)]
+    assert histogram_table(estimate, top=1).columns["label"] == ["index 1"]
+    assert matching_labels(bare, "2", limit=5) == [2]
+    with pytest.raises(DomainError, match="labels=PATH"):
+        bare.domain.label(1)
+    assert plan.domain.label(1) == plan.domain.shown(1) == "beta"
+    assert Domain(5).label(1) == Domain(5).shown(1) == "1"
 
 
 INTEGERS = [3, 0, 4, 1]
@@ -258,6 +356,11 @@ NOT_INTEGERS = {
     "an array of texts": np.array(["1"]),
     "a matrix array": np.zeros((2, 2), dtype=np.int64),
     "a scalar array": np.array(3),
+    "a masked array": np.ma.array([1, 2], mask=[False, True]),
+    "a set": {1, 2},
+    "a dictionary": {1: 2},
+    "a table": pd.DataFrame({1: [1, 2]}),
+    "a bytearray": bytearray(b"12"),
     "a uint64 beyond 2^63": np.array([2**63 + 1], dtype=np.uint64),
     "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
     "pandas floats": pd.Series([1.0, 2.0]),

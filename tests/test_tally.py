@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import pickle
 import resource
 import struct
 from unittest import mock
@@ -67,6 +68,20 @@ def test_merging_leaves_the_parts_alone(plan):
     before = first.to_bytes(), second.to_bytes()
     _ = first + second
     assert (first.to_bytes(), second.to_bytes()) == before
+
+
+def test_a_tally_is_immutable(plan):
+    tally = some_tally(plan, 9)
+    for name in ("reports", "counters", "layout", "fingerprint", "block_reports", "another"):
+        with pytest.raises((AttributeError, TypeError)):
+            setattr(tally, name, 5)
+    assert pickle.loads(pickle.dumps(tally)) == tally
+
+
+def test_counts_cannot_be_written_to():
+    for array in (some_tally(PLANS["grr"]).counts, *some_tally(PLANS["ss-compact, sparse"]).counters.nonzero()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
 
 
 def test_tallies_of_different_plans_do_not_add():

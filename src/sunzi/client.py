@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sunzi import wire
 from sunzi.errors import DomainError, ParameterError, PrivacyError
+from sunzi.numerics.checks import shown
 from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource, uniform_below
 from sunzi.numerics.thresholds import parse_epsilon
 
@@ -104,4 +105,6 @@ class Client:
 
 
 def _hexadecimal(fingerprint: str | bytes) -> str:
+    if not isinstance(fingerprint, (str, bytes)):
+        raise ParameterError(f"a fingerprint is hexadecimal text or bytes, got {shown(fingerprint)}")
     return fingerprint.hex() if isinstance(fingerprint, bytes) else fingerprint.lower()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sunzi.domain import Domain
@@ -27,9 +28,10 @@ _FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
 
 @dataclass(frozen=True)
 class Contract:
-    """What a client must know: protocol, ε as a rational, domain, and every integer of the randomiser.
+    """What a client must know: protocol, ε as a rational, domain, and every integer of the randomiser. Frozen.
 
-    Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings.
+    Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings. Objects in it are read-only
+    mappings and lists are tuples, so that nobody can change the terms under their fingerprint.
     """
 
     protocol: str
@@ -37,15 +39,27 @@ class Contract:
     domain: Domain
     parameters: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        """Take a read-only copy of the parameters."""
+        vars(self)["parameters"] = _read_only(self.parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Read-only mappings cannot be pickled, plain ones can."""
+        return {**vars(self), "parameters": _plain(self.parameters)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The inverse of :meth:`__getstate__`."""
+        vars(self).update(state, parameters=_read_only(state["parameters"]))
+
     def to_json(self) -> dict[str, Any]:
-        """The plan as a JSON value."""
+        """The plan as a JSON value, which is the caller's own."""
         return {
             "format": FORMAT,
             "version": VERSION,
             "protocol": self.protocol,
             "epsilon": str(self.epsilon),
             "domain": self.domain.to_json(),
-            "parameters": dict(self.parameters),
+            "parameters": _plain(self.parameters),
         }
 
     @cached_property
@@ -87,6 +101,20 @@ class Contract:
             return cls.from_json(parse_json(Path(path).read_bytes()))
         except PlanError as error:
             raise type(error)(f"{path}: {error}") from None
+
+
+def _read_only(value: Any) -> Any:
+    """A copy of a JSON value that nobody can change."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _read_only(item) for key, item in value.items()})
+    return tuple(map(_read_only, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _plain(value: Any) -> Any:
+    """The inverse of :func:`_read_only`: dictionaries and lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _epsilon(text: object) -> Fraction:

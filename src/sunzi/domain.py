@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +14,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.errors import DomainError, PlanError
+from sunzi.numerics.checks import shown
 
 MOST_VALUES = 1 << 30
+_OUTSIDE = -1
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Domain:
-    """Either a bare size, whose values are the integers 0 … k−1, or a list of distinct text labels.
+    """Either a bare size, whose values are the integers 0 … k−1, or a list of distinct text labels. Frozen.
 
-    ``other`` names the label that unknown values are reported as; without it an unknown value is an error. A domain
-    with very many labels can leave them out of the plan and name their file by its SHA-256.
+    ``other`` names the label that unknown texts and missing values are reported as; without it they are errors. A
+    domain with very many labels can leave them out of the plan and name their file by its SHA-256.
     """
 
+    size: int
+    labels: tuple[str, ...] | None
+    labels_sha256: str | None
+    other: str | None
+
     def __init__(self, values: int | Iterable[str], *, other: str | None = None, separate_labels: bool = False) -> None:
-        self.labels: tuple[str, ...] | None = None
-        self.labels_sha256: str | None = None
         if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
-            self.size = int(values)
-            if other is not None:
-                raise DomainError(f"other={other!r} needs a domain of labels, got a size")
+            if other is not None or separate_labels:
+                what = "separate_labels" if other is None else f"other={other!r}"
+                raise DomainError(f"{what} needs a domain of labels, got a size")
+            labels, size = None, int(values)
         else:
-            self.labels = _check_labels(values)
-            self.size = len(self.labels)
-        if not 2 <= self.size <= MOST_VALUES:
-            raise DomainError(f"a domain needs between 2 and 2^30 values, got {self.size}")
-        if other is not None and other not in (self.labels or ()):
+            labels = _check_labels(values)
+            size = len(labels)
+        if not 2 <= size <= MOST_VALUES:
+            raise DomainError(f"a domain needs between 2 and 2^30 values, got {size}")
+        if other is not None and other not in (labels or ()):
             raise DomainError(f"other must be one of the labels, got {other!r}; add it to the list")
-        self.other = other
-        if separate_labels:
-            self.labels_sha256 = self._hash_labels()
+        digest = hashlib.sha256(_label_bytes(labels)).hexdigest() if labels and separate_labels else None
+        self._set(size, labels, digest, other)
+
+    def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
+        """The one place that writes: a frozen dataclass refuses assignments."""
+        vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
@@ -67,9 +79,6 @@ class Domain:
             )
         return self.labels
 
-    def _hash_labels(self) -> str:
-        return hashlib.sha256(_label_bytes(self._labels())).hexdigest()
-
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {label: index for index, label in enumerate(self._labels())}
@@ -85,53 +94,62 @@ class Domain:
 
     def indices(self, values: object) -> NDArray[np.int64]:
         """The indices of many values: a list, an array, or a column of a data frame."""
-        if self.has_labels:
-            return self._label_indices(values)
-        is_integer = isinstance(values, np.ndarray) and values.dtype.kind in "iu"
-        array = np.asarray(values) if is_integer else self._integers(values)
-        if array.ndim != 1:
-            raise DomainError(f"values must be one-dimensional, got {array.ndim} dimensions")
-        # A uint64 above 2^63 would wrap to a negative number, which is refused all the same.
-        array = array.astype(np.int64, copy=False)
-        if array.size and (array.min() < 0 or array.max() >= self.size):
-            wrong = array[(array < 0) | (array >= self.size)][0]
-            raise DomainError(f"value {wrong} is not in the domain 0 … {self.size - 1}")
-        return array
+        column = _check_column(values, "values must be a list, an array or a column")
+        return self._label_indices(column) if self.has_labels else self._integer_indices(column)
 
-    def _integers(self, values: object) -> NDArray[Any]:
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-            raise DomainError(f"values must be a list, an array or a column, got {values!r}")
-        arrow = {"zero_copy_only": False} if hasattr(values, "to_pylist") else {}  # else it refuses nulls by itself
-        listed = values.to_numpy(**arrow) if hasattr(values, "to_numpy") else values
-        array = listed if isinstance(listed, np.ndarray) else np.array(list(listed), dtype=object)
+    def _integer_indices(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        array, size = _as_array(values), self.size
         if array.dtype.kind in "iu":
-            return array
-        if array.size == 0:
-            return array.astype(np.int64)
-        if array.dtype.kind == "f" and np.isnan(array).any():
-            raise DomainError("a value is missing (null or NaN); fill it in or leave its row out")
-        for value in array.ravel().tolist():
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise DomainError(f"value {value!r} is not one of the integers 0 … {self.size - 1}")
-            if not 0 <= value < self.size:
-                raise DomainError(f"value {value} is not in the domain 0 … {self.size - 1}")
-        return array.astype(np.int64)
+            if array.size and (array.min() < 0 or array.max() >= size):
+                raise self._refusal(array[(array < 0) | (array >= size)][0].item())
+        elif array.dtype.kind == "f" and np.isnan(array).any():
+            raise self._refusal(None)
+        else:
+            for value in array.tolist():
+                if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < size:
+                    raise self._refusal(value)
+        return array.astype(np.int64, copy=False)
 
-    def _label_indices(self, values: object) -> NDArray[np.int64]:
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-            raise DomainError(f"values must be a list, an array or a column, got {values!r}")
-        values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    def _refusal(self, value: object) -> DomainError:
+        if _is_missing(value):
+            return DomainError("a value is missing (null or NaN); fill it in or leave its row out")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            return DomainError(f"value {shown(value)} is not one of the integers 0 … {self.size - 1}")
+        return DomainError(f"value {shown(int(value))} is not in the domain 0 … {self.size - 1}")
+
+    def _label_indices(self, values: Any) -> NDArray[np.int64]:
+        listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         positions = self._positions
-        fallback = None if self.other is None else positions[self.other]
-        found = [positions.get(value, fallback) if isinstance(value, str) else fallback for value in values]
-        if fallback is None and None in found:
-            wrong = values[found.index(None)]
-            raise DomainError(f"label {wrong!r} is not in the domain; add it, or give the domain an 'other'")
-        return np.array(found, dtype=np.int64)
+        unknown = _OUTSIDE if self.other is None else positions[self.other]
+        found = [positions.get(value, unknown) if isinstance(value, str) else _OUTSIDE for value in listed]
+        indices = np.array(found, dtype=np.int64)
+        for place in np.flatnonzero(indices == _OUTSIDE).tolist():
+            indices[place] = self._stand_in(listed[place])
+        return indices
+
+    def _stand_in(self, value: object) -> int:
+        """The index of ``other`` for a missing value, as `sunzi privatize` has it too; nothing else is guessed."""
+        if isinstance(value, str):
+            raise DomainError(f"label {shown(value)} is not in the domain; add it, or give the domain an 'other'")
+        if not _is_missing(value):
+            raise DomainError(f"value {shown(value)} is not text, but this domain's values are labels; use str() on it")
+        if self.other is None:
+            raise DomainError(
+                "a value is missing (null or NaN); fill it in, leave its row out, or give the domain an 'other'"
+            )
+        return self._positions[self.other]
 
     def label(self, index: int) -> str:
-        """The label of an index; for a bare size, the index itself as text."""
-        return str(index) if self.labels is None else self.labels[index]
+        """The label of an index; for a bare size, the index itself as text. Raises where the labels are in a file that
+        has not been read.
+        """
+        return self._labels()[index] if self.has_labels else str(index)
+
+    def shown(self, index: int) -> str:
+        """:meth:`label` for people to read: where it is in a file that has not been read, "index 3" stands for it."""
+        if self.labels is not None:
+            return self.labels[index]
+        return f"index {index}" if self.has_labels else str(index)
 
     def to_json(self) -> dict[str, Any]:
         """What a plan records."""
@@ -175,7 +193,7 @@ class Domain:
         digest = record["labels_sha256"]
         if not (isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")):
             raise DomainError(f"labels_sha256 must be 64 lower-case hexadecimal digits, got {digest!r}")
-        domain.labels_sha256, domain.other = digest, other
+        domain._set(size, None, digest, other)
         return domain
 
     def __eq__(self, other: object) -> bool:
@@ -192,12 +210,48 @@ class Domain:
         return f"Domain({self.size} values{shown})"
 
 
+def _check_column(values: object, expected: str) -> Iterable[Any]:
+    """Values one after another, in an order of their own. Whatever else can be iterated over would be misread: a table
+    as the names of its columns, a masked array as the values that it hides.
+    """
+    kind = type(values).__name__
+    if isinstance(values, Mapping) or hasattr(type(values), "columns"):
+        found = f"a table ({kind}); name one of its columns"
+    elif isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
+        found = shown(values)
+    elif isinstance(values, (set, frozenset)):
+        found = f"a {kind}, which has no order of its own; make it a list, or sort it"
+    elif isinstance(values, np.ma.MaskedArray):
+        found = "a masked array; fill in what is masked, or leave it out"
+    elif getattr(values, "ndim", 1) != 1:
+        found = f"an array ({kind}) that is not one-dimensional"
+    else:
+        return values
+    raise DomainError(f"{expected}, got {found}")
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    """A column of whatever library as a vector; Python's own values stay objects."""
+    if isinstance(values, np.ndarray):
+        return values
+    if not hasattr(values, "to_numpy"):
+        return np.fromiter(values, dtype=object)
+    arrow = {"zero_copy_only": False} if hasattr(values, "to_pylist") else {}  # else it refuses nulls by itself
+    array: NDArray[Any] = values.to_numpy(**arrow)
+    return array
+
+
+def _is_missing(value: object) -> bool:
+    """None, NaN, and what pandas writes for a null or for no date, told by its name lest pandas be imported."""
+    if isinstance(value, (float, np.floating)):
+        return isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _check_labels(values: object) -> tuple[str, ...]:
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise DomainError(f"domain must be a size or a list of labels, got {values!r}")
     labels: list[str] = []
     seen: set[str] = set()
-    for label in values:
+    for label in _check_column(values, "domain must be a size or a list of labels"):
         if not isinstance(label, str):
             raise DomainError(f"a label must be text, got {label!r}; use str() on your values")
         if label in seen:

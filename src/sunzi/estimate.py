@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.numerics import intervals, simplex
+from sunzi.numerics.checks import whole_number
 from sunzi.numerics.thresholds import SupportProbabilities
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class SupportUncertainty:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a histogram."""
+    """One line of a histogram. Where the labels are in a file that was not read, ``label`` says so: "index 3"."""
 
     label: str
     index: int
@@ -103,7 +104,7 @@ class Histogram:
     def top(self, number: int = 10) -> list[tuple[str, float]]:
         """The labels of the largest frequencies, with these."""
         return [
-            (self.domain.label(index), float(self.frequencies[index])) for index in _largest(self.frequencies, number)
+            (self.domain.shown(index), float(self.frequencies[index])) for index in _largest(self.frequencies, number)
         ]
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -176,7 +177,7 @@ class Estimate:
         Ends are not clipped to [0, 1]: an interval that lies below 0 says that the truth is near 0. ``method`` "auto"
         takes score intervals, and exact ones where counts are small.
         """
-        intervals.check_level(level)
+        level = intervals.check_level(level)
         _check_target(target)
         if method not in ("auto", "normal", "score", "exact"):
             raise ParameterError(f"method must be auto, normal, score or exact, got {method!r}")
@@ -189,7 +190,7 @@ class Estimate:
         errors = self.standard_errors_for(target)
         return [
             Row(
-                self.domain.label(index),
+                self.domain.shown(index),
                 int(index),
                 float(self.frequencies[index]),
                 float(self.frequencies[index] * self.reports),
@@ -225,7 +226,10 @@ class Estimate:
 
     def constrained(self) -> Histogram:
         """The best fit to the tally among all histograms: maximum likelihood where the tally counts blocks, weighted
-        least squares elsewhere.
+        least squares elsewhere. Whatever ridge the estimate has plays no part in it.
+
+        Maximum likelihood takes as long as hundreds of decodings: tens of seconds where there are tens of thousands of
+        values.
         """
         if self._refit is None:
             raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
@@ -282,13 +286,13 @@ def _check_target(target: str) -> None:
 
 
 def _largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
-    if number < 0:
-        raise ParameterError(f"number must not be negative, got {number}")
-    return np.argsort(-frequencies, kind="stable")[:number]
+    return np.argsort(-frequencies, kind="stable")[: whole_number("number", number, 0)]
 
 
 def _labels(domain: Domain) -> list[str] | NDArray[np.int64]:
-    return np.arange(domain.size) if domain.labels is None else list(domain.labels)
+    if not domain.has_labels:
+        return np.arange(domain.size)
+    return list(domain.labels or map(domain.shown, range(domain.size)))
 
 
 def _frame(columns: dict[str, Any], library: str | None) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +20,7 @@ from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError
 from sunzi.estimate import Estimate
+from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
@@ -30,27 +33,24 @@ Epsilon = int | float | str | Decimal | Fraction
 _REPORTS_AT_ONCE = 1 << 14
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The terms of one collection, and everything one can do under them. Frozen; equal plans have equal
     fingerprints.
     """
 
-    def __init__(self, contract: Contract, protocol: Protocol) -> None:
-        self.contract = contract
-        self.protocol = protocol
+    contract: Contract
+    protocol: Protocol
 
     @classmethod
     def from_contract(cls, contract: Contract) -> Plan:
         """Rebuild the protocol from the contract's integers, checking each of them."""
+        parameters = contract.to_json()["parameters"]
         try:
-            protocol = find(contract.protocol)
+            made = find(contract.protocol).from_parameters(contract.domain.size, contract.epsilon, parameters)
         except ParameterError as error:
             raise PlanError(str(error)) from None
-        try:
-            made = protocol.from_parameters(contract.domain.size, contract.epsilon, contract.parameters)
-        except ParameterError as error:
-            raise PlanError(str(error)) from None
-        if canonical_json(made.parameters()) != canonical_json(dict(contract.parameters)):  # to Python, true is 1
+        if canonical_json(made.parameters()) != canonical_json(parameters):  # to Python, true is 1
             raise PlanError(f"the parameters of this {contract.protocol} plan are not in their normal form")
         return cls(contract, made)
 
@@ -139,8 +139,14 @@ class Plan:
         """
         if _is_stream(reports):
             pieces = self._decode_stream(reports)
+        elif isinstance(reports, (bytes, bytearray, memoryview)):
+            pieces = self._decode([bytes(reports)])
+        elif isinstance(reports, Iterable):
+            pieces = self._decode(reports)
         else:
-            pieces = self._decode([bytes(reports)] if isinstance(reports, (bytes, bytearray, memoryview)) else reports)
+            raise ReportError(
+                f"reports are bytes, a file opened for reading bytes, or an iterable of bytes, got {shown(reports)}"
+            )
         count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
         for encoded in pieces:
             count += len(encoded)
@@ -176,13 +182,16 @@ class Plan:
 
     def estimate(self, tally: Tally, **options: Any) -> Estimate:
         """The unbiased histogram of the users whose reports the tally holds. Options are the protocol's own."""
+        if not isinstance(tally, Tally):
+            raise TallyError(f"an estimate takes a Tally, got {type(tally).__name__}; plan.tally makes one of reports")
         if tally.fingerprint != self.contract.fingerprint:
             raise TallyError(
                 f"this tally belongs to the plan {tally.fingerprint.hex()[:16]}…, not to {self.fingerprint[:16]}…"
             )
         if tally.layout != self.protocol.tally_layout:
             raise TallyError("this tally's counters are not laid out as this plan says")
-        return self.protocol.estimate(self.domain, tally, **options)
+        with _refusing_options(self.protocol.name, options):
+            return self.protocol.estimate(self.domain, tally, **options)
 
     def __eq__(self, other: object) -> bool:
         """Equal terms."""
@@ -200,7 +209,18 @@ class Plan:
 
 
 def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
-    return hasattr(reports, "read")
+    return hasattr(reports, "read") and not isinstance(reports, io.TextIOBase)
+
+
+@contextmanager
+def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[None]:
+    """Protocols check the values of their options and leave unknown names to Python."""
+    try:
+        yield
+    except TypeError as error:
+        if not options:
+            raise
+        raise ParameterError(f"{protocol} refuses these options, {shown(dict(options))}: {error}") from error
 
 
 def make_plan(
@@ -213,12 +233,8 @@ def make_plan(
         raise ParameterError("give other to the Domain itself")
     terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
     budget = parse_epsilon(epsilon)
-    try:
+    with _refusing_options(protocol, options):
         made = find(protocol).choose(terms.size, budget, **options)
-    except TypeError as error:
-        if not options:
-            raise
-        raise ParameterError(f"{protocol} does not take these options: {error}") from None
     return Plan(Contract(protocol, budget, terms, made.parameters()), made)
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,17 +47,20 @@ class TallyLayout:
             start += size
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
     """Counts of reports of one plan. Immutable; adding two tallies of the same plan counts both."""
 
-    __slots__ = ("block_reports", "counters", "fingerprint", "layout", "reports")
+    fingerprint: bytes
+    layout: TallyLayout
+    reports: int
+    counters: Counters
+    block_reports: tuple[int, ...] = field(init=False)
+    """The number of reports of every block."""
 
-    def __init__(self, fingerprint: bytes, layout: TallyLayout, reports: int, counters: Counters) -> None:
-        self.fingerprint = fingerprint
-        self.layout = layout
-        self.reports = reports
-        self.counters = counters
-        self.block_reports = self._check()
+    def __post_init__(self) -> None:
+        """Check the invariants."""
+        object.__setattr__(self, "block_reports", self._check())
 
     def _check(self) -> tuple[int, ...]:
         """The invariants; returns the number of reports of every block."""

@@ -146,7 +146,7 @@ def test_wrong_pairs_are_refused(pair):
 
 def test_wrong_settings_are_refused():
     plan = sunzi.make_plan("grr", 5, 1)
-    with pytest.raises(sunzi.ParameterError, match="trials must be from 1 to 100,000,000, got 0"):
+    with pytest.raises(sunzi.ParameterError, match="trials must be a whole number between 1 and 100000000, got 0"):
         audit(plan, trials=0)
     with pytest.raises(sunzi.ParameterError, match="level must lie between 0 and 1"):
         audit(plan, level=1.0)
@@ -234,7 +234,6 @@ def test_protocols_of_another_kind_are_refused():
     class Foreign:
         name = "foreign"
 
-    plan = sunzi.make_plan("grr", 5, 1)
-    plan.protocol = Foreign()
+    plan = sunzi.Plan(sunzi.make_plan("grr", 5, 1).contract, Foreign())
     with pytest.raises(sunzi.ParameterError, match="foreign"):
         tightest_event(plan, np.random.default_rng(1))

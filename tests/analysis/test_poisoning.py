@@ -203,11 +203,11 @@ def test_wrong_arguments_are_named():
         Crafter(Reach(plan, [1], 0.1), 1).messages("bribery", 3)
     with pytest.raises(ParameterError, match=r"attack must be one of maximal-gain.*'bribery'"):
         next(study(plan, [0.1], ["bribery"]))
-    with pytest.raises(ParameterError, match="runs must be from 2"):
+    with pytest.raises(ParameterError, match="runs must be a whole number between 2"):
         Study(plan, 100, (1,), runs=1)
-    with pytest.raises(ParameterError, match="users must be from 2 to 100,000,000, got 1"):
+    with pytest.raises(ParameterError, match="users must be a whole number between 2 and 100000000, got 1"):
         Study(plan, 1, (1,))
-    with pytest.raises(ParameterError, match="seed must not be negative"):
+    with pytest.raises(ParameterError, match="seed must be a whole number of at least 0"):
         Study(plan, 100, (1,), seed=-1)
     with pytest.raises(ParameterError, match=r"a share of 0\.001 of 100 users is 0 fake clients"):
         Study(plan, 100, (1,)).run("input", 0.001)

@@ -92,7 +92,7 @@ def test_a_missing_extra_is_named(collection):
 @pytest.mark.parametrize(
     ("words", "complaint_words"),
     [
-        (("--trials", "0"), "trials must be at least 1, got 0"),
+        (("--trials", "0"), "trials must be a whole number between 1 and 100000000, got 0"),
         (("--trials", "1.5"), "--trials must be a whole number"),
         (("--reports", "0"), "--reports must lie between 1 and 10,000"),
         (("--level", "1"), "level must lie between 0 and 1"),

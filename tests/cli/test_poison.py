@@ -93,7 +93,7 @@ def test_the_help_names_every_attack(capsys):
         (["--share", "x"], "--share must be a number"),
         (["--share", "1e-9"], "is 0 fake clients"),
         (["--targets", "41"], "targets must be between 1 and 40 items, got 41"),
-        (["--runs", "1"], "runs must be at least 2"),
+        (["--runs", "1"], "runs must be a whole number between 2 and 100000000"),
         (["--population", "flat"], "population must be uniform"),
         (["--level", "0"], "level must lie between 0 and 1"),
     ],

@@ -166,6 +166,10 @@ class TestAgainstDense:
         np.testing.assert_allclose(structured.inverse_diagonal(), np.diag(inverse), rtol=1e-7)
         np.testing.assert_allclose(structured.ones_solution, inverse.sum(axis=1), rtol=1e-6, atol=1e-8 * scale)
         assert structured.inverse_trace() == pytest.approx(np.trace(inverse), rel=1e-7)
+        for count in (1, 7, structured.size):
+            places, stacks = zip(*structured.inverse_rows(count), strict=True)
+            np.testing.assert_allclose(np.concatenate(stacks), inverse, rtol=1e-6, atol=1e-8 * scale)
+            assert np.array_equal(np.r_[*places], np.arange(structured.size))
         folded = [incidence(modulus, structured.size) @ inverse.sum(axis=1) for modulus in structured.moduli]
         spreads = [block.size * block.var() for block in folded]
         np.testing.assert_allclose(

@@ -44,6 +44,15 @@ EPSILONS = st.fractions(Fraction(1, 1000), 32, max_denominator=10**6)
         [1],
         1j,
         b"1",
+        "1e9999999",
+        "1e9_999_999",
+        "1e-9999999",
+        Decimal("1e9999999"),
+        "nan",
+        "inf",
+        "1/" + "9" * 5000,
+        np.float32("nan"),
+        np.bool_(True),
     ],
 )
 def test_what_is_no_epsilon_is_refused_by_name(wrong):
@@ -63,6 +72,21 @@ def test_numbers_of_numpy_are_numbers(given_as):
     assert epsilon == 2
     assert type(epsilon.numerator) is int
     assert exponential_below(epsilon) == exponential_below(Fraction(2))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+def test_a_float_of_numpy_means_its_own_shortest_decimal_form(kind):
+    assert parse_epsilon(kind("0.1")) == Fraction(1, 10)
+
+
+@given(st.integers(2, 10**6), st.data(), EPSILONS)
+def test_planned_probabilities_are_those_of_the_certified_threshold(points, data, epsilon):
+    block_size = data.draw(st.integers(1, points - 1))
+    planned = SupportProbabilities.planned(points, block_size, epsilon)
+    threshold = truth_threshold(block_size, points, epsilon)
+    certified = SupportProbabilities.of_block_response(threshold, block_size, points)
+    for name in ("true", "false", "gap"):
+        assert getattr(planned, name) == pytest.approx(getattr(certified, name), rel=1e-8)
 
 
 @given(st.floats(0.01, 32))

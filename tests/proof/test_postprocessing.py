@@ -130,10 +130,11 @@ def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likeliho
 
 @pytest.mark.parametrize("histogram", ["uniform", "zipf", "spike"])
 @pytest.mark.parametrize("weights", ["planned", "paper"])
-def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(weights, histogram):
-    """∇ = T·f − Σ w_j·A_jᵀ·s_j is one number where f > 0, and no smaller elsewhere."""
+@pytest.mark.parametrize("ridge", [0, 1000])
+def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(weights, histogram, ridge):
+    """∇ = T·f − Σ w_j·A_jᵀ·s_j is one number where f > 0, and no smaller elsewhere; a ridge plays no part."""
     plan, tally, _ = estimated("mss", 1, histogram)
-    best = plan.estimate(tally, weights=weights).constrained().frequencies
+    best = plan.estimate(tally, weights=weights, ridge=ridge).constrained().frequencies
     check_histogram(best)
     gradient, scale = np.zeros(SIZE), 0.0
     for index, response in enumerate(plan.protocol.responses):

@@ -144,6 +144,6 @@ def _document(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]) 
         "population": arguments.population,
         "seed": arguments.seed,
         "level": arguments.level,
-        "target_labels": [plan.domain.label(target) for target in rows[0].targets],
+        "target_labels": [plan.domain.shown(target) for target in rows[0].targets],
         "attacks": [row.row() | {"health": row.typical.to_dict()} for row in rows],
     }

@@ -8,11 +8,13 @@ from fractions import Fraction
 from math import exp
 
 from sunzi.designs.base import Design
-from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.cyclotomic import MOST_POINTS, Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
-from sunzi.numerics.primes import divisors, next_prime
+from sunzi.numerics.checks import whole_number
+from sunzi.numerics.primes import divisors, is_prime, next_prime
+from sunzi.numerics.thresholds import SupportProbabilities
 
 # Designs within this factor of the best error count as equal; the shortest message wins among them.
 ERROR_TOLERANCE = 1.01
@@ -27,11 +29,7 @@ def optimal_block_size(points: int, epsilon: Fraction) -> int:
 
 def light_variance(points: int, block_size: int, epsilon: Fraction) -> float:
     """q(1−q)/Δ²: the variance of one debiased report at a point that nobody holds."""
-    odds = exp(epsilon)
-    true = block_size * odds / (block_size * odds + points - block_size)
-    false = (block_size - true) / (points - 1)
-    gap = (true * points - block_size) / (points - 1)
-    return false * (1 - false) / gap**2
+    return SupportProbabilities.planned(points, block_size, epsilon).variance()
 
 
 @dataclass(frozen=True, order=True)
@@ -96,14 +94,22 @@ def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: i
     """The best union of a given number of classes, on the given prime or on the first prime above the domain that has
     so many.
     """
-    if classes < 1:
-        raise ParameterError(f"classes must be at least 1, got {classes}")
-    prime = points or next_prime(domain_size)
-    while (prime - 1) % classes:
-        if points or prime > 1000 * classes * domain_size:
-            raise ParameterError(f"classes must divide a prime minus 1; {classes} does not divide {prime - 1}")
-        prime = next_prime(prime + 1)
+    classes = whole_number("classes", classes, 1)
+    prime = _prime_with(classes, domain_size) if points is None else whole_number("points", points, 2, MOST_POINTS)
+    if (prime - 1) % classes:
+        raise ParameterError(f"classes must divide a prime minus 1; {classes} does not divide {prime - 1}")
     found = [candidate for candidate in _candidates(prime, epsilon) if candidate.classes == classes]
     if not found:
         raise ParameterError(f"no union of {classes} classes suits epsilon {epsilon}; use about {exp(epsilon) + 1:.0f}")
     return min(found, key=lambda candidate: candidate.variance).design()
+
+
+def _prime_with(classes: int, domain_size: int) -> int:
+    """The smallest prime that holds the domain and is 1 more than a multiple of ``classes``."""
+    first = 1 + classes * max(1, -(-(domain_size - 1) // classes))
+    for candidate in range(first, MOST_POINTS + 1, classes):
+        if is_prime(candidate):
+            return candidate
+    raise ParameterError(
+        f"no prime of {domain_size} to 2^26 is 1 more than a multiple of classes={classes}; use fewer classes"
+    )

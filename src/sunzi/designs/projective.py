@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
 from sunzi.numerics.incidence import hyperplane_sums, incidence_counts
@@ -87,9 +88,11 @@ class Projective(Design):
 
 def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = None) -> Projective:
     """The prime power nearest to e^ε+1 (or a given one), and the smallest geometry that holds the domain."""
-    field_order = nearest_prime_power(min(exp(epsilon) + 1, LARGEST_ORDER)) if order is None else order
-    if field_order < 2:
-        raise ParameterError(f"order must be a prime power, got {order}")
+    field_order = (
+        nearest_prime_power(min(exp(epsilon) + 1, LARGEST_ORDER))
+        if order is None
+        else whole_number("order", order, 2, LARGEST_ORDER)
+    )
     dimension = 2
     while (field_order**dimension - 1) // (field_order - 1) < domain_size:
         dimension += 1

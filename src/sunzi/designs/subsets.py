@@ -14,6 +14,7 @@ from sunzi.designs.base import Design, Integers, Payloads, integer_parameter, on
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
+from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.sampling import select_subsets, split_variates, variate_bounds, word_bounds, word_ends
 from sunzi.numerics.subsets import SubsetCode
@@ -39,10 +40,8 @@ class Subsets(Design):
             raise ParameterError(
                 f"a design of subsets needs between 2 and 2^24 points, got {points}; use a compact design"
             )
-        if not 1 <= block_size < points:
-            raise ParameterError(f"block_size must lie between 1 and {points - 1}, got {block_size}")
         self.points = points
-        self.block_size = block_size
+        self.block_size = whole_number("block_size", block_size, 1, points - 1)
         self.code = code or (ENUMERATIVE if points <= MOST_ENUMERATED else BITMAP)
         if self.code not in (ENUMERATIVE, BITMAP):
             raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {code!r}")
@@ -52,7 +51,7 @@ class Subsets(Design):
                 f"use code={BITMAP!r} or a compact design"
             )
         self.counter_count = points
-        self.counter_weight = block_size
+        self.counter_weight = self.block_size
 
     @cached_property
     def _variate_bounds(self) -> NDArray[np.uint64]:

@@ -38,7 +38,9 @@ class Counters:
             indices = None
         self._indices = indices
         self._values = values
-        self._values.setflags(write=False)
+        for held in (indices, values):
+            if held is not None:
+                held.setflags(write=False)
 
     @classmethod
     def zeros(cls, length: int) -> Self:

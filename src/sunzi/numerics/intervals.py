@@ -9,21 +9,23 @@ from numpy.typing import NDArray
 from scipy import special  # its distributions cost half a second to import, its special functions nothing
 
 from sunzi.errors import ParameterError
+from sunzi.numerics.checks import real_number
 from sunzi.numerics.thresholds import SupportProbabilities
 
 Floats = NDArray[np.float64]
 
 
-def check_level(level: float) -> None:
-    """A confidence level lies strictly between 0 and 1."""
-    if not 0 < level < 1:
+def check_level(level: float) -> float:
+    """A confidence level, which lies strictly between 0 and 1."""
+    number = real_number("level", level)
+    if not 0 < number < 1:
         raise ParameterError(f"level must lie between 0 and 1, got {level}")
+    return number
 
 
 def normal_quantile(level: float) -> float:
     """z such that a standard normal lies within ±z with probability ``level``."""
-    check_level(level)
-    return NormalDist().inv_cdf((1 + level) / 2)
+    return -NormalDist().inv_cdf((1 - check_level(level)) / 2)  # (1 + level)/2 could round to 1
 
 
 def score(
@@ -74,8 +76,12 @@ def simultaneous_level(level: float, items: int) -> float:
     """Šidák's level for each of ``items`` intervals; negative dependence between counts keeps it on the safe side up to
     second order.
     """
-    check_level(level)
-    return float(level ** (1 / items)) if items > 1 else level
+    each = check_level(level) ** (1 / items)
+    if each >= 1:
+        raise ParameterError(
+            f"level {level} for {items} intervals at once is nearer to 1 than floating point can tell; lower it"
+        )
+    return each
 
 
 def standard_error(variances: Floats) -> Floats:

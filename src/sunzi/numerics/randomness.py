@@ -97,6 +97,8 @@ class ReproducibleSource(WordSource):
 
     def __init__(self, seed: int | Sequence[int]) -> None:
         try:
+            if seed is None:  # to numpy, a seed that differs every time
+                raise ValueError
             self._stream = np.random.SFC64(np.random.SeedSequence(seed))
         except (ValueError, TypeError):
             raise ParameterError(f"seed must be a whole number from 0, or a list of them, got {seed!r}") from None

@@ -10,7 +10,7 @@ is Toeplitz, so neither A nor T is ever formed: A is a fold, A^T a tile, and T^-
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, run_differences
+from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, reversed_column, run_differences
 
 # The preconditioner takes the smallest moduli, up to this share of the size: beyond, their frequencies overlap.
 _PRECONDITIONED_SHARE = 0.2
@@ -273,11 +273,22 @@ class ToeplitzGram:
         run_differences(solution)
         return solution
 
-    @cached_property
-    def formed_inverse(self) -> Floats:
-        """T^-1 as a matrix, for domains so small that k^2 numbers are nothing."""
-        inverse: Floats = self.solve(np.eye(self.size))
-        return inverse
+    def inverse_rows(self, count: int) -> Iterator[tuple[slice, Floats]]:
+        """All rows of T^-1, in stacks of at most `count` with their places, in O(k) a row.
+
+        A row is the one before it moved one to the right, plus (u_i u - y_i y) / u_0.
+        """
+        column = self.inverse_column
+        shifted, last = reversed_column(column), np.zeros(self.size)
+        for start in range(0, self.size, count):
+            place = slice(start, min(start + count, self.size))
+            rows = np.outer(column[place], column / column[0])
+            rows -= np.outer(shifted[place], shifted / column[0])
+            for row in rows:
+                row[1:] += last[:-1]
+                last = row
+            last = last.copy()  # the caller may write to the stack
+            yield place, rows
 
     def inverse_trace(self) -> float:
         """trace T^-1."""

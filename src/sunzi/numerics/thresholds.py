@@ -9,33 +9,56 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import exp, expm1
+from numbers import Rational
+
+import numpy as np
 
 from sunzi.errors import ParameterError, PrivacyError
+from sunzi.numerics.checks import shown
 from sunzi.numerics.randomness import FULL_BITS
 
 SCALE_BITS = 96
 SCALE = 1 << SCALE_BITS
 LARGEST_EPSILON = 32
 _LARGEST_TERM = 10**18
+# Written out, a decimal number of a larger exponent, either way, would keep the parser busy for hours.
+_MOST_PLACES = 1000
 
 
 def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
     """ε as an exact fraction; a float means the fraction of its shortest decimal form (0.1 is 1/10)."""
     try:
-        if isinstance(epsilon, bool):
-            raise ValueError
-        fraction = Fraction(repr(float(epsilon))) if isinstance(epsilon, float) else Fraction(epsilon)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise ParameterError(f"epsilon must be a positive number such as 2, 0.5 or '1/3', got {epsilon!r}") from None
+        fraction = _exact(epsilon)
+    except (ValueError, TypeError, ArithmeticError):
+        raise ParameterError(
+            f"epsilon must be a positive number such as 2, 0.5 or '1/3', got {shown(epsilon)}"
+        ) from None
     if fraction <= 0:
-        raise ParameterError(f"epsilon must be positive, got {epsilon}")
+        raise ParameterError(f"epsilon must be positive, got {shown(epsilon)}")
     if fraction > LARGEST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {epsilon}"
+            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {shown(epsilon)}"
         )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
-        raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {fraction}; round it")
-    return Fraction(int(fraction.numerator), int(fraction.denominator))  # numpy's integers would overflow later on
+        raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {shown(epsilon)}; round it")
+    return fraction
+
+
+def _exact(number: object) -> Fraction:
+    if isinstance(number, (float, np.floating)):
+        number = str(number)
+    if isinstance(number, str) and "/" not in number:
+        number = Decimal(number)
+    if isinstance(number, Decimal):
+        if not number.is_finite() or abs(int(number.as_tuple().exponent)) > _MOST_PLACES:
+            raise ValueError
+        return Fraction(number)
+    if isinstance(number, str):
+        return Fraction(number)
+    if isinstance(number, bool) or not isinstance(number, Rational):
+        raise TypeError
+    return Fraction(int(number.numerator), int(number.denominator))  # numpy's integers would overflow later on
 
 
 def exponential_below(epsilon: Fraction) -> int:
@@ -125,6 +148,18 @@ class SupportProbabilities:
     true: float
     false: float
     gap: float
+
+    @classmethod
+    def planned(cls, points: int, block_size: int, epsilon: Fraction) -> SupportProbabilities:
+        """Of the block response that these sizes would have, before its integers are known.
+
+        Δ = w(v−w)(e^ε−1)/((v−1)(w·e^ε+v−w)) is computed as it stands: p − q would be nothing but rounding at small ε.
+        """
+        odds, rest = exp(epsilon), points - block_size
+        total = block_size * odds + rest
+        true = block_size * odds / total
+        gap = block_size * rest * expm1(epsilon) / ((points - 1) * total)
+        return cls(true, (block_size - true) / (points - 1), gap)
 
     @classmethod
     def of_block_response(

@@ -14,6 +14,7 @@ from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
+from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.tally import Tally, TallyLayout
@@ -120,13 +121,16 @@ class Protocol(ABC):
 
 def check_users(users: int) -> None:
     """A positive number of users."""
-    if not users >= 1:
+    if real_number("users", users) < 1:
         raise ParameterError(f"users must be at least 1, got {users}")
 
 
 def check_histogram(histogram: Floats, domain_size: int) -> Floats:
     """A probability vector over the domain."""
-    array = np.asarray(histogram, dtype=np.float64)
+    try:
+        array = np.asarray(histogram, dtype=np.float64)
+    except (ValueError, TypeError):
+        array = np.empty(0)
     if array.shape != (domain_size,) or not np.all(array >= 0) or not np.isclose(array.sum(), 1):
         raise ParameterError(f"histogram must be {domain_size} non-negative frequencies that sum to 1")
     return array

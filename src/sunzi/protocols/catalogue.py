@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sunzi.errors import ParameterError
+from sunzi.numerics.checks import shown
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_response import (
     CompactSubsetSelection,
@@ -33,10 +34,10 @@ def catalogue() -> tuple[str, ...]:
     return tuple(_PROTOCOLS)
 
 
-def find(name: str) -> type[Protocol]:
+def find(name: object) -> type[Protocol]:
     """The protocol of a name."""
-    if name not in _PROTOCOLS:
-        raise ParameterError(f"protocol must be one of {', '.join(_PROTOCOLS)}; got {name!r}")
+    if not isinstance(name, str) or name not in _PROTOCOLS:
+        raise ParameterError(f"protocol must be one of {', '.join(_PROTOCOLS)}; got {shown(name)}")
     return _PROTOCOLS[name]
 
 

@@ -7,7 +7,7 @@ integer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,6 +27,7 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.estimate import Estimate
 from sunzi.numerics.bits import index_bits
+from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
@@ -96,17 +97,19 @@ class ModularProtocol(Protocol):
     def _layout(self) -> ReportLayout: ...
 
     @classmethod
-    def choose(cls, domain_size: int, epsilon: Fraction, moduli: Sequence[int] | None = None, **options: Any) -> Self:
+    def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
         """The given moduli, or a spread of primes of small exact error."""
         if moduli is None:
             moduli = choose_moduli(domain_size, epsilon, cls.block_variance, **options)
         elif options:
             raise ParameterError(f"with moduli given, {sorted(options)} has no use")
-        for modulus in moduli:
-            if not is_prime(int(modulus)):
+        elif not isinstance(moduli, Iterable):
+            raise ParameterError(f"moduli must be a list of primes, got {shown(moduli)}")
+        primes = [whole_number("a modulus", modulus, 2) for modulus in moduli]
+        for modulus in primes:
+            if not is_prime(modulus):
                 raise ParameterError(f"moduli must be prime, got {modulus}")
-        responses = [BlockResponse(cls.block_design(int(modulus), epsilon), epsilon) for modulus in moduli]
-        return cls(domain_size, responses)
+        return cls(domain_size, [BlockResponse(cls.block_design(modulus, epsilon), epsilon) for modulus in primes])
 
     @staticmethod
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate, Method, Target
 from sunzi.numerics import intervals, simplex
+from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
 from sunzi.numerics.residues import ToeplitzGram, adjoint
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -51,11 +52,21 @@ class ModularDecoder:
         self.moduli = tuple(modulus for modulus, used in zip(protocol.moduli, self.used, strict=True) if used)
         self.moments = [moments for moments, used in zip(protocol.moments, self.used, strict=True) if used]
         self.reports = [reports for reports in tally.block_reports if reports]
-        self.ridge = float(1 / protocol.epsilon**2) if ridge == "paper" else float(ridge)
-        if not self.ridge >= 0:
+        self.ridge = float(1 / protocol.epsilon**2) if ridge == "paper" else real_number("ridge", ridge)
+        if self.ridge < 0:
             raise ParameterError(f"ridge must be at least 0, or 'paper', got {ridge!r}")
+        self._check_determined()
         self.weights = self._weights(weights)
         self.gram = self._gram(planned=weights == "planned")
+
+    def _check_determined(self) -> None:
+        """A plan's moduli tell all values apart together; those that have reports may not, unless there is a ridge."""
+        reached = sum(self.moduli) - len(self.moduli)
+        if not self.ridge and reached < self.protocol.domain_size - 1:
+            raise EstimateError(
+                f"only {len(self.moduli)} of {len(self.protocol.moduli)} moduli have reports yet, too few to tell "
+                f"{self.protocol.domain_size} values apart; collect more"
+            )
 
     def _weights(self, rule: str) -> Floats:
         if rule == "planned":
@@ -117,30 +128,29 @@ class ModularDecoder:
         uncertainty = None if self.ridge else ModularUncertainty(self, frequencies)
         likelihood = all(response.design.counts_blocks for response in self.protocol.responses)
         likelihood = likelihood and self.protocol.tally_layout.length <= LARGEST_DENSE
-
-        def refit() -> Floats:
-            start = simplex.project(frequencies)
-            return self._likeliest(start) if likelihood else self._closest(goal, start)
-
+        # Methods and not functions of this one, so that an estimate can be pickled.
+        refit = partial(self._likeliest, frequencies) if likelihood else partial(self._closest, goal, frequencies)
         effect = LIKELIHOOD_EFFECT if likelihood else LEAST_SQUARES_EFFECT
         return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect)
 
-    def _likeliest(self, start: Floats) -> Floats:
+    def _likeliest(self, frequencies: Floats) -> Floats:
         blocks = [
             CountedBlocks(response.design, self.tally.block(index), response.odds)
             for index, response in enumerate(self.protocol.responses)
             if self.tally.block_reports[index]
         ]
-        return maximum_likelihood(blocks, start)
+        return maximum_likelihood(blocks, simplex.project(frequencies))
 
-    def _closest(self, goal: Floats, start: Floats) -> Floats:
-        """min Σ_j w_j|A_j f − s_j|² over the simplex, by accelerated projected gradients (FISTA)."""
+    def _closest(self, goal: Floats, frequencies: Floats) -> Floats:
+        """min Σ_j w_j|A_j f − s_j|² over the simplex, without the ridge, by accelerated projected gradients (FISTA)."""
+        start = simplex.project(frequencies)
         size = self.protocol.domain_size
         # A_jᵀA_j has norm ⌈k/m_j⌉, so this bounds the largest eigenvalue of T.
         bound = sum(w * -(-size // m) for w, m in zip(self.weights, self.moduli, strict=True))
         current, ahead, momentum = start, start, 1.0
         for _ in range(_FITTING_STEPS):
-            following = simplex.project(ahead - (self.gram.multiply(ahead) - goal) / bound)
+            slope = self.gram.multiply(ahead) - self.ridge * ahead - goal  # the ridge is a part of the Gram matrix
+            following = simplex.project(ahead - slope / bound)
             grown = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
             ahead = following + (momentum - 1) / grown * (following - current)
             moved = float(np.abs(following - current).sum())

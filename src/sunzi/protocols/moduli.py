@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sunzi.errors import ParameterError
+from sunzi.numerics.checks import whole_number
 from sunzi.numerics.primes import is_prime, next_prime
 from sunzi.numerics.residues import expected_error
 
@@ -65,9 +65,7 @@ def choose_moduli(
     """The spread of smallest exact error for light items among a few random ones; always the same for the same
     setting.
     """
-    if not 1 <= count <= MOST_MODULI:
-        raise ParameterError(f"count must lie between 1 and {MOST_MODULI}, got {count}")
-    count = min(count, domain_size)
+    count = min(whole_number("count", count, 1, MOST_MODULI), domain_size)
     if domain_size > _LARGEST_COMPARED:
         return spread_moduli(domain_size, epsilon, block_variance, count)
     spreads = {spread_moduli(domain_size, epsilon, block_variance, count, seed) for seed in range(_SPREADS_COMPARED)}

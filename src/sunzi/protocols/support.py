@@ -5,6 +5,7 @@ exactly.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 
 import numpy as np
 
@@ -42,13 +43,8 @@ class SupportProtocol(Protocol):
         frequencies = (support / tally.reports - self.probabilities.false) / self.probabilities.gap
         uncertainty = SupportUncertainty(support, tally.reports, self.probabilities, frequencies)
         blocks = self.counted_blocks(tally)
-
-        def refit() -> Floats:
-            start = simplex.project_weighted(frequencies, uncertainty.variances("reporters"))
-            return maximum_likelihood(blocks, start) if blocks else start
-
         effect = LIKELIHOOD_EFFECT if blocks else LEAST_SQUARES_EFFECT
-        return Estimate(domain, tally.reports, frequencies, uncertainty, refit, effect)
+        return Estimate(domain, tally.reports, frequencies, uncertainty, partial(_refit, uncertainty, blocks), effect)
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """q(1−q)/(nΔ²) for light items; over a histogram [Σf·p(1−p) + Σ(1−f)·q(1−q)]/(knΔ²)."""
@@ -64,3 +60,9 @@ class SupportProtocol(Protocol):
     def support_probabilities(self) -> list[tuple[float, float]]:
         """p and q, the same for all items."""
         return [(self.probabilities.true, self.probabilities.false)]
+
+
+def _refit(uncertainty: SupportUncertainty, blocks: list[CountedBlocks]) -> Floats:
+    """The constrained fit; a function of the module, so that an estimate can be pickled."""
+    start = simplex.project_weighted(uncertainty.frequencies, uncertainty.variances("reporters"))
+    return maximum_likelihood(blocks, start) if blocks else start

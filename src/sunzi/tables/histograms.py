@@ -87,7 +87,7 @@ def histogram_table(
         order = order[np.argsort(-estimate.frequencies[order], kind="stable")]
     chosen = order[:top]
     low, high = estimate.interval(level, target=target)
-    labels = [estimate.domain.label(index) for index in chosen.tolist()]
+    labels = [estimate.domain.shown(index) for index in chosen.tolist()]
     columns: dict[str, list[Any]] = {
         "label": labels if estimate.domain.has_labels else chosen.tolist(),
         "frequency": estimate.frequencies[chosen].tolist(),

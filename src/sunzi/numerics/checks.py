@@ -1,0 +1,45 @@
+"""Checks of arguments that many functions share: each gives the value back in its plain form, or names it and says
+what was expected.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite
+
+import numpy as np
+
+from sunzi.errors import ParameterError
+
+_LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """A value for an error message: its representation, cut where it would flood the line."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of thousands of digits
+        text = f"a number of very many digits ({type(value).__name__})"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """A whole number in the given range; 2.0 and True are none."""
+    if not isinstance(value, bool) and isinstance(value, (int, np.integer)):
+        number = int(value)
+        if least <= number and (most is None or number <= most):
+            return number
+    bounds = f"of at least {least}" if most is None else f"between {least} and {most}"
+    raise ParameterError(f"{name} must be a whole number {bounds}, got {shown(value)}")
+
+
+def real_number(name: str, value: object) -> float:
+    """A finite number."""
+    if not isinstance(value, bool) and isinstance(value, (int, float, Fraction, np.integer, np.floating)):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if isfinite(number):
+            return number
+    raise ParameterError(f"{name} must be a number, got {shown(value)}")
