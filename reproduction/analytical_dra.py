@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from . import claims
 from .dra import attack_cells, measure_attack
-from .experiment import Cell, Claim, Experiment, Row, Scale
+from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .table import Table
 
@@ -41,38 +42,34 @@ class AnalyticalReconstruction(Experiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """SS matches; the bound of MSS is no upper bound."""
         return [self._subsets(table), self._bound(table), self._table_formula(table)]
 
-    def _subsets(self, table: Table) -> Claim:
+    def _subsets(self, table: Table) -> Evidence:
         part = table.where(protocol="ss")
         distances = _distances(part, "uniform")
-        return Claim(
-            words="SS exhibits a near-perfect match between analytical and empirical DRA",
-            where="ablation: empirical vs. analytical DRA",
+        return Evidence(
+            claim=claims.SUBSETS_MATCH,
             measured=(
                 f"{len(part)} points, largest distance {distances.max():.1f} standard errors, "
                 f"ratio {_ratios(part, 'uniform').min():.3f} to {_ratios(part, 'uniform').max():.3f}"
             ),
-            verdict="holds" if distances.max() < 4.5 else "does not hold",
+            finding=finding(float((distances < 4.5).mean())),
             why="All values are alike to SS, so e^ε/(we^ε + k − w) is exact for every population.",
         )
 
-    def _bound(self, table: Table) -> Claim:
+    def _bound(self, table: Table) -> Evidence:
         part = table.where(protocol="mss")
         above = int(np.sum(part.column("boxed") > part.column("mean") + 3 * part.column("standard_error")))
         ratios = _ratios(part, "boxed")
-        return Claim(
-            words="For MSS, the analytical DRA bound consistently overestimates the true attackability; it is a "
-            "guaranteed-safe upper bound",
-            where="ablation: empirical vs. analytical DRA; the boxed equation of Section “Data Reconstruction Attack "
-            "on MSS”",
+        return Evidence(
+            claim=claims.UPPER_BOUND,
             measured=(
                 f"the boxed formula is above the measured DRA by more than 3 standard errors at {above} of {len(part)} "
                 f"points; measured over formula is {ratios.min():.2f} to {ratios.max():.2f}"
             ),
-            verdict="does not hold" if above == 0 else "in part" if above < len(part) else "holds",
+            finding=finding(above / len(part)),
             why=(
                 "p_j/(w_j⌈k/m_j⌉) takes the largest support that a report can have, and so the smallest chance of a "
                 "right guess: it is a lower bound for every value and every population, as the boxed inequality itself "
@@ -81,18 +78,17 @@ class AnalyticalReconstruction(Experiment):
             ),
         )
 
-    def _table_formula(self, table: Table) -> Claim:
+    def _table_formula(self, table: Table) -> Evidence:
         part = table.where(protocol="mss")
         uniform, exact = _ratios(part, "uniform"), _distances(part, "expected")
-        return Claim(
-            words="the exact expected DRA of MSS (appendix; Table 1)",
-            where="appendix “Expected Data Reconstruction Attack on MSS”; Table 1",
+        return Evidence(
+            claim=claims.TABLE_ATTACK,
             measured=(
                 f"measured over Table 1's formula is {uniform.min():.2f} to {uniform.max():.2f} under these "
                 f"populations; the same expectation with the population's own chances is met within {exact.max():.1f} "
                 "standard errors"
             ),
-            verdict="in part" if uniform.min() < 0.97 or uniform.max() > 1.03 else "holds",
+            finding=finding(float((np.abs(uniform - 1) <= 0.03).mean())),
             why=(
                 "Table 1's formula is exact when all values are equally frequent. Zipf and Spike put nearly everybody "
                 "on value 0, which lies in a residue class with ⌈k/m_j⌉ members, so they are guessed less often than "

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from . import claims
 from .collecting import CollectingExperiment
-from .experiment import Cell, Claim, Scale
+from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .mse import error_cells
 from .table import Table
@@ -46,7 +47,7 @@ class AnalyticalError(CollectingExperiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """Tightness, for every distribution and size."""
         return [_tight(table), _printed(table)]
 
@@ -85,43 +86,35 @@ def _signed(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
     return f"{values.min():+.1%} to {values.max():+.1%}"
 
 
-def _tight(table: Table) -> Claim:
+def _tight(table: Table) -> Evidence:
     parts = {method: _deviation(table, "predicted", method=method) for method in _METHODS}
     light = _deviation(table, "predicted_light", method="mss")
     noise = np.nan_to_num(table.column("standard_error") / table.column("mean")).max()
     everything = np.abs(np.concatenate(list(parts.values())))
-    return Claim(
-        words="the analytical expressions closely match the empirical observations across all regimes of ε … "
-        "regardless "
-        "of the underlying data distribution or domain size",
-        where="Ablation: Analytical vs. Empirical MSE",
+    return Evidence(
+        claim=claims.ANALYTICAL_ERROR,
         measured=f"formula against measurement: SS {_signed(parts['ss'])}, MSS {_signed(parts['mss'])} (standard "
-        "errors "
-        f"up to {noise:.1%}); for light items only, MSS {_signed(light)}",
-        verdict="holds" if everything.max() < _TIGHT + 4 * noise else "in part",
+        f"errors up to {noise:.1%}); for light items only, MSS {_signed(light)}",
+        finding=finding(float((everything < _TIGHT + 4 * noise).mean())),
         why="The exact variance, S = diag(d0+d1·g) + α11ᵀ + β(1gᵀ+g1ᵀ) − ggᵀ a block, is tight everywhere. It is not "
-        "the "
-        "paper's equation. Formulas for light items fall short at large ε, where items that share a residue with a "
+        "the paper's equation. Formulas for light items fall short at large ε, where items that share a residue with a "
         "frequent one err more.",
     )
 
 
-def _printed(table: Table) -> Claim:
+def _printed(table: Table) -> Evidence:
     values = _deviation(table, "printed", method="mss")
-    if not values.size:
-        values = np.array([np.nan])
-    return Claim(
-        words="This validates the tightness and reliability of our closed-form MSE derivation for MSS",
-        where="Ablation: Analytical vs. Empirical MSE, of the boxed equation for MSE_MSS",
-        measured=f"the equation as printed against measurement: {_signed(values)}",
-        verdict="holds" if np.abs(values).max() < _TIGHT else "in part",
+    noise = np.nan_to_num(table.column("standard_error") / table.column("mean")).max()
+    tight = float((np.abs(values) < _TIGHT + 4 * noise).mean())
+    return Evidence(
+        claim=claims.PRINTED_ERROR,
+        measured=f"the equation as printed against measurement: {_signed(values)}; tight at {tight:.0%} of points",
+        finding=finding(tight),
         why="Its covariance diag(π) − ππᵀ is right for subsets of one residue only. In a subset of fixed size ω two "
         "residues are nearly uncorrelated, and the variance in almost every direction is π(1−π), not π: as printed the "
         "equation exceeds the truth by up to 1/(1−π) ≈ 1+e^−ε, and is tight at large ε only. (The paper's curves may "
-        "come "
-        "from code that differs from the equation.) The cross-block term −(ℓ/n²)uuᵀ does not exist either, as blocks "
-        "are "
-        "uncorrelated given their sizes, but is too small to be seen.",
+        "come from code that differs from the equation.) The cross-block term −(ℓ/n²)uuᵀ does not exist either, as "
+        "blocks are uncorrelated given their sizes, but is too small to be seen.",
     )
 
 

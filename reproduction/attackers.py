@@ -31,11 +31,22 @@ Integers = NDArray[np.int64]
 def success_rate(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> float:
     """The share of users whose value the paper's attacker guesses from one report each."""
     generator = np.random.default_rng([*seed, 2])
+    chances = _chances(plan, values, generator, seed)
+    return float(np.mean(generator.random(values.size) < chances))
+
+
+def success_chance(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> float:
+    """What :func:`success_rate` is on average over the attacker's own guesses: the same from fewer users."""
+    return float(np.mean(_chances(plan, values, np.random.default_rng([*seed, 2]), seed)))
+
+
+def _chances(plan: sunzi.Plan, values: Integers, generator: np.random.Generator, seed: Sequence[int]) -> Floats:
+    """For every user the chance that a guess among the values that the report supports is right."""
     supported, candidates = _support(plan, values, generator, ReproducibleSource([*seed, 3]))
-    chance = np.where(supported, 1 / np.maximum(candidates, 1), 0.0)
+    chances = np.where(supported, 1 / np.maximum(candidates, 1), 0.0)
     # A report that supports nothing leaves all values equally likely.
-    chance[candidates == 0] = 1 / plan.domain.size
-    return float(np.mean(generator.random(values.size) < chance))
+    chances[candidates == 0] = 1 / plan.domain.size
+    return chances
 
 
 def _support(

@@ -13,8 +13,10 @@ from sunzi.analysis.attack import simulate
 from sunzi.analysis.attackability import attackability
 from sunzi.planning.populations import Population
 
+from . import claims
 from .attackers import boxed_rate, expected_rate, success_rate
-from .experiment import Cell, Claim, Experiment, Row, Scale
+from .claims import Finding
+from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
 from .rows import number_in
 from .statistics import summary
@@ -112,7 +114,7 @@ class Reconstruction(Experiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """Lowest, or not; and the peculiar PGR."""
         return [
             self._lowest(table),
@@ -122,87 +124,83 @@ class Reconstruction(Experiment):
             self._geometry(table),
         ]
 
-    def _lowest(self, table: Table) -> Claim:
+    def _lowest(self, table: Table) -> Evidence:
         clear, equal, lost = compare(table, [name for name in PAPERS if name != "mss"])
         total = clear + equal + lost
         exact = np.array(
             [number_in(row, "expected") / _lowest_formula(table, row) for row in table.where(protocol="mss")]
         )
-        return Claim(
-            words="MSS consistently achieves the lowest DRA across all ε values",
-            where="Attackability, and its figures under Zipf and Spike",
+        return Evidence(
+            claim=claims.LOWEST_ATTACK,
             measured=(
                 f"among the paper's five protocols MSS is lowest by more than 2 standard errors at {clear} of {total} "
                 f"points, within them of the lowest at {equal}, and clearly above another at {lost}{_winners(table)}; "
                 f"by exact formulas it is {exact.min():.3f} to {exact.max():.3f} times the lowest of GRR, SS and OUE; "
                 f"{_margins(table)}"
             ),
-            verdict="holds" if clear == total else "in part" if lost < total / 2 else "does not hold",
+            finding=finding(clear / total),
             why=(
-                "By formula the attacker's success on MSS and SS agrees within 1 % unless ε is high for the domain: "
-                "both supports hold about k/(e^ε+1) values. Where e^ε is near k, the best subset of SS is a single "
+                "By formula the attacker's success on MSS and SS nearly agrees unless ε is high for the domain: both "
+                "supports hold about k/(e^ε+1) values. Where e^ε is near k, the best subset of SS is a single "
                 "value, and a residue still stands for several values: there MSS gives away less, at the price of a "
                 "larger error. A further part of the gap comes from the populations: both put nearly everybody on "
                 "value 0, whose residue is one of those that most values share."
             ),
         )
 
-    def _all_lowest(self, table: Table) -> Claim:
+    def _all_lowest(self, table: Table) -> Evidence:
         clear, equal, lost = compare(table, ["rappor"])
         total = clear + equal + lost
         ratios = [pair[0] / pair[1] for pair in _pairs(table, "mss", "rappor")]
-        return Claim(
-            words="MSS achieves the lowest reconstruction-attack success rate among all evaluated LDP protocols",
-            where="abstract and summary; Table 1 lists RAPPOR's DRA, the experiments leave it out",
+        return Evidence(
+            claim=claims.LOWEST_OF_ALL,
             measured=(
                 f"RAPPOR is clearly below MSS at {lost} of {total} points and clearly above at {clear}; the DRA of MSS "
                 f"is {min(ratios):.2f} to {max(ratios):.2f} times that of RAPPOR"
             ),
-            verdict="holds" if lost == 0 else "in part",
+            finding=finding(clear / total),
             why=(
                 "RAPPOR flips each bit with the budget ε/2 and supports about k/(e^{ε/2}+1) values, far more than "
-                "k/(e^ε+1). It pays with a larger error. Of the five protocols that the experiments run MSS is the "
-                "lowest nearly everywhere, as above; but the abstract and Table 1 compare with RAPPOR, and the "
+                "k/(e^ε+1). It pays with a larger error. Of the five protocols that the experiments run MSS is often "
+                "the lowest, as above; but the abstract and Table 1 compare with RAPPOR, and the "
                 "experiments run OUE in its place."
             ),
         )
 
-    def _best(self, table: Table) -> Claim:
+    def _best(self, table: Table) -> Evidence:
         others = [name for name in PAPERS if name != "mss"]
         part = table.where(population="zipf:3")
-        points = [
-            (
-                number_in(row, "best"),
-                min(part.number("best", protocol=name, k=row["k"], epsilon=row["epsilon"]) for name in others),
-            )
-            for row in part.where(protocol="mss")
-        ]
-        above = sum(mine > lowest * 1.001 for mine, lowest in points)
-        largest = max(table.distinct("epsilon"))
-        size = min(table.distinct("k"))
+        mine = part.where(protocol="mss")
+        lowest = np.array([min(part.number("best", protocol=name, **_point(row)) for name in others) for row in mine])
+        known = mine.column("best")
+        # Against users who are spread evenly nothing is known of one value that is not known of all.
+        spread = known / mine.column("uniform")
+        epsilon, size = max(table.distinct("epsilon")), min(table.distinct("k"))
         shown = ", ".join(
-            f"{name} {part.number('best', protocol=name, k=size, epsilon=largest):.1%}" for name in (*PAPERS, "rappor")
+            f"{name} {part.number('best', protocol=name, k=size, epsilon=epsilon):.1%}" for name in (*PAPERS, "rappor")
         )
-        return Claim(
-            words="DRA is the probability that an adversary with full knowledge of the protocol and prior distribution "
-            "correctly guesses x; the robustness of MSS is largely independent of the input distribution",
-            where="introduction; additional results on attackability",
+        guessed = float(part.where(k=size).column("without_report")[0])
+        return Evidence(
+            claim=claims.ANY_INPUT,
             measured=(
-                f"against the attacker who knows the prior MSS is above the lowest of the five at {above} of "
-                f"{len(points)} points; Zipf, k = {size}, ε = {largest:g}: {shown} (without any report "
-                f"{part.where(k=size).column('without_report')[0]:.1%})"
+                "an attacker who knows the prior guesses the value behind a report of MSS "
+                f"{spread.min():.2g} to {spread.max():,.0f} times as often under Zipf as if all values are equally "
+                f"frequent, and more often than behind one of the best of the other four at "
+                f"{int((known > 1.001 * lowest).sum())} of {len(mine)} points; Zipf, k = {size}, ε = {epsilon:g}: "
+                f"{shown} (without any report {guessed:.1%})"
             ),
-            verdict="does not hold" if above > len(points) / 4 else "in part" if above else "holds",
+            finding=finding(float((spread < 1.3).mean())),
             why=(
                 "The attacker of the experiments takes all values for equally likely and guesses at random among those "
                 "supported; the one that the introduction defines weighs them by the prior. Under Zipf with s = 3 "
-                "naming the first value is right in 83 % of all cases; under Spike the attacker is always right "
-                "whatever the protocol. A support of many values is no shield once the prior tells them apart: with "
-                "the prior at hand the modular report, and RAPPOR's even more, names the few likely values reliably."
+                f"naming the first value is right in {guessed:.0%} of all cases; under Spike the attacker is always "
+                "right whatever the protocol. A support of many values is no shield once the prior tells them apart: "
+                "with the prior at hand the modular report, and RAPPOR's even more, names the few likely values "
+                "reliably."
             ),
         )
 
-    def _grr(self, table: Table) -> Claim:
+    def _grr(self, table: Table) -> Evidence:
         others = [name for name in PAPERS if name != "grr"]
         clear = equal = lost = 0
         for other in others:
@@ -211,15 +209,13 @@ class Reconstruction(Experiment):
                 clear, equal, lost = clear + above, equal + near, lost + below
         total = clear + equal + lost
         low, high = (f"{value:.2f}" for value in _range(table, "grr", "ss"))
-        return Claim(
-            words="GRR yields the highest single-message reconstruction success rate; GRR and SS exhibit higher "
-            "attackability, especially for small k",
-            where="related work; Attackability",
+        return Evidence(
+            claim=claims.GRR_ATTACK,
             measured=(
                 f"in {total} comparisons with SS, OUE and MSS, GRR is clearly higher in {clear}, equal in {equal}, "
                 f"clearly lower in {lost}; its DRA is {low} to {high} times that of SS"
             ),
-            verdict="holds" if lost == 0 else "in part",
+            finding=finding((clear + equal) / total),
             why=(
                 "A single value is the smallest support there is. The factor over SS falls to 1 where the best subset "
                 "of SS is a single value itself, which happens on small domains at high ε. Truncated PGR is left out "
@@ -227,7 +223,7 @@ class Reconstruction(Experiment):
             ),
         )
 
-    def _geometry(self, table: Table) -> Claim:
+    def _geometry(self, table: Table) -> Evidence:
         rise, average = 0.0, 0.0
         where = ""
         for row in table.where(protocol="pgr"):
@@ -236,13 +232,11 @@ class Reconstruction(Experiment):
             if ratio > rise:
                 rise, where = ratio, f"{row['population']}, k = {row['k']:,}, ε = {row['epsilon']:g}"
                 average = number_in(row, "uniform") / base
-        return Claim(
-            words="for larger budgets PGR's DRA increases sharply when k is smaller than the projective-domain size K; "
-            "the truncation makes certain messages disproportionately informative",
-            where="Attackability",
+        return Evidence(
+            claim=claims.TRUNCATED_GEOMETRY,
             measured=f"PGR reaches {rise:.1f} times the DRA of SS ({where}); over equally frequent values "
             f"{average:.2f} times",
-            verdict="holds" if rise > 1.5 else "does not hold",
+            finding=truncation_finding(rise, average),
             why=(
                 "The rise is there, but it is that of value 0. In the usual numbering value 0 is the point (0, …, 0, "
                 "1), and most hyperplanes through it hold no other point below k where k is far below K, so that a "
@@ -263,6 +257,13 @@ class Reconstruction(Experiment):
             "The attacker who knows the population is the Bayes-optimal one of `sunzi.analysis.attack`; the curves are "
             "exact formulas, and the column best_measured is the success against 2,000 reports in bytes.",
         )
+
+
+def truncation_finding(rise: float, average: float) -> Finding:
+    """Of PGR's attackability in relation to that of SS, both for the paper's users, who hold the first value, and for
+    users who are spread over all values: whether it rises sharply.
+    """
+    return finding_of(rise > 1.5, average > 1.5)
 
 
 def compare(table: Table, others: Sequence[str], mine: str = "mss") -> tuple[int, int, int]:

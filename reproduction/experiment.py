@@ -1,4 +1,4 @@
-"""What an experiment owes: cells to measure, a picture, and a verdict on each of the paper's claims.
+"""What an experiment owes: cells to measure, a picture, and evidence on claims of the paper.
 
 A cell is one point of a figure: JSON-able parameters and nothing else. What it measures depends on them, the seed and
 the measurement's version only, so that finished cells can be kept and a run can be taken up again where it ended.
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from .claims import Claim, Finding
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -25,7 +27,6 @@ Scale = Literal["tiny", "quick", "full"]
 
 Value = str | int | float | None
 Row = dict[str, Value]
-Verdict = Literal["holds", "in part", "does not hold"]
 
 
 @dataclass(frozen=True)
@@ -60,21 +61,25 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """The paper's words, where they stand, what was measured, and whether they hold."""
+class Evidence:
+    """What one experiment measured of one claim, which way it speaks, and why it is so."""
 
-    words: str
-    where: str
+    claim: Claim
     measured: str
-    verdict: Verdict
+    finding: Finding
     why: str
 
 
-def verdict(share: float, *, in_part: float = 0.0) -> Verdict:
-    """``holds`` if a claim is true of all points, ``in part`` if of more than ``in_part`` of them."""
+def finding(share: float) -> Finding:
+    """``for`` if a claim is true of all points, ``in part`` if of some of them."""
     if share >= 1:
-        return "holds"
-    return "in part" if share > in_part else "does not hold"
+        return "for"
+    return "in part" if share > 0 else "against"
+
+
+def finding_of(*parts: bool) -> Finding:
+    """Of a claim that says several things: ``for`` if all of them are so, ``in part`` if any is."""
+    return finding(sum(parts) / len(parts))
 
 
 class Experiment(ABC):
@@ -107,8 +112,8 @@ class Experiment(ABC):
         """The picture of all rows."""
 
     @abstractmethod
-    def claims(self, table: Table) -> Sequence[Claim]:
-        """What the paper says, against what was measured."""
+    def evidence(self, table: Table) -> Sequence[Evidence]:
+        """What was measured of the paper's claims; at most one piece a claim."""
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - most have none
         """Paragraphs for the report: how it was measured, what else was found."""

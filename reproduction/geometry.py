@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, sqrt
+from math import exp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import sunzi
-from sunzi.analysis.evidence import evidence_of
 from sunzi.numerics.primes import factorize
-from sunzi.numerics.randomness import ReproducibleSource
 
-from .experiment import Cell, Claim, Experiment, Row, Scale
+from . import claims
+from .attackers import success_chance
+from .dra import truncation_finding
+from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, panels, style
+from .statistics import summary
 from .table import Table
-from .trials import EPSILONS, USERS, Floats, Integers, paper_plan, warm_up
+from .trials import EPSILONS, USERS, Floats, paper_plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PROTOCOLS = ("grr", "oue", "ss", "pgr", "mss")
+_RIVALS = ("oue", "ss", "pgr")
+"""Of MSS; GRR is above them everywhere."""
 BASES = (100, 1024)
-_CELLS_AT_ONCE = 1 << 24
 ALIGNED, TRUNCATED = "aligned", "truncated"
 
 
@@ -33,48 +36,53 @@ class Geometry(Experiment):
     name = "geometry"
     title = "Attackability on PGR's own domains"
     reproduces = "the figure “Geometry-aligned ablation for PGR”, base_k = 100 and 1,024"
-    version = 2
+    version = 3
 
     def cells(self, scale: Scale) -> list[Cell]:
         """Each base, aligned and not."""
         epsilons = {"full": EPSILONS, "quick": (0.5, 1.5, 3.0, 4.0, 5.0), "tiny": (1.0, 2.0)}[scale]
         bases = (20,) if scale == "tiny" else BASES
-        users = {"full": USERS, "quick": 1000, "tiny": 100}[scale]
-        cells = []
-        for base in bases:
-            for domain in (ALIGNED, TRUNCATED):
-                for epsilon in epsilons:
-                    size = projective_size(base, epsilon) if domain == ALIGNED else base
-                    cells += [
-                        Cell.of(
-                            size * (users * 2e-8 + 5e-4 * (protocol == "mss")),
-                            base=base,
-                            domain=domain,
-                            domain_size=size,
-                            epsilon=epsilon,
-                            protocol=protocol,
-                            users=users,
-                        )
-                        for protocol in _PROTOCOLS
-                    ]
-        return cells
+        trials, searches = {"full": (300, 10), "quick": (20, 1), "tiny": (3, 1)}[scale]
+        return [
+            Cell.of(
+                trials * 0.008 + searches * 3e-4 * size * (protocol == "mss"),
+                base=base,
+                domain=domain,
+                domain_size=size,
+                epsilon=epsilon,
+                protocol=protocol,
+                users=USERS,
+                trials=trials,
+                searches=searches if protocol == "mss" else 1,
+            )
+            for base in bases
+            for domain in (ALIGNED, TRUNCATED)
+            for epsilon in epsilons
+            for size in [projective_size(base, epsilon) if domain == ALIGNED else base]
+            for protocol in _PROTOCOLS
+        ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """The formula for equally likely values, and an attacker on users who all hold the first value."""
-        warm_up()
-        size, epsilon, protocol = cell["domain_size"], cell["epsilon"], cell["protocol"]
-        plan = paper_plan(size, epsilon) if protocol == "mss" else sunzi.make_plan(protocol, size, epsilon)
-        first, others = cell.seeds(seed, 2)
-        chances = _successes(plan, np.zeros(cell["users"], dtype=np.int64), first)
-        spread = np.linspace(1, size - 1, cell["users"]).round().astype(np.int64)
+        """The formula for equally likely values; the paper's attacker on users who all hold the first value, and on
+        users who are spread over the others.
+        """
+        size, users = cell["domain_size"], cell["users"]
+        plans = [_plan(cell["protocol"], size, cell["epsilon"], search) for search in range(cell["searches"])]
+        spike = np.zeros(users, dtype=np.int64)
+        spread = np.linspace(1, size - 1, users).round().astype(np.int64)
+        seeds = cell.seeds(seed, cell["trials"])
+        first, others = (
+            summary(
+                [success_chance(plans[place % len(plans)], held, [*each, kind]) for place, each in enumerate(seeds)]
+            )
+            for kind, held in enumerate((spike, spread))
+        )
         return [
             {
-                "trials": cell["users"],
-                "mean": float(chances.mean()),
-                "standard_error": float(chances.std(ddof=1) / sqrt(chances.size)),
-                "formula": plan.attackability,
-                "others": float(_successes(plan, spread, others).mean()),
-                "mean_square_error": plan.expected_mse(USERS),
+                **first,
+                "others": others["mean"],
+                "others_error": others["standard_error"],
+                "formula": float(np.mean([plan.attackability for plan in plans])),
             }
         ]
 
@@ -94,9 +102,9 @@ class Geometry(Experiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """No spike once aligned; and who is lowest."""
-        return [_no_spike(table), _truncated(table), _lowest(table), _consistent(table)]
+        return [_no_spike(table), _truncated(table), _lowest(table)]
 
     def notes(self, table: Table) -> Sequence[str]:
         """The two attackers."""
@@ -107,12 +115,15 @@ class Geometry(Experiment):
             )
             for base in table.distinct("base")
         }
+        trials, users, searches = (max(table.distinct(name)) for name in ("trials", "users", "searches"))
         listed = ", ".join(f"base {base:,}: K(ε) = {text}" for base, text in sizes.items())
         return (
             "Lines: the success of the best guess from one report if all values are equally likely, exactly. Small "
             "filled markers: the paper's attacker against users who all hold the first value (spike), who guesses "
-            f"uniformly among the values that the report supports. {listed}. The domain grows with K(ε), which alone "
-            "changes every protocol's attackability from one ε to the next.",
+            f"uniformly among the values that the report supports: {trials} collections a point, of {users:,} users "
+            f"each; `mss` has moduli of {searches} of the paper's searches, the collections spread over them. "
+            f"{listed}. The domain grows with K(ε), which alone changes every protocol's attackability from one ε to "
+            "the next.",
         )
 
 
@@ -130,19 +141,8 @@ def projective_size(base: int, epsilon: float) -> int:
     return points
 
 
-def _successes(plan: sunzi.Plan, held: Integers, words: Sequence[int]) -> Floats:
-    """For every report the chance that a uniform guess among the supported values is the value held."""
-    size = plan.domain.size
-    source = ReproducibleSource([*words, 1])
-    chances = []
-    step = max(1, _CELLS_AT_ONCE // size)
-    for start in range(0, held.size, step):
-        values = held[start : start + step]
-        supports = evidence_of(plan.protocol, plan.protocol.randomize(values, source)).table(size)
-        number = supports.sum(axis=1)
-        hit = supports[np.arange(values.size), values]
-        chances.append(np.where(number > 0, hit / np.maximum(number, 1), 1 / size))
-    return np.concatenate(chances)
+def _plan(protocol: str, size: int, epsilon: float, search: int) -> sunzi.Plan:
+    return paper_plan(size, epsilon, search) if protocol == "mss" else sunzi.make_plan(protocol, size, epsilon)
 
 
 def _draw_panel(axes: Any, part: Table, unit: Floats) -> None:
@@ -155,36 +155,43 @@ def _draw_panel(axes: Any, part: Table, unit: Floats) -> None:
         axes.plot(across, rows.column("mean") / unit, **small)
 
 
-def _relative(table: Table, protocol: str, base: str = "ss", **where: object) -> Floats:
-    mine, theirs = (table.where(protocol=name, **where).column("formula") for name in (protocol, base))
-    return np.asarray(mine / theirs)
-
-
-def _no_spike(table: Table) -> Claim:
-    aligned = _relative(table, "pgr", domain=ALIGNED)
-    return Claim(
-        words="Under this aligned setting, PGR no longer exhibits the high-ε spike",
-        where="Additional Results: Attackability, and the caption of the figure",
-        measured=f"on k = K(ε) PGR has {aligned.min():.3f} to {aligned.max():.3f} times the attackability of SS",
-        verdict="holds" if aligned.max() < 1.3 else "in part",
-        why="With k = K both are untruncated designs: e^ε/(w·e^ε+v−w) with nearly the same w. What is left comes from "
-        "rounding e^ε+1 to a prime power.",
+def _relative(table: Table, protocol: str, column: str = "formula", **where: object) -> Floats:
+    """In relation to the formula of SS, which is exact for every population."""
+    return np.asarray(
+        table.where(protocol=protocol, **where).column(column) / table.where(protocol="ss", **where).column("formula")
     )
 
 
-def _truncated(table: Table) -> Claim:
+def _no_spike(table: Table) -> Evidence:
+    aligned = {base: _relative(table.where(base=base), "pgr", domain=ALIGNED) for base in table.distinct("base")}
+    spike = {base: _relative(table.where(base=base), "pgr", "mean", domain=ALIGNED) for base in table.distinct("base")}
+    text = "; ".join(
+        f"base {base:,}: {values.min():.3f} to {values.max():.3f} times the attackability of SS by formula, "
+        f"{spike[base].min():.3f} to {spike[base].max():.3f} times against the paper's spike"
+        for base, values in aligned.items()
+    )
+    everything = np.concatenate([*aligned.values(), *spike.values()])
+    return Evidence(
+        claim=claims.ALIGNED_GEOMETRY,
+        measured=f"PGR on k = K(ε), {text}",
+        finding=finding(float((everything < 1.3).mean())),
+        why="With k = K both are untruncated designs: e^ε/(w·e^ε+v−w) with nearly the same w, whatever the base. What "
+        "is left comes from rounding e^ε+1 to a prime power.",
+    )
+
+
+def _truncated(table: Table) -> Evidence:
     part = table.where(domain=TRUNCATED)
     plain, mine = part.where(protocol="ss").column("formula"), part.where(protocol="pgr")
     equal, spike, others = (mine.column(name) / plain for name in ("formula", "mean", "others"))
     worst = mine.rows[int(np.argmax(spike))]
-    return Claim(
-        words="for larger budgets [PGR's] DRA increases sharply when k is smaller than the projective-domain size K",
-        where="Attackability",
+    return Evidence(
+        claim=claims.TRUNCATED_GEOMETRY,
         measured=f"on k = base, against the attackability of SS: {spike.min():.2f} to {spike.max():.1f} times if "
         f"everybody holds the first value (the highest at k = {worst['base']:,}, ε = {worst['epsilon']}), "
         f"{others.min():.2f} to {others.max():.2f} times if users are spread over the other values, {equal.min():.2f} "
         f"to {equal.max():.2f} times by formula if all values are equally likely",
-        verdict="in part" if equal.max() < 1.3 < spike.max() else "holds" if spike.max() > 1.3 else "does not hold",
+        finding=truncation_finding(float(spike.max()), float(equal.max())),
         why="Truncation leaves some messages with few of the k values in them. It is the first value that this gives "
         "away, and Spike puts all users on it, Zipf(3) 83 %; the other values are as safe as under SS. So the rise is "
         "real for that value and no property of PGR's average user. The paper's formula for k < K takes all messages "
@@ -192,40 +199,30 @@ def _truncated(table: Table) -> Claim:
     )
 
 
-def _lowest(table: Table) -> Claim:
-    others = ("oue", "ss", "pgr")  # GRR is above them everywhere, and its rare hits are mostly noise
-    shares = {}
-    for name, column in (("formula", "formula"), ("spike", "mean")):
-        part = table.where(domain=ALIGNED)
-        best = np.min([part.where(protocol=protocol).column(column) for protocol in others], axis=0)
-        shares[name] = part.where(protocol="mss").column(column) / best
-    exact, spike = shares["formula"], shares["spike"]
-    lowest = (exact <= 1).mean()
-    return Claim(
-        words="while MSS continues to offer the lowest DRA across all ε",
-        where="Additional Results: Attackability, and the caption of the figure",
-        measured=f"MSS against the best of OUE, SS and PGR: {exact.min():.3f} to {exact.max():.3f} times its "
-        f"attackability with equally likely values (lowest at {lowest:.0%} of points), {spike.min():.3f} to "
-        f"{spike.max():.3f} times against the paper's spike",
-        verdict="holds" if exact.max() <= 1 else "in part",
-        why="Where blocks hold many residues MSS equals SS to a per cent: (1/(ℓk))Σ m_j·e^ε/(ω_j·e^ε+m_j−ω_j) does not "
-        "depend on m_j beyond rounding of ω_j. It is clearly lower at large ε on small domains. Against the spike MSS "
-        "does better there than for equally likely values: the first value shares its residue with ⌈k/m_j⌉ values, the "
-        "most that any does. Ratios between 0.98 and 1.02 against the spike are within the noise of 10,000 users.",
-    )
-
-
-def _consistent(table: Table) -> Claim:
-    low = {base: _relative(table.where(base=base), "pgr", domain=ALIGNED) for base in table.distinct("base")}
-    text = ", ".join(f"base {base:,}: {values.min():.3f} to {values.max():.3f}" for base, values in low.items())
-    return Claim(
-        words="We repeat this ablation using base_k = 100 and 1,024, to confirm that the phenomenon is consistent "
-        "across "
-        "both small and large domains",
-        where="Additional Results: Attackability",
-        measured=f"PGR against SS on k = K(ε): {text}",
-        verdict="holds" if all(values.max() < 1.3 for values in low.values()) else "in part",
-        why="As above; K(ε) is an untruncated domain whatever the base.",
+def _lowest(table: Table) -> Evidence:
+    """Against the spike MSS is the lowest where it is so by more than two standard errors."""
+    part = table.where(domain=ALIGNED)
+    mine, rivals = part.where(protocol="mss"), [part.where(protocol=name) for name in _RIVALS]
+    exact = mine.column("formula") / np.min([rival.column("formula") for rival in rivals], axis=0)
+    means = np.array([rival.column("mean") for rival in rivals])
+    best, places = np.argmin(means, axis=0), np.arange(len(mine))
+    spike = mine.column("mean") / means[best, places]
+    errors = np.array([rival.column("standard_error") for rival in rivals])[best, places]
+    noise = 2 * np.hypot(mine.column("standard_error"), errors)
+    clear = mine.column("mean") < means[best, places] - noise
+    lost = mine.column("mean") > means[best, places] + noise
+    return Evidence(
+        claim=claims.LOWEST_ATTACK,
+        measured=f"on k = K(ε), against the best of {', '.join(name.upper() for name in _RIVALS)}: MSS has "
+        f"{spike.min():.3f} to {spike.max():.3f} times its attackability under the paper's spike, lower by more than 2 "
+        f"standard errors at {int(clear.sum())} of {len(mine)} points and higher at {int(lost.sum())}; "
+        f"{exact.min():.3f} to {exact.max():.3f} times by formula if all values are equally likely (lower at "
+        f"{(exact < 1).sum()} points)",
+        finding=finding(float(clear.mean())),
+        why="Where blocks hold many residues MSS nearly equals SS: (1/(ℓk))Σ m_j·e^ε/(ω_j·e^ε+m_j−ω_j) does not depend "
+        "on m_j beyond rounding of ω_j. It is clearly lower at large ε on small domains. Against the spike MSS does "
+        "better there than for equally likely values: the first value shares its residue with ⌈k/m_j⌉ values, the most "
+        "that any does.",
     )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import sunzi
+from sunzi.planning import candidate, reference_error
 
-from .experiment import Cell, Claim, Experiment, Row, Scale
+from . import claims
+from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
 from .fixed_length import find_valid_moduli
 from .statistics import summary
@@ -32,11 +35,12 @@ class Lengths(Experiment):
     reproduces = "the figure “Ablation study showing the impact of the number of moduli”"
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """k = 1,024, Zipf(3)."""
+        """k = 1,024, Zipf(3): collections with a few sets of every ℓ, and many more sets without collections."""
         epsilons = {"full": EPSILONS, "quick": (0.5, 1.0, 2.0, 3.5, 5.0), "tiny": (1.0, 4.0)}[scale]
         trials, sets = {"full": (300, 15), "quick": (40, 8), "tiny": (4, 2)}[scale]
         size = 64 if scale == "tiny" else 1024
-        return [
+        many, shown = {"full": (200, (1.0, 3.0, 5.0)), "quick": (40, (1.0, 5.0)), "tiny": (5, (1.0,))}[scale]
+        collections = [
             Cell.of(
                 trials * (0.004 + 0.02 / np.exp(epsilon)) + sets * (0.45 if length == OPTIMISED else 0.06),
                 length=str(length),
@@ -50,9 +54,15 @@ class Lengths(Experiment):
             for length in (*LENGTHS, OPTIMISED)
             for epsilon in epsilons
         ]
+        return collections + [
+            Cell.of(many * len(LENGTHS) * 0.05, part="sets", domain_size=size, epsilon=epsilon, sets=many)
+            for epsilon in shown
+        ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """Several sets, an equal share of the trials each."""
+        """Several sets, an equal share of the trials each; or many sets by formula."""
+        if "part" in dict(cell.parameters):
+            return _measure_sets(cell)
         warm_up()
         plans = [_plan(cell, number) for number in range(cell["sets"])]
         seeds = cell.seeds(seed, cell["trials"])
@@ -78,6 +88,7 @@ class Lengths(Experiment):
 
     def draw(self, table: Table) -> Figure:
         """Error, bits and attackability, each relative to SS."""
+        table = table.where(part=None)
         figure, axes = panels(1, 3, width=4.4)
         looks = {name: style("", place) for place, name in enumerate([str(length) for length in LENGTHS])}
         looks[OPTIMISED] = {**style("mss"), "linestyle": "--"}
@@ -96,25 +107,28 @@ class Lengths(Experiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """Not monotone; the optimised choice near the best."""
+        collections, sets = table.where(part=None), table.where(part="sets")
         return [
-            _not_monotone(table),
-            _no_guarantee(table),
-            _near_optimal(table),
-            _other_criteria(table),
-            _spectrum(table),
+            _middle(sets),
+            _not_monotone(sets),
+            _near_optimal(collections),
+            _other_criteria(collections),
+            _spectrum(sets),
         ]
 
     def notes(self, table: Table) -> Sequence[str]:
         """What is drawn."""
+        many, table = max(table.where(part="sets").distinct("sets")), table.where(part=None)
         count = max(table.distinct("sets"))
         used = _of(table, OPTIMISED).column("moduli")
         return (
             f"For every ℓ {count} sets of moduli were drawn as the paper's inner search does it (first draw with κ ≤ "
-            "10) "
-            f"and share the trials. MSS[OPT] is its whole search, {count} times; it takes {used.min():.0f} to "
-            f"{used.max():.0f} moduli on average. Bars show the spread over trials; sets of the same ℓ differ more.",
+            f"10) and share the trials. MSS[OPT] is its whole search, {count} times; it takes {used.min():.0f} to "
+            f"{used.max():.0f} moduli on average. Bars show the spread over trials; sets of the same ℓ differ more. "
+            f"What changes with ℓ is therefore judged by {many} sets of every ℓ, their exact error for items that "
+            "nobody holds and their bits.",
         )
 
 
@@ -136,26 +150,65 @@ def _matrix(table: Table, column: str) -> Floats:
     return np.array([_of(table, str(length)).column(column) for length in LENGTHS])
 
 
-def _not_monotone(table: Table) -> Claim:
-    bits, error = _matrix(table, "bits"), _matrix(table, "mean")
-    epsilons = _of(table, OPTIMISED).column("epsilon")
-    nine, three, twelve = (LENGTHS.index(length) for length in (9, 3, 12))
-    better_bits = (bits[nine] < bits[three]) & (bits[nine] < bits[twelve])
-    better_error = (error[nine] < error[three]) & (error[nine] < error[twelve])
-    both = better_bits & better_error
-    return Claim(
-        words="the relationship between ℓ, utility (MSE), and communication cost is non-linear: in some regimes, "
-        "intermediate values such as ℓ = 9 can outperform both smaller (ℓ = 3) and larger (ℓ = 12) settings",
-        where="Ablation: Sensitivity to ℓ and MSS[OPT]",
-        measured=f"ℓ = 9 beats 3 and 12 in error at {int(better_error.sum())} of {epsilons.size} ε, in bits at "
-        f"{int(better_bits.sum())}, in both at {int(both.sum())}; the mean error falls from "
-        f"{(error[0] / _base(table)).mean():.2f} (ℓ = 3) to {(error[-1] / _base(table)).mean():.2f} (ℓ = 15) times "
-        "that "
-        "of SS",
-        verdict="holds" if both.any() else "in part",
-        why="With few moduli each must be large to tell all values apart (Σ(m_j−1) ≥ k), which costs bits; with many "
-        "they are drawn from a band that reaches lower. Bits are not monotone in ℓ. The mean error over sets is: if "
-        "the paper saw ℓ = 9 beat ℓ = 12 in error, single draws can do that, averages of 15 sets do not.",
+def _measure_sets(cell: Cell) -> list[Row]:
+    """One row an ℓ: mean error and bits of many sets in relation to SS, and how often a set of this ℓ is worse than one
+    of the next smaller ℓ.
+    """
+    size, epsilon = cell["domain_size"], cell["epsilon"]
+    plain = sunzi.make_plan("ss", size, epsilon).report_bits
+    rows: list[Row] = []
+    before: dict[str, Floats] = {}
+    for length in LENGTHS:
+        sets = [find_valid_moduli(size, epsilon, length, number)[0] for number in range(cell["sets"])]
+        errors = [candidate(size, epsilon, "mss", moduli).error for moduli in sets]
+        bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli).report_bits for moduli in sets]
+        found = {
+            "error": np.array(errors) / reference_error(size, epsilon),
+            "bits": np.array(bits) / plain,
+        }
+        row: Row = {"length": length}
+        for name, values in found.items():
+            kept = summary(values.tolist())
+            row |= {f"{name}_share": kept["mean"], f"{name}_share_error": kept["standard_error"]}
+            if before:
+                row[f"{name}_worse"] = float(np.mean(values[:, None] > before[name]))
+        rows.append(row)
+        before = found
+    return rows
+
+
+def _change(sets: Table, name: str, one: int, other: int) -> Floats:
+    """From one ℓ to another, in standard errors of the difference, at every ε."""
+    first, second = (_of(sets, str(length)) for length in (one, other))
+    noise = np.hypot(first.column(f"{name}_share_error"), second.column(f"{name}_share_error"))
+    return np.asarray((second.column(f"{name}_share") - first.column(f"{name}_share")) / noise)
+
+
+def _course(sets: Table, name: str, *lengths: int) -> list[float]:
+    """Means over sets and ε for some ℓ."""
+    return [float(_of(sets, str(length)).column(f"{name}_share").mean()) for length in lengths]
+
+
+def _listed(sets: Table, name: str) -> str:
+    means = _course(sets, name, *LENGTHS)
+    return ", ".join(f"{mean:.3f} (ℓ = {length})" for length, mean in zip(LENGTHS, means, strict=True))
+
+
+def _middle(sets: Table) -> Evidence:
+    better = {name: (_change(sets, name, 3, 9) < -2) & (_change(sets, name, 12, 9) < -2) for name in ("error", "bits")}
+    count = max(sets.distinct("sets"))
+    # On a line the first step would change as much as the last.
+    first, last = (_course(sets, "error", *pair) for pair in (LENGTHS[:2], LENGTHS[-2:]))
+    curved = abs(first[0] - first[1]) > 2 * abs(last[0] - last[1])
+    return Evidence(
+        claim=claims.MIDDLE_LENGTH,
+        measured=f"in the mean over {count} sets ℓ = 9 beats both 3 and 12 by more than two standard errors in error "
+        f"at {int(better['error'].sum())} of {better['error'].size} ε, in bits at {int(better['bits'].sum())}; error "
+        f"relative to SS {_listed(sets, 'error')}; bits relative to SS {_listed(sets, 'bits')}",
+        finding=finding_of(curved, bool(better["error"].any()), bool(better["bits"].any())),
+        why="Non-linear it is: every further modulus brings less. With few moduli each must be large to tell all "
+        "values apart (Σ(m_j−1) ≥ k), which costs bits; with more they may be smaller, down to the band's lower end "
+        "k/(20ℓ), as long as κ ≤ 10. Single draws scatter enough for one set of ℓ = 9 to beat one of ℓ = 12.",
     )
 
 
@@ -163,62 +216,74 @@ def _base(table: Table) -> Floats:
     return _of(table, OPTIMISED).column("ss_predicted")
 
 
-def _no_guarantee(table: Table) -> Claim:
-    error = _matrix(table, "mean")
-    slack = 2 * _matrix(table, "standard_error")
-    rises = (np.diff(error, axis=0) > slack[1:] + slack[:-1]).sum()
-    return Claim(
-        words="increasing ℓ does not guarantee monotonic improvements",
-        where="Ablation: Sensitivity to ℓ and MSS[OPT]",
-        measured=f"the mean error over sets rises significantly with ℓ in {int(rises)} of {error[1:].size} steps; mean "
-        f"bits rise in {int((np.diff(_matrix(table, 'bits'), axis=0) > 0).sum())}",
-        verdict="holds" if rises or (np.diff(_matrix(table, "bits"), axis=0) > 0).any() else "does not hold",
-        why="Not for bits. The mean error over sets does fall with every step of ℓ here; single sets scatter around "
-        "it.",
+def _steps(sets: Table, name: str) -> Floats:
+    """Changes from every ℓ to the next, in standard errors."""
+    return np.concatenate([_change(sets, name, *pair) for pair in pairwise(LENGTHS)])
+
+
+def _not_monotone(sets: Table) -> Evidence:
+    """A guarantee fails if more than one pair of sets in twenty breaks it."""
+    worse = {name: sets.column(f"{name}_worse") for name in ("error", "bits")}
+    worse = {name: values[~np.isnan(values)] for name, values in worse.items()}
+    rises = {name: _steps(sets, name) > 2 for name in worse}
+    text = "; ".join(
+        f"{'errs more' if name == 'error' else 'sends more bits'} in {values.min():.0%} to {values.max():.0%} of all "
+        f"pairs, and the mean over sets rises by more than two standard errors in {int(rises[name].sum())} of "
+        f"{rises[name].size} steps"
+        for name, values in worse.items()
+    )
+    return Evidence(
+        claim=claims.NOT_MONOTONE,
+        measured=f"a set of the next larger ℓ {text}",
+        finding=finding_of(*(bool(values.max() > 0.05) for values in worse.values())),
+        why="Sets of one ℓ differ more from each other than their mean does from that of the next ℓ, so a larger ℓ "
+        "promises nothing for one set."
+        + ("" if rises["error"].any() else " In the mean over sets the error does not rise with ℓ."),
     )
 
 
-def _near_optimal(table: Table) -> Claim:
+def _near_optimal(table: Table) -> Evidence:
     optimised = _of(table, OPTIMISED)
     best = _matrix(table, "mean").min(axis=0)
     ratio, base = optimised.column("mean") / best, optimised.column("mean") / _base(table)
-    return Claim(
-        words="MSS[OPT] consistently selects a configuration that achieves near-optimal utility across all privacy "
-        "budgets",
-        where="Ablation: Sensitivity to ℓ and MSS[OPT]",
+    return Evidence(
+        claim=claims.OPTIMISED,
         measured=f"{ratio.min():.3f} to {ratio.max():.3f} times the error of the best fixed ℓ, {base.min():.3f} to "
         f"{base.max():.3f} times that of SS",
-        verdict="holds" if ratio.max() <= 1.02 else "in part",
+        finding=finding(float((ratio <= 1.02).mean())),
         why="It takes the best of 19 draws, one an ℓ, by the exact error of light items.",
     )
 
 
-def _other_criteria(table: Table) -> Claim:
+def _other_criteria(table: Table) -> Evidence:
     optimised = _of(table, OPTIMISED)
     bits = optimised.column("bits") / _matrix(table, "bits").min(axis=0)
     attack = optimised.column("attackability") / _matrix(table, "attackability").min(axis=0)
-    return Claim(
-        words="it is not guaranteed to yield optimal trade-offs across all criteria",
-        where="Ablation: Sensitivity to ℓ and MSS[OPT]",
+    return Evidence(
+        claim=claims.OTHER_CRITERIA,
         measured=f"MSS[OPT] sends {bits.min():.2f} to {bits.max():.2f} times the bits of the shortest fixed ℓ, and has "
         f"{attack.min():.3f} to {attack.max():.3f} times the lowest attackability",
-        verdict="holds" if bits.max() > 1.02 else "does not hold",
+        finding="for" if bits.max() > 1.02 or attack.max() > 1.02 else "against",
         why="Low error wants large moduli, few bits want small ones. `sunzi plan` searches the whole front.",
     )
 
 
-def _spectrum(table: Table) -> Claim:
-    bits = _matrix(table, "bits") / _of(table, OPTIMISED).column("ss_bits")
-    error = _matrix(table, "mean") / _base(table)
-    return Claim(
-        words="the tunable parameter ℓ lets practitioners navigate the full communication-accuracy spectrum",
-        where="Comparison with PGR",
-        measured=f"between ℓ = 3 and 15: {bits.min():.2f} to {bits.max():.2f} times the bits of SS, {error.min():.2f} "
-        f"to {error.max():.2f} times its error",
-        verdict="in part",
-        why="ℓ alone is a poor handle: ℓ = 3 has the most bits and the most error at once. What sets bits and error is "
-        "which moduli are taken; docs/moduli.md shows the front that a search on the exact error reaches. And a report "
-        "of log2 C(m_j, ω_j) bits never comes near the ⌈log2 k⌉ of PGR at small ε.",
+def _spectrum(sets: Table) -> Evidence:
+    """A step of ℓ moves along the spectrum if it clearly pays for one of error and bits with the other."""
+    error, bits = _steps(sets, "error"), _steps(sets, "bits")
+    exchanged = (error * bits < 0) & (np.abs(error) > 2) & (np.abs(bits) > 2)
+    both = (error < -2) & (bits < -2)
+    shares = {name: sets.column(f"{name}_share") for name in ("bits", "error")}
+    return Evidence(
+        claim=claims.SPECTRUM,
+        measured=f"between ℓ = {LENGTHS[0]} and {LENGTHS[-1]}: {shares['bits'].min():.2f} to "
+        f"{shares['bits'].max():.2f} times the bits of SS, {shares['error'].min():.2f} to {shares['error'].max():.2f} "
+        f"times its error; of {error.size} steps from one ℓ to the next {int(exchanged.sum())} buy one with the other "
+        f"by more than two standard errors, and {int(both.sum())} lower both",
+        finding=finding(float(exchanged.mean())),
+        why="ℓ alone is a poor handle: up to some ℓ more moduli lower bits and error together. What sets bits and "
+        "error is which moduli are taken; docs/moduli.md shows the front that a search on the exact error reaches. And "
+        "a report of log2 C(m_j, ω_j) bits never comes near the ⌈log2 k⌉ of PGR at small ε.",
     )
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from . import claims
 from .collecting import PROTOCOLS, RIDGE, CollectingExperiment, collecting_cell, trials_for
-from .experiment import Cell, Claim, Scale, verdict
+from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .table import Table
 from .trials import EPSILONS
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 SIZES = (1024, 22_000)
 _OPTIMAL = ("oue", "ss", "pgr")
 _LIMIT = 1.3
+_NEAR = 1.1
+"""Times the optimum that still counts as near."""
 
 
 def error_cells(scale: Scale) -> list[Cell]:
@@ -71,11 +74,11 @@ class MeanSquaredError(CollectingExperiment):
         legend_below(figure)
         return figure
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """On the order of protocols, and on 1.3."""
         return [
             _within(table),
-            _matches_rappor(table),
+            _matches(table),
             _highest(table),
             _optimal(table),
             _consistent(table),
@@ -107,77 +110,73 @@ def _range(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
     return f"{values.min():.3g} to {values.max():.3g}"
 
 
-def _within(table: Table) -> Claim:
+def _within(table: Table) -> Evidence:
     to_ss, to_pgr = _ratios(table, "mss"), _ratios(table, "mss", "pgr")
     slack = 2 * table.where(method="mss").column("standard_error") / table.where(method="mss").column("mean")
     inside = np.maximum(to_ss, to_pgr) <= _LIMIT * (1 + np.nan_to_num(slack))
     worst = table.where(method="mss").rows[int(np.argmax(to_ss))]
-    return Claim(
-        words="MSS tracks SS and PGR within ≤ 1.3× throughout",
-        where="Utility comparison; also “never exceeded κ ≈ 1.3 across all (k, ε) we tested” in the introduction",
+    return Evidence(
+        claim=claims.WITHIN_LIMIT,
         measured=f"{_range(to_ss)} times the error of SS, {_range(to_pgr)} times that of PGR; the highest at k = "
         f"{worst['domain_size']:,}, ε = {worst['epsilon']}, {worst['population']}; within 1.3 at "
         f"{inside.mean():.0%} of all points",
-        verdict=verdict(float(inside.mean())),
-        why="The search keeps, of one set for each ℓ, the one of smallest exact error. That it ends near 1.1 is a "
-        "result of the search and no property of MSS: eight neighbouring primes give 25 times the error of SS at k = "
-        "1,024 (`moduli-per-trial`). It rises at k = 1,024 and ε = 5, where values that share a residue with a "
-        "frequent one err more, which a search by the error of light items does not see (`analytical-mse`, "
-        "`other-sizes`).",
+        finding=finding(float(inside.mean())),
+        why="The search keeps, of one set for each ℓ, the one of smallest exact error. That it ends so low is a result "
+        "of the search and no property of MSS: eight neighbouring primes give 25 times the error of SS at k = 1,024 "
+        "(`moduli-per-trial`). Values that share a residue with a frequent one err more, which a search by the error "
+        "of light items does not see; it shows at small k and large ε (`analytical-mse`, `other-sizes`).",
     )
 
 
-def _matches_rappor(table: Table) -> Claim:
-    ratio = _ratios(table, "mss", "rappor")
-    return Claim(
-        words="MSS matches the estimation accuracy of SS, PGR, and RAPPOR across realistic (k, ε) settings",
-        where="abstract",
-        measured=f"{_range(ratio)} times the error of RAPPOR",
-        verdict="holds" if ratio.max() <= _LIMIT else "in part",
+def _matches(table: Table) -> Evidence:
+    ratios = {base: _ratios(table, "mss", base) for base in ("ss", "pgr", "rappor")}
+    near = {base: (ratio <= _LIMIT) & (ratio >= 1 / _LIMIT) for base, ratio in ratios.items()}
+    return Evidence(
+        claim=claims.MATCHES,
+        measured="; ".join(
+            f"{_range(ratio)} times the error of {base.upper()}, within a factor 1.3 either way at "
+            f"{near[base].mean():.0%} of all points"
+            for base, ratio in ratios.items()
+        ),
+        finding=finding(float(np.mean(list(near.values())))),
         why="RAPPOR itself (symmetric bits, e^{ε/2}/(n(e^{ε/2}−1)²)) errs more than the optimum, the more so the "
-        "larger "
-        "ε; Table 1 gives it the error of OUE. So MSS does not match RAPPOR but beats it at large ε; the paper "
-        "measures "
-        "OUE in its place.",
+        "larger ε; Table 1 gives it the error of OUE. So MSS does not match RAPPOR at large ε but beats it; the paper "
+        "measures OUE in its place.",
     )
 
 
-def _highest(table: Table) -> Claim:
+def _highest(table: Table) -> Evidence:
     best = np.min([_ratios(table, "grr", method) for method in (*_OPTIMAL, "mss")], axis=0)
     rappor = _ratios(table, "grr", "rappor")
     exception = f"; RAPPOR, which the paper does not run, errs up to {1 / rappor.min():.1f} times as much as GRR"
-    return Claim(
-        words="GRR consistently yields the highest error",
-        where="Utility comparison; “across all configurations, GRR maintains the highest error” in the appendix",
+    return Evidence(
+        claim=claims.GRR_WORST,
         measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS"
         + (exception if rappor.min() < 1 else ""),
-        verdict=verdict(float((best > 1).mean())),
+        finding=finding(float((best > 1).mean())),
         why="GRR pays (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k. It is the "
         "better protocol where k < 3e^ε+2 (`other-sizes`).",
     )
 
 
-def _optimal(table: Table) -> Claim:
+def _optimal(table: Table) -> Evidence:
     excess = []
     for method in _OPTIMAL:
         rows = table.where(method=method)
         odds = np.exp(rows.column("epsilon"))
         excess.append(rows.column("mean") * rows.column("users") * (odds - 1) ** 2 / (4 * odds))
     values = np.concatenate(excess)
-    good = (values < 1.05).mean()
-    return Claim(
-        words="OUE, SS, and PGR achieve near-optimal utility across all settings, as all three match the "
-        "information-theoretic MSE bound",
-        where="Utility comparison",
+    return Evidence(
+        claim=claims.NEAR_OPTIMAL,
         measured="error against 4e^ε/(n(e^ε−1)²): "
         + ", ".join(f"{name} {_range(value)}" for name, value in zip(_OPTIMAL, excess, strict=True)),
-        verdict=verdict(float(good)),
+        finding=finding(float((values < _NEAR).mean())),
         why="All three have p = 1/2 and q = 1/(e^ε+1) up to rounding: SS rounds the subset's size, PGR takes the prime "
         "power next to e^ε+1, which is the coarser rounding. Frequent items add a little to the mean on small domains.",
     )
 
 
-def _consistent(table: Table) -> Claim:
+def _consistent(table: Table) -> Evidence:
     methods = [*_OPTIMAL, "mss", "grr"]
     means = {
         (population, method): table.where(population=population, method=method).column("mean")
@@ -189,31 +188,26 @@ def _consistent(table: Table) -> Claim:
         for method in methods
         if ("spike", method) in means and ("zipf:3", method) in means
     ]
-    largest = float(np.max(change))
-    return Claim(
-        words="the relative ordering and behavior of all protocols remain consistent across Zipf and Spike "
-        "distributions",
-        where="Utility comparison; “the utility trends also hold at k = 1,024” in the appendix",
-        measured=f"the error of a protocol under spike and under Zipf differs by {largest:.1%} at most, from the same "
-        f"random words, over k = {', '.join(f'{size:,}' for size in table.distinct('domain_size'))}",
-        verdict="holds" if largest < 0.15 else "in part",
+    return Evidence(
+        claim=claims.SAME_TRENDS,
+        measured=f"the error of a protocol under spike and under Zipf differs by {np.max(change):.1%} at most, from "
+        f"the same random words, over k = {', '.join(f'{size:,}' for size in table.distinct('domain_size'))}",
+        finding=finding(float(np.mean(np.array(change) < 0.15))),
         why="Nearly all of the mean squared error is that of items that nobody holds, and it does not depend on who "
-        "holds "
-        "the others: for SS, PGR, OUE and GRR exactly, for MSS up to items that share a residue with the frequent "
-        "ones.",
+        "holds the others: for SS, PGR, OUE and GRR exactly, for MSS up to items that share a residue with the "
+        "frequent ones.",
     )
 
 
-def _grr_gap(table: Table) -> Claim:
+def _grr_gap(table: Table) -> Evidence:
     rows = table.where(method="grr")
     odds, size = np.exp(rows.column("epsilon")), rows.column("domain_size")
     gap = rows.column("mean") * rows.column("users") * (odds - 1) ** 2 / (4 * odds)
     against = gap / (size / (4 * odds))
-    return Claim(
-        words="GRR … suffers an Θ(k/e^ε) gap to the information-theoretic MSE bound",
-        where="Related work",
+    return Evidence(
+        claim=claims.GRR_GAP,
         measured=f"the gap is {_range(against)} times k/(4e^ε)",
-        verdict="holds" if against.min() > 0.5 and against.max() < 2 else "in part",
+        finding=finding(float(((against > 0.5) & (against < 2)).mean())),
         why="(e^ε+k−2)/(4e^ε): k/(4e^ε) where k dominates e^ε.",
     )
 

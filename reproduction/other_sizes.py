@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from . import claims
 from .collecting import CollectingExperiment, collecting_cell
-from .experiment import Cell, Claim, Scale, verdict
+from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .table import Table
 from .trials import USERS, Floats
@@ -65,7 +66,7 @@ class OtherSizes(CollectingExperiment):
         """Errors relative to SS, against k and against n."""
         return _picture(table)
 
-    def claims(self, table: Table) -> Sequence[Claim]:
+    def evidence(self, table: Table) -> Sequence[Evidence]:
         """That nothing changes."""
         return [_within(table), _scales(table), _independent(table), _grr(table)]
 
@@ -133,7 +134,7 @@ def _ratios(table: Table, base: str, method: str = "mss") -> Floats:
     return np.asarray(table.where(method=method).column("mean") / table.where(method=base).column("mean"))
 
 
-def _within(table: Table) -> Claim:
+def _within(table: Table) -> Evidence:
     ratio = _ratios(table, "ss")
     noise = _relative(table.where(method="mss")) + _relative(table.where(method="ss"))
     inside = ratio <= 1.3 * (1 + 2 * noise)
@@ -147,23 +148,19 @@ def _within(table: Table) -> Claim:
         for value, row in outside[:3]
     )
     spiky = np.array([row["population"] in ("zipf:3", "spike") for row in rows])
-    return Claim(
-        words="additional experiments under different data distributions, numbers of users, and broader domain sizes … "
-        "further validate our findings",
-        where="Ablation studies, of “MSS tracks SS and PGR within ≤ 1.3×”",
+    return Evidence(
+        claim=claims.OTHER_SETTINGS,
         measured=f"{ratio.min():.2f} to {ratio.max():.2f} times the error of SS; within 1.3 at {inside.mean():.0%} of "
-        "all "
-        f"settings ({inside[spiky].mean():.0%} of those with the paper's populations)"
+        f"all settings ({inside[spiky].mean():.0%} of those with the paper's populations)"
         + (f"; worst: {examples}" if examples else ""),
-        verdict=verdict(float(inside.mean())),
+        finding=finding(float(inside.mean())),
         why="On small domains at large ε a report says nearly everything of its residue, and what limits the estimate "
-        "is "
-        "that values share residues: then the error depends on who else is there, and a search by the error of light "
-        "items does not see it. `sunzi.planning.choose` can plan for flat histograms instead (docs/moduli.md).",
+        "is that values share residues: then the error depends on who else is there, and a search by the error of "
+        "light items does not see it. `sunzi.planning.choose` can plan for flat histograms instead (docs/moduli.md).",
     )
 
 
-def _scales(table: Table) -> Claim:
+def _scales(table: Table) -> Evidence:
     rows = table.where(method="mss")
     product = rows.column("mean") * rows.column("users")
     keys = [(row["domain_size"], row["epsilon"], row["population"]) for row in rows]
@@ -172,43 +169,40 @@ def _scales(table: Table) -> Claim:
         groups.setdefault(key, []).append(value)
     spreads = [max(values) / min(values) for values in groups.values() if len(values) > 1]
     worst = max(spreads, default=float("nan"))
-    return Claim(
-        words="MSE_MSS ≤ 4κe^ε/(n(e^ε−1)²): the error falls as 1/n",
-        where="Table “Comparison of single-message LDP frequency-estimation schemes”",
-        measured=f"n times the error differs by a factor {worst:.3f} at most between numbers of users",
-        verdict="holds" if worst < 1.15 else "in part",
+    return Evidence(
+        claim=claims.ERROR_BOUND,
+        measured=f"the error falls as 1/n: n times the error differs by a factor {worst:.3f} at most between numbers "
+        "of users",
+        finding=finding(float(np.mean(np.array(spreads) < 1.15))),
         why="Exactly, but for the few users a block that 1,000 users leave (n_j varies more).",
     )
 
 
-def _independent(table: Table) -> Claim:
+def _independent(table: Table) -> Evidence:
     changes = {}
     for method in ("ss", "pgr", "mss"):
         part = table.where(method=method)
         stack = np.array([part.where(population=name).column("mean") for name in table.distinct("population")])
         changes[method] = float((stack.max(axis=0) / stack.min(axis=0)).max())
-    return Claim(
-        words="Since worst-case MSE is distribution-independent",
-        where="Setting",
+    return Evidence(
+        claim=claims.DISTRIBUTION_FREE,
         measured="largest error over smallest among populations, at the same setting: "
         + ", ".join(f"{value:.2f} for {method}" for method, value in changes.items()),
-        verdict="holds" if max(changes.values()) < 1.15 else "in part",
+        finding=finding(float(np.mean(np.array(list(changes.values())) < 1.15))),
         why="The worst case is a number; the error itself depends on the distribution: a little for SS and PGR, whose "
         "frequent items err differently, and much for MSS at large ε, where a residue's variance grows with its share.",
     )
 
 
-def _grr(table: Table) -> Claim:
+def _grr(table: Table) -> Evidence:
     ratio = np.min([_ratios(table, method, "grr") for method in _PROTOCOLS if method != "grr"], axis=0)
     rows = table.where(method="grr")
     crossing = rows.column("domain_size") > 3 * np.exp(rows.column("epsilon")) + 2
-    return Claim(
-        words="GRR consistently yields the highest error",
-        where="Utility comparison",
+    return Evidence(
+        claim=claims.GRR_WORST,
         measured=f"true of {(ratio > 1).mean():.0%} of all settings, and of {(ratio > 1)[crossing].mean():.0%} of "
-        "those "
-        "with k > 3e^ε+2",
-        verdict=verdict(float((ratio > 1).mean())),
+        "those with k > 3e^ε+2",
+        finding=finding(float((ratio > 1).mean())),
         why="GRR is the better protocol where k < 3e^ε+2 (447 values at ε = 5).",
     )
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from sunzi.files import write_atomically
 
-from .experiment import Claim, Experiment
+from .claims import Claim, Verdict
+from .experiment import Evidence, Experiment
 from .table import Table
 
 _MARKS = {"holds": "✔", "in part": "◐", "does not hold": "✘"}
@@ -27,16 +28,57 @@ class _Section:
 
     experiment: Experiment
     table: Table
-    claims: Sequence[Claim]
+    evidence: Sequence[Evidence]
     notes: Sequence[str]
 
     @property
+    def name(self) -> str:
+        """The experiment's."""
+        return self.experiment.name
+
+    @property
     def setting(self) -> str:
-        """How much was run."""
-        row = self.table.rows[0]
+        """How much was run, and by which versions."""
+        scale, seed, version = (
+            ", ".join(str(value) for value in self.table.distinct(name)) for name in ("scale", "seed", "sunzi")
+        )
         trials = self.table.distinct("trials")
         runs = f", {_span(trials)} trials a point" if trials else ""
-        return f"Scale {row['scale']}, seed {row['seed']}, sunzi {row['sunzi']}, {len(self.table)} rows{runs}."
+        return f"Scale {scale}, seed {seed}, sunzi {version}, {len(self.table)} rows{runs}."
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """One claim, and what each experiment that speaks of it found, by the experiment's name."""
+
+    claim: Claim
+    evidence: dict[str, Evidence]
+
+    @property
+    def verdict(self) -> Verdict:
+        """From all evidence."""
+        return self.claim.verdict([piece.finding for piece in self.evidence.values()])
+
+    def others(self, name: str) -> list[str]:
+        """The other experiments that speak of it."""
+        return [other for other in self.evidence if other != name]
+
+
+@dataclass(frozen=True)
+class _Report:
+    """All sections, and one judgement a claim in the order in which sections come to them."""
+
+    sections: Sequence[_Section]
+    judgements: dict[Claim, _Judgement]
+
+    @classmethod
+    def of(cls, sections: Sequence[_Section]) -> _Report:
+        """Gather the evidence."""
+        judgements: dict[Claim, _Judgement] = {}
+        for section in sections:
+            for piece in section.evidence:
+                judgements.setdefault(piece.claim, _Judgement(piece.claim, {})).evidence[section.name] = piece
+        return cls(sections, judgements)
 
 
 def _span(numbers: Sequence[float]) -> str:
@@ -47,53 +89,67 @@ def _span(numbers: Sequence[float]) -> str:
 def write_report(experiments: Sequence[Experiment], root: Path) -> None:
     """REPORT.md and report.html from all results in ROOT/results."""
     sections = [_section(experiment, root / "results" / f"{experiment.name}.csv") for experiment in experiments]
-    found = [section for section in sections if section is not None]
-    write_atomically(root / "REPORT.md", _markdown(found).encode())
-    write_atomically(root / "report.html", _page(found, root / "results").encode())
+    report = _Report.of([section for section in sections if section is not None])
+    write_atomically(root / "REPORT.md", _markdown(report).encode())
+    write_atomically(root / "report.html", _page(report, root / "results").encode())
 
 
 def _section(experiment: Experiment, path: Path) -> _Section | None:
     if not path.exists():
         return None
     table = Table.load(path)
-    return _Section(experiment, table, experiment.claims(table), experiment.notes(table))
+    return _Section(experiment, table, experiment.evidence(table), experiment.notes(table))
 
 
-def _introduction(sections: Sequence[_Section]) -> list[str]:
-    verdicts = [claim.verdict for section in sections for claim in section.claims]
+def _introduction(report: _Report) -> list[str]:
+    verdicts = [judgement.verdict for judgement in report.judgements.values()]
     counts = ", ".join(f"{verdicts.count(name)} {words}" for name, words in _COUNTED.items() if name in verdicts)
     return [
         f"Every claim that {_PAPER} makes about experiments, measured anew: {len(verdicts)} claims; {counts}.",
-        "This report, its tables and its pictures are written by `sunzi reproduce`; errors behind ± are standard "
-        "errors of the mean over trials, and a trial is a whole simulated collection.",
+        "A claim has one verdict, from all experiments that speak of it: it holds if the evidence of all of them is "
+        "for it, does not hold if that of all is against it (a theorem: if that of one is), and else holds in part.",
+        "This report, its tables and its pictures are written by `sunzi reproduce`. A trial is one simulated "
+        "collection with users of its own, unless a section says otherwise; a standard error is that of the mean over "
+        "trials, and bars in pictures are two of them.",
     ]
 
 
-def _markdown(sections: Sequence[_Section]) -> str:
-    lines = [f"# {_TITLE}", "", *(line for text in _introduction(sections) for line in (text, ""))]
-    lines += ["| | claim of the paper | measured | experiment |", "|---|---|---|---|"]
-    for section in sections:
-        name = section.experiment.name
-        for claim in section.claims:
-            cells = [f"{_MARKS[claim.verdict]} {claim.verdict}", claim.words, claim.measured, f"[{name}](#{name})"]
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    for section in sections:
-        lines += ["", *_markdown_section(section)]
+def _markdown(report: _Report) -> str:
+    lines = [f"# {_TITLE}", "", *(line for text in _introduction(report) for line in (text, ""))]
+    lines += ["| | claim of the paper | evidence |", "|---|---|---|"]
+    for judgement in report.judgements.values():
+        pieces = [
+            f"[{name}](#{name}){_finding(judgement, piece)}: {piece.measured}"
+            for name, piece in judgement.evidence.items()
+        ]
+        claim = f"{judgement.claim.words} ({judgement.claim.where})"
+        cells = [f"{_MARKS[judgement.verdict]} {judgement.verdict}", claim, "<br>".join(pieces)]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for section in report.sections:
+        lines += ["", *_markdown_section(section, report)]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_section(section: _Section) -> list[str]:
+def _finding(judgement: _Judgement, piece: Evidence) -> str:
+    """Which way a piece speaks, where there is more than one."""
+    return f" ({piece.finding})" if len(judgement.evidence) > 1 else ""
+
+
+def _markdown_section(section: _Section, report: _Report) -> list[str]:
     experiment = section.experiment
     lines = [f"## {experiment.name}", "", f"**{experiment.title}.** Reproduces {experiment.reproduces}.", ""]
     for note in section.notes:
         lines += [note, ""]
     lines += [f"![{experiment.title}](results/{experiment.name}.svg)", ""]
     lines += [f"{section.setting} [Table](results/{experiment.name}.csv).", ""]
-    for claim in section.claims:
+    for piece in section.evidence:
+        judgement = report.judgements[piece.claim]
+        others = ", ".join(f"[{name}](#{name})" for name in judgement.others(section.name))
         lines += [
-            f"- {_MARKS[claim.verdict]} **{claim.verdict}**: “{claim.words}” ({claim.where})",
-            f"  - measured: {claim.measured}",
-            f"  - why: {claim.why}",
+            f"- {_MARKS[judgement.verdict]} **{judgement.verdict}**: “{piece.claim.words}” ({piece.claim.where})",
+            *([f"  - this experiment: {piece.finding}; see also {others}"] if others else []),
+            f"  - measured: {piece.measured}",
+            f"  - why: {piece.why}",
         ]
     return lines
 
@@ -115,7 +171,10 @@ code { font-size: .92em; }
 table { border-collapse: collapse; font-size: .92rem; }
 th { text-align: left; color: var(--soft); font-weight: 600; }
 th, td { padding: .35rem .7rem .35rem 0; vertical-align: top; }
-td { border-top: 1px solid var(--line); }
+td { border-top: 1px solid var(--line); } td p { margin: 0 0 .35rem; } td:nth-child(2) { width: 36%; }
+td .soft { display: block; }
+@media (max-width: 44rem) { table, tbody, tr, td { display: block; } th { display: none; }
+  td:nth-child(2) { width: auto; } td + td { border-top: 0; padding-top: 0; } }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: var(--holds); } .part { color: var(--part); } .fails { color: var(--fails); }
 figure { margin: 1rem 0; padding: .75rem; background: #fff; border: 1px solid var(--line); border-radius: 6px; }
@@ -126,9 +185,9 @@ _CLASSES = {"holds": "holds", "in part": "part", "does not hold": "fails"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _page(sections: Sequence[_Section], results: Path) -> str:
-    introduction = "\n".join(f"<p>{_prose(text)}</p>" for text in _introduction(sections))
-    body = "\n".join(_page_section(section, results) for section in sections)
+def _page(report: _Report, results: Path) -> str:
+    introduction = "\n".join(f"<p>{_prose(text)}</p>" for text in _introduction(report))
+    body = "\n".join(_page_section(section, report, results) for section in report.sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -141,35 +200,44 @@ def _page(sections: Sequence[_Section], results: Path) -> str:
 <body>
 <h1>{_TITLE}</h1>
 {introduction}
-{_overview(sections)}
+{_overview(report)}
 {body}
 </body>
 </html>
 """
 
 
-def _overview(sections: Sequence[_Section]) -> str:
+def _overview(report: _Report) -> str:
     rows = [
-        f"<tr><td>{_verdict(claim)}</td><td>{_prose(claim.words)}</td><td>{_prose(claim.measured)}</td>"
-        f'<td><a href="#{section.experiment.name}">{section.experiment.name}</a></td></tr>'
-        for section in sections
-        for claim in section.claims
+        f"<tr><td>{_verdict(judgement)}</td><td>{_prose(judgement.claim.words)} {_where(judgement.claim)}</td>"
+        f"<td>{_pieces(judgement)}</td></tr>"
+        for judgement in report.judgements.values()
     ]
-    heads = "".join(f"<th>{name}</th>" for name in ("", "claim of the paper", "measured", "experiment"))
+    heads = "".join(f"<th>{name}</th>" for name in ("", "claim of the paper", "evidence"))
     return f'<div class="scroll"><table>\n<tr>{heads}</tr>\n' + "\n".join(rows) + "\n</table></div>"
 
 
-def _verdict(claim: Claim) -> str:
-    return f'<span class="verdict {_CLASSES[claim.verdict]}">{_MARKS[claim.verdict]} {claim.verdict}</span>'
+def _pieces(judgement: _Judgement) -> str:
+    return "".join(
+        f'<p><a href="#{name}">{name}</a>{_finding(judgement, piece)}: {_prose(piece.measured)}</p>'
+        for name, piece in judgement.evidence.items()
+    )
 
 
-def _page_section(section: _Section, results: Path) -> str:
+def _verdict(judgement: _Judgement) -> str:
+    verdict = judgement.verdict
+    return f'<span class="verdict {_CLASSES[verdict]}">{_MARKS[verdict]} {verdict}</span>'
+
+
+def _where(claim: Claim) -> str:
+    return f"<span class=soft>({_prose(claim.where)})</span>"
+
+
+def _page_section(section: _Section, report: _Report, results: Path) -> str:
     experiment = section.experiment
     notes = "\n".join(f"<p>{_prose(note)}</p>" for note in section.notes)
     claims = "\n".join(
-        f"<dt>{_verdict(claim)} “{_prose(claim.words)}” <span class=soft>({_prose(claim.where)})</span></dt>\n"
-        f"<dd>Measured: {_prose(claim.measured)}</dd>\n<dd>{_prose(claim.why)}</dd>"
-        for claim in section.claims
+        _page_evidence(section.name, piece, report.judgements[piece.claim]) for piece in section.evidence
     )
     return f"""<h2 id="{experiment.name}">{escape(experiment.title)}</h2>
 <p class="soft">Reproduces {_prose(experiment.reproduces)}. {_prose(section.setting)}</p>
@@ -178,6 +246,15 @@ def _page_section(section: _Section, results: Path) -> str:
 <dl>
 {claims}
 </dl>"""
+
+
+def _page_evidence(name: str, piece: Evidence, judgement: _Judgement) -> str:
+    others = ", ".join(f'<a href="#{other}">{other}</a>' for other in judgement.others(name))
+    also = f"<dd>This experiment: {piece.finding}; see also {others}</dd>\n" if others else ""
+    return (
+        f"<dt>{_verdict(judgement)} “{_prose(piece.claim.words)}” {_where(piece.claim)}</dt>\n{also}"
+        f"<dd>Measured: {_prose(piece.measured)}</dd>\n<dd>{_prose(piece.why)}</dd>"
+    )
 
 
 def _picture(experiment: Experiment, results: Path) -> str:

@@ -1,7 +1,8 @@
 """Runs experiments: on all cores, and so that a run that was killed is taken up where it ended.
 
-Every finished cell is one file in the work directory, written in one atomic step and named by the hash of all that its
-rows depend on. A run measures the cells that have no file yet; killing it loses the cells in progress and no others.
+Every finished cell is one file in the work directory, written in one atomic step, named by the hash of what was asked
+and marked with the version of Sunzi that answered. A run measures the cells that have no file of its own version;
+killing it loses the cells in progress and no others.
 """
 
 from __future__ import annotations
@@ -66,13 +67,17 @@ def run(
     places.prepare()
     measure(experiments, scale, places.work, seed=seed, jobs=jobs, progress=progress)
     for experiment in experiments:
-        table = collect(experiment, scale, places.work, seed)
-        table.save(places.results / f"{experiment.name}.csv")
-        # Read back, so that a picture never shows what its table does not hold.
-        read = Table.load(places.results / f"{experiment.name}.csv")
-        with house_style():
-            save_pictures(experiment.draw(read), places.results / experiment.name)
+        collect(experiment, scale, places.work, seed).save(places.results / f"{experiment.name}.csv")
+    draw(experiments, places.results)
     write_report([catalogue.find(name) for name in catalogue.NAMES], root)
+
+
+def draw(experiments: Sequence[Experiment], results: Path) -> None:
+    """Pictures from the tables on disk, so that none shows what its table does not hold."""
+    for experiment in experiments:
+        with house_style():
+            picture = experiment.draw(Table.load(results / f"{experiment.name}.csv"))
+            save_pictures(picture, results / experiment.name)
 
 
 @dataclass(frozen=True)
@@ -143,12 +148,12 @@ def _measure(name: str, cell: Cell, key: str, work: Path, seed: int) -> None:
 
 
 def _load(work: Path, key: str) -> dict[str, Any] | None:
-    """A finished cell; what cannot be read counts as not measured."""
+    """A finished cell; what cannot be read, or was measured by another version of Sunzi, counts as not measured."""
     try:
         entry: dict[str, Any] = json.loads((work / f"{key}.json").read_bytes())
     except (OSError, ValueError):
         return None
-    return entry if "rows" in entry else None
+    return entry if "rows" in entry and entry.get("sunzi") == __version__ else None
 
 
 def collect(experiment: Experiment, scale: Scale, work: Path, seed: int) -> Table:

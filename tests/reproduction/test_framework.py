@@ -12,16 +12,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from reproduction.experiment import Cell, Claim, Experiment, verdict
+from reproduction.claims import Claim
+from reproduction.experiment import Cell, Evidence, Experiment, finding, finding_of
 from reproduction.figures import head, house_style, panels, save_pictures
 from reproduction.report import write_report
 from reproduction.statistics import summary
 from reproduction.table import Table
 
 from reproduction import catalogue, runner
+from sunzi import __version__
 from sunzi.errors import ParameterError
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+FAIR = Claim("dice | are <fair>", "nowhere")
 
 
 class Dice(Experiment):
@@ -48,8 +53,8 @@ class Dice(Experiment):
         head(axes[0, 0], "dice", "sides", "mean")
         return figure
 
-    def claims(self, table):
-        return [Claim("dice | are <fair>", "nowhere", f"{len(table)} dice", "in part", "because of `chance`")]
+    def evidence(self, table):
+        return [Evidence(FAIR, f"{len(table)} dice", "in part", "because of `chance`")]
 
 
 @pytest.fixture
@@ -151,8 +156,62 @@ def test_summary():
     assert summary([1.0])["standard_error"] is None
 
 
-def test_verdict():
-    assert [verdict(1.0), verdict(0.4), verdict(0.0)] == ["holds", "in part", "does not hold"]
+def test_findings():
+    assert [finding(1.0), finding(0.4), finding(0.0)] == ["for", "in part", "against"]
+    assert [finding_of(True, True), finding_of(True, False), finding_of(False, False)] == ["for", "in part", "against"]
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict", "of_a_theorem"),
+    [
+        (["for"], "holds", "holds"),
+        (["for", "for"], "holds", "holds"),
+        (["for", "in part"], "in part", "in part"),
+        (["for", "against"], "in part", "does not hold"),
+        (["against", "in part"], "in part", "does not hold"),
+        (["against", "against"], "does not hold", "does not hold"),
+    ],
+)
+def test_all_evidence_makes_one_verdict(findings, verdict, of_a_theorem):
+    assert Claim("words", "where").verdict(findings) == verdict
+    assert Claim("words", "where", theorem=True).verdict(findings) == of_a_theorem
+
+
+def test_a_claim_of_two_experiments_is_counted_once(dice, tmp_path, monkeypatch):
+    class Again(Dice):
+        name = "again"
+
+        def evidence(self, table):
+            return [Evidence(FAIR, "none of them", "for", "luck")]
+
+    again = Again()
+    monkeypatch.setattr(catalogue, "NAMES", ("dice", "again"))
+    monkeypatch.setattr(catalogue, "find", lambda name: {"dice": dice, "again": again}[name])
+    runner.run([dice, again], "tiny", tmp_path, jobs=1)
+    text, page = (tmp_path / "REPORT.md").read_text(), (tmp_path / "report.html").read_text()
+    assert "1 claims; 1 hold in part." in text
+    assert "[dice](#dice) (in part): 3 dice<br>[again](#again) (for): none of them" in text
+    assert text.count("◐ **in part**: “dice | are <fair>”") == 2
+    assert "this experiment: for; see also [dice](#dice)" in text
+    assert 'This experiment: for; see also <a href="#dice">dice</a>' in page
+
+
+def test_cells_of_another_version_are_measured_again(dice, tmp_path, monkeypatch):
+    run(dice, tmp_path)
+    dice.measured.clear()
+    monkeypatch.setattr(runner, "__version__", "9.9")
+    assert b",9.9," in run(dice, tmp_path)
+    assert dice.measured == [2, 4, 6]
+
+
+def test_the_report_names_all_versions_in_the_data(dice, tmp_path):
+    run(dice, tmp_path)
+    path = tmp_path / "results" / "dice.csv"
+    table = Table.load(path)
+    table.rows[-1]["sunzi"] = "9.9"
+    table.save(path)
+    write_report([dice], tmp_path)
+    assert f"sunzi {__version__}, 9.9" in (tmp_path / "REPORT.md").read_text()
 
 
 def test_pictures_are_the_same_bytes_each_time(tmp_path):

@@ -25,8 +25,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("experiments", metavar="NAME", nargs="*", help="experiments to run, or all; see --list")
     parser.add_argument("--list", action="store_true", help="name all experiments and what they reproduce")
     scale = parser.add_mutually_exclusive_group()
-    scale.add_argument("--quick", action="store_true", help="few trials and settings: all within ten minutes")
-    scale.add_argument("--full", action="store_true", help="the paper's own settings: about a night")
+    scale.add_argument("--quick", action="store_true", help="few trials and settings: all in some minutes")
+    scale.add_argument("--full", action="store_true", help="the paper's own settings: about nine hours of one core")
     parser.add_argument(
         "--out", metavar="DIR", help="where to write (default: sunzi-reproduction-quick or sunzi-reproduction-full)"
     )
@@ -57,7 +57,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if not arguments.experiments:
         raise ParameterError("name an experiment to run, or all; --list names them")
     if not (arguments.quick or arguments.full):
-        raise ParameterError("say how much to run: --quick (minutes) or --full (about a night)")
+        raise ParameterError("say how much to run: --quick (minutes) or --full (about nine hours of one core)")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
     if arguments.seed < 0:

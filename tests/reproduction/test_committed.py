@@ -1,0 +1,73 @@
+"""The committed report and pictures are those of the committed tables."""
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reproduction.report import write_report
+from reproduction.table import Table
+
+from reproduction import catalogue, claims, runner
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = ROOT / "reproduction"
+RESULTS = COMMITTED / "results"
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+PINNED = re.search(r"^matplotlib==(\S+)", (ROOT / "requirements" / "demo.txt").read_text(), re.MULTILINE)[1]
+
+
+def test_the_report_is_that_of_the_tables(tmp_path):
+    (tmp_path / "results").symlink_to(RESULTS)
+    write_report([catalogue.find(each) for each in catalogue.NAMES], tmp_path)
+    for name in ("REPORT.md", "report.html"):
+        assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
+
+
+def parts_of(path):
+    """The text of a picture between its numbers, and the numbers."""
+    text = path.read_text()
+    return NUMBER.split(text), np.array([float(number) for number in NUMBER.findall(text)])
+
+
+@pytest.mark.skipif(mpl.__version__ != PINNED, reason=f"pictures were drawn by Matplotlib {PINNED}")
+@pytest.mark.parametrize("name", catalogue.NAMES)
+def test_pictures_are_those_of_the_tables(tmp_path, name):
+    """Up to the last digit of a place and a pixel's shade, which another processor may round otherwise."""
+    (tmp_path / f"{name}.csv").symlink_to(RESULTS / f"{name}.csv")
+    runner.draw([catalogue.find(name)], tmp_path)
+    (text, numbers), (committed_text, committed_numbers) = (
+        parts_of(folder / f"{name}.svg") for folder in (tmp_path, RESULTS)
+    )
+    assert text == committed_text
+    np.testing.assert_allclose(numbers, committed_numbers, atol=0.02)
+    pixels, committed = (imread(folder / f"{name}.png") for folder in (tmp_path, RESULTS))
+    assert pixels.shape == committed.shape
+    assert np.abs(pixels - committed).mean() < 1e-4
+
+
+def test_every_claim_has_evidence_and_every_table_is_full():
+    found = set()
+    for name in catalogue.NAMES:
+        table = Table.load(RESULTS / f"{name}.csv")
+        assert table.distinct("scale") == ["full"]
+        assert len(table.distinct("sunzi")) == 1
+        found |= {piece.claim for piece in catalogue.find(name).evidence(table)}
+    declared = [value for value in vars(claims).values() if isinstance(value, claims.Claim)]
+    assert found == set(declared)
+    assert len({claim.words for claim in declared}) == len(declared)
+    assert f"{len(declared)} claims" in (COMMITTED / "REPORT.md").read_text()
+
+
+def test_the_tables_hold_the_trials_that_were_promised():
+    """300 trials a point, and 100 where the domain has 22,000 values."""
+    for name in ("mse", "other-sizes", "analytical-mse", "error-cdf", "dra", "geometry", "comparison", "lengths"):
+        for row in Table.load(RESULTS / f"{name}.csv").where(part=None):
+            large = row.get("domain_size") == 22_000
+            assert row["trials"] >= (100 if large else 300)
