@@ -10,6 +10,8 @@ import pytest
 
 import sunzi
 from sunzi.cli.main import main
+from sunzi.collection.collector import Collector
+from sunzi.collection.sqlite import SqliteStore
 
 LABELS = ["apple", "pear", "plum", "fig"]
 
@@ -39,6 +41,7 @@ def plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = sunzi.make_plan("ss-compact", LABELS, 3)
     made.save("plan.json")
+    (tmp_path / "empty.db").touch()
     return made
 
 
@@ -71,6 +74,21 @@ def test_a_collection_by_commands(plan, tmp_path, capsys):
     assert main(["store", "restore", "copy.db", "new.db"]) == 2  # not empty any more
 
 
+def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):
+    store = SqliteStore("sunzi.db")
+    Collector(store).open("default", plan)
+    with store.transaction(reading=True):
+        store.epochs()
+        assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+        said = capsys.readouterr().err
+        assert "is closed" in said
+        assert "traces of the ids are left" in said
+    assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+    assert "traces" not in capsys.readouterr().err
+    assert not store.epochs()[0].is_open
+    store.close()
+
+
 def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
     secret = "a-token-of-sixteen-or-more"
     with serving(tmp_path, "one=plan.json", "two=plan.json", SUNZI_ADMIN_TOKEN=secret) as address:
@@ -91,13 +109,18 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
         (["serve", "Bad=plan.json"], "collection's name"),
         (["serve"], "no collection yet"),
         (["serve", "plan.json", "--shard", "4/4"], "shard"),
+        (["serve", "plan.json", "--port", "99999"], "port"),
+        (["serve", "plan.json", "--allow-origin", "example.org/"], "origin"),
+        (["serve", "plan.json", "--trust-proxy", "nonsense"], "proxy"),
         (["simulate", "--send", "ftp://nowhere"], "http://"),
+        (["simulate", "--send", "http://h:abc"], "port"),
         (["simulate", "--send", "http://127.0.0.1:9", "--users", "0"], "--users"),
         (["estimate", "--from", "nothing.db"], "no store"),
         (["estimate", "plan.json", "--from", "sunzi.db"], "neither"),
         (["estimate", "plan.json"], "a plan and a tally"),
         (["store", "show", "nothing.db"], "no store"),
         (["store", "show", "plan.json"], "plan.json"),
+        (["store", "show", "empty.db"], "no store"),
     ],
 )
 def test_bad_commands_are_refused(plan, capsys, words, complaint):

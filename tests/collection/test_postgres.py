@@ -23,6 +23,7 @@ from sunzi.collection.opening import _take_schema, open_store
 from sunzi.collection.postgres import PostgresStore
 from sunzi.collection.records import Deposit
 from sunzi.collection.transfer import backup
+from sunzi.collection.writer import Writer
 from sunzi.errors import ParameterError, StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -178,6 +179,13 @@ def test_a_newer_store_is_refused(store, address):
         open_store(address)
 
 
+@pytest.mark.parametrize("version", ["0", "one", "-1"])
+def test_a_store_without_its_version_is_damaged(store, address, version):
+    store._connection.execute("UPDATE settings SET value = %s WHERE name = 'schema_version'", (version,))
+    with pytest.raises(StoreError, match="damaged"):
+        open_store(address)
+
+
 def test_a_store_without_its_settings_is_damaged(store, address):
     store._connection.execute("DELETE FROM settings")
     with pytest.raises(StoreError, match="damaged"):
@@ -248,6 +256,47 @@ def test_an_epoch_closed_during_a_backup_is_never_kept_open_without_ids(store, a
     assert list(tmp_path.iterdir()) == []
     assert backup(reader, tmp_path / "copy.db") == 1
     reader.close()
+
+
+def table_of_ids(store, epoch):
+    return store._connection.execute("SELECT to_regclass(%s)", (f"identities_{epoch.key}",)).fetchone()[0]
+
+
+def test_closing_waits_for_nobody_who_reads_the_ids(store, address):
+    """Nor does whoever uploads; the ids are dropped when the reader is done, and none of them can be used again."""
+    epoch, other = an_epoch(store), an_epoch(store)
+    store.commit([a_deposit(epoch, number) for number in range(50)])
+    store.add_tokens(epoch.key, [bytes(32)])
+    reader, uploader = open_store(address), open_store(address)
+    store._connection.execute("SET lock_timeout TO 200")
+    uploader._connection.execute("SET lock_timeout TO 200")
+    with reader.transaction(reading=True):
+        assert reader.identity_count(epoch.key) == 50
+        assert store.close_epoch(epoch.key) is False
+        assert values(uploader.commit([a_deposit(epoch, 1), a_deposit(other, 1)])) == ["closed", "counted"]
+        assert (store.identity_count(epoch.key), list(store.identities(epoch.key))) == (0, [])
+        assert store.settle() is False
+        assert len(list(reader.identities(epoch.key))) == 50  # of the moment that it reads
+        assert table_of_ids(store, epoch) is not None
+    assert store.settle() is True
+    assert table_of_ids(store, epoch) is None
+    assert list(store.tokens(epoch.key)) == []
+    assert values(uploader.commit([a_deposit(epoch, 1)])) == ["closed"]
+    reader.close()
+    uploader.close()
+
+
+def test_a_writer_drops_ids_that_were_left(store, address):
+    """As after a closing by a command, or a kill, while somebody read."""
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    reader = open_store(address)
+    with reader.transaction(reading=True):
+        reader.identity_count(epoch.key)
+        assert store.close_epoch(epoch.key) is False
+    reader.close()
+    Writer(store, lambda _: None).close()
+    assert table_of_ids(store, epoch) is None
 
 
 def test_space_of_closed_epochs_is_used_again(store):

@@ -140,6 +140,23 @@ def test_a_newer_store_is_refused(store, path):
         SqliteStore(path)
 
 
+def test_a_store_without_its_version_is_damaged(store, path):
+    store._connection.execute("PRAGMA user_version = 0")
+    store.close()
+    with pytest.raises(StoreError, match="damaged"):
+        SqliteStore(path)
+
+
+def test_an_empty_file_is_a_store_only_if_one_may_be_made(path):
+    path.touch()
+    with pytest.raises(StoreError, match="there is no store"):
+        SqliteStore(path, create=False)
+    assert path.read_bytes() == b""
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    SqliteStore(path).close()
+    SqliteStore(path, create=False).close()
+
+
 def test_version_one_opens(path):
     shutil.copy(FIXTURES / "store-v1.db", path)
     store = open_store(str(path), create=False)
@@ -228,6 +245,22 @@ def test_a_full_disk(small_disk, tmp_path):
     assert found.tolist() == [1] * (50 * reports)
     store.close()
     assert sqlite3.connect(directory / "store.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_check_notices_that_nothing_can_be_written(small_disk):
+    if small_disk is None:
+        pytest.skip("filesystems cannot be mounted here, so no disk can be filled up")
+    store = SqliteStore(small_disk.directory / "store.db")
+    store.check()
+    assert store.settle()
+    filler = small_disk.directory / "filler"
+    with pytest.raises(OSError, match="No space left"):
+        filler.write_bytes(bytes(4 << 20))
+    with pytest.raises(StoreError, match="full"):
+        store.check()
+    filler.unlink()
+    store.check()
+    store.close()
 
 
 def test_a_lock_that_is_not_given_up(store, path, monkeypatch):

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
+from sunzi.collection.collector import Collector
 from sunzi.collection.records import Deposit, Shard
 from sunzi.errors import ParameterError, StoreError
+from sunzi.plan import make_plan
 
 
 def test_a_deposit_is_counted_once(store):
@@ -299,6 +301,83 @@ def test_epochs_opened_at_once_have_different_numbers(store):
     with ThreadPoolExecutor(4) as pool:
         epochs = list(pool.map(lambda _: an_epoch(store), range(12)))
     assert sorted(epoch.number for epoch in epochs) == list(range(1, 13))
+
+
+def test_an_epoch_that_is_open_under_the_plan_is_joined(store):
+    first, other = store.ensure_epoch("web", b"{1}", 10), store.ensure_epoch("web", b"{2}", 10)
+    assert [(e.collection, e.number, e.plan) for e in store.epochs()] == [("web", 1, b"{1}"), ("web", 2, b"{2}")]
+    assert store.ensure_epoch("web", b"{1}", 10) == first
+    assert store.ensure_epoch("mobile", b"{1}", 10).number == 1
+    newer = store.open_epoch("web", b"{1}", 10)
+    assert store.ensure_epoch("web", b"{1}", 10) == newer
+    store.close_epoch(newer.key)
+    store.close_epoch(other.key)
+    assert store.ensure_epoch("web", b"{1}", 10) == first
+    assert store.ensure_epoch("web", b"{2}", 10).number == 4
+    with pytest.raises(ParameterError, match="name"):
+        store.ensure_epoch("Web", b"{1}", 10)
+
+
+def test_collectors_that_begin_at_once_share_an_epoch(store, address, opened):
+    """Each with connections of its own, as processes have: what one of them does not see must not be opened twice."""
+    plan = make_plan("grr", 20, 1)
+    collectors = [Collector(opened(address)) for _ in range(4)]
+    for turn in range(5):
+        ready = threading.Barrier(4)
+
+        def begin(collector: Collector, name: str = f"web{turn}", ready: threading.Barrier = ready) -> int:
+            ready.wait()
+            return collector.open(name, plan).epoch.number
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(begin, collectors)) == [1] * 4
+    assert len(store.epochs()) == 5
+
+
+def test_a_store_is_empty_or_not_within_a_transaction(store, address, opened):
+    """Who begins to fill an empty store keeps others from doing so until it is done."""
+    other, refused = opened(address), []
+
+    def fill() -> None:
+        with other.transaction():
+            try:
+                other.require_empty()
+            except StoreError as error:
+                refused.append(str(error))
+
+    with store.transaction():
+        store.require_empty()
+        thread = threading.Thread(target=fill)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        an_epoch(store)
+    thread.join()
+    assert len(refused) == 1
+    assert "empty" in refused[0]
+
+
+def test_a_closed_epoch_is_closed_though_it_cannot_be_wiped(store, monkeypatch):
+    epoch = an_epoch(store)
+
+    def fail() -> bool:
+        raise StoreError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "settle", fail)
+        assert store.close_epoch(epoch.key) is False
+    assert not store.epochs()[0].is_open
+    assert store.close_epoch(epoch.key) is True
+
+
+def test_a_check_writes_and_leaves_epochs_alone(store, address, opened):
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    store.check()
+    assert opened(address).shard == store.shard
+    assert (total(store, epoch), len(store.epochs())) == (1, 1)
+    with pytest.raises(StoreError), store.transaction(reading=True):
+        store.check()
 
 
 def test_closing_while_others_commit(store):

@@ -79,6 +79,23 @@ def test_a_copy_needs_an_empty_store_of_the_same_shard(store, target, opened, tm
         copy_store(store, shard)
 
 
+def test_a_store_that_is_filled_meanwhile_is_not_copied_into(store, fresh_address, opened, monkeypatch):
+    fill(store)
+    address = fresh_address()
+    target, other = opened(address), opened(address)
+    transaction = target.transaction
+
+    def interrupted(**options):
+        monkeypatch.setattr(target, "transaction", transaction)
+        an_epoch(other, "theirs")
+        return transaction(**options)
+
+    monkeypatch.setattr(target, "transaction", interrupted)
+    with pytest.raises(StoreError, match="empty"):
+        copy_store(store, target)
+    assert [epoch.collection for epoch in target.epochs()] == ["theirs"]
+
+
 def test_a_copy_that_fails_leaves_nothing(store, target, monkeypatch):
     fill(store)
 

@@ -9,6 +9,7 @@ import time
 import pytest
 from deposits import a_deposit, an_epoch, total
 
+from sunzi.collection import writer as writer_module
 from sunzi.collection.records import Outcome, Shard
 from sunzi.collection.sqlite import SqliteStore
 from sunzi.collection.writer import OverloadError, Writer
@@ -284,3 +285,48 @@ def test_the_log_of_a_killed_collector_is_emptied_at_the_next_start(tmp_path, ma
     assert total(again, epoch) == 1
     writer.close()
     again.close()
+
+
+def test_settling_can_be_asked_for(store, mailbox, monkeypatch):
+    """It is done at once, also by a writer that has nothing to do, and once for every time that it is asked for."""
+    settled = threading.Semaphore(0)
+    monkeypatch.setattr(store, "settle", lambda: settled.release() or True)
+    writer = Writer(store, mailbox, settle_seconds=1000)
+    assert settled.acquire(timeout=20)  # at its beginning
+    assert not settled.acquire(timeout=0.2)
+    for _ in range(3):
+        writer.settle()
+        assert settled.acquire(timeout=20)
+    assert not settled.acquire(timeout=0.2)
+    writer.close()
+
+
+def test_what_is_asked_for_while_it_settles_is_done_afterwards(store, mailbox, monkeypatch):
+    begun, over = threading.Semaphore(0), threading.Semaphore(0)
+
+    def slowly() -> bool:
+        begun.release()
+        return over.acquire(timeout=20)
+
+    monkeypatch.setattr(store, "settle", slowly)
+    writer = Writer(store, mailbox, settle_seconds=1000)
+    assert begun.acquire(timeout=20)
+    writer.settle()  # for what was closed after the first had begun
+    over.release(2)
+    assert begun.acquire(timeout=20)
+    writer.close()
+
+
+def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    writer = Writer(store, mailbox)
+    commit = store.commit
+    assert not writer.is_failing
+    for number, works in enumerate((False, True, False)):
+        monkeypatch.setattr(store, "commit", commit if works else lambda _: 1 / 0)
+        writer.submit(a_deposit(epoch, number), number)
+        mailbox.wait(number + 1)
+        assert writer.is_failing is not works
+    monkeypatch.setattr(writer_module, "_TROUBLE_SECONDS", 0.0)
+    assert not writer.is_failing  # nobody may come to try again, if the service says that it is out of order
+    writer.close()

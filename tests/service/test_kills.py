@@ -72,13 +72,17 @@ def upload_until_dead(connection, chance, pending, acknowledged, until):
         try:
             connection.request("POST", path, crafted(value))
             answer = connection.getresponse()
-            outcome = json.loads(answer.read())["outcome"]
+            content = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
             if not again:
                 pending[identity] = value
             return
-        assert answer.status == 200
-        assert outcome == "repeated" or not again
+        if answer.status == 503:  # busy: not acknowledged, so it is sent again
+            if not again:
+                pending[identity] = value
+            continue
+        assert answer.status == 200, content
+        assert content["outcome"] == "repeated" or not again
         acknowledged[identity] = value
 
 

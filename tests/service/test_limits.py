@@ -1,8 +1,10 @@
 """Slow, long and malformed requests; what is logged; what may be bound to."""
 
 import http.client
+import json
 import logging
 import socket
+import threading
 import time
 
 import numpy as np
@@ -55,12 +57,12 @@ def test_a_header_that_drips_is_hung_up_on(service):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            drip(connection)
+            drip(connection, b"X: y\r\n")
 
 
-def drip(connection):
-    for number in range(200):
-        connection.sendall(f"X-{number}: y\r\n".encode())
+def drip(connection, drop):
+    for _ in range(200):
+        connection.sendall(drop)
         time.sleep(0.1)
 
 
@@ -73,6 +75,114 @@ def test_a_header_that_never_ends_is_hung_up_on(service):
         except (ConnectionResetError, BrokenPipeError):
             return
         assert closes_within(connection, 20)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ", b"GET /", b"%s\r\n1\r\nx\r\n0\r\nX-Long: "]
+)
+def test_one_long_line_is_hung_up_on(service, begun):
+    """A header, an address or a trailer of which the parser says nothing until it is whole."""
+    head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(begun.replace(b"%s", head.encode()))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            send_in_pieces(connection, b"y" * 65536, 500)
+    assert service.get("/health").status == 200
+
+
+def send_in_pieces(connection, piece, count):
+    for _ in range(count):
+        connection.sendall(piece)
+
+
+def test_a_connection_that_drips_empty_lines_is_hung_up_on(service):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            drip(connection, b"\r\n")
+
+
+# Routes of the operator, whose bodies the framework reads before it asks who sends them, and those that read none.
+BODIES = {
+    "upload": "/v1/collections/default/epochs/1/batches?id=" + "0" * 32,
+    "operator": "/v1/collections/new/epochs",
+    "nobody": "/nowhere",
+}
+
+
+def begin(connection, path, headers):
+    connection.settimeout(20)
+    connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}\r\n".encode())
+
+
+@pytest.fixture
+def strict(tmp_path):
+    settings = {"body_bytes": 1000, "body_seconds": 1.5, "admin_token": "a-token-of-sixteen-or-more"}
+    with running(tmp_path / "strict.db", {"default": PLAN}, **settings) as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", [BODIES["upload"], BODIES["operator"]])
+@pytest.mark.parametrize("headers", ["Content-Length: 1001\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_no_route_reads_a_body_that_is_too_large(strict, path, headers):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, headers)
+        connection.sendall(b"3e9\r\n" + b" " * 1001 if "chunked" in headers else b"")
+        answer = connection.recv(4096)
+        while not answer.endswith(b"}"):  # it may come in pieces
+            answer += connection.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"connection: close" in answer
+        assert b"TooLarge" in answer
+
+
+@pytest.mark.parametrize("path", [BODIES["upload"], BODIES["operator"]])
+def test_no_route_waits_for_ever_for_a_body(strict, path):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, "Content-Length: 100\r\n")
+        connection.sendall(b"{")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+        assert closes_within(connection, 20)
+
+
+@pytest.mark.parametrize(("path", "status"), [(BODIES["upload"], b"413"), (BODIES["nobody"], b"404")])
+def test_who_is_refused_cannot_go_on_sending_for_ever(strict, path, status):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, "Content-Length: 1000000\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 " + status)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            drip(connection, b"x")
+
+
+def test_who_sends_too_much_gets_to_read_why(strict):
+    """Although the whole body is sent before the answer is read, which is far more than any buffer holds."""
+    assert strict.send_batch(bytes(20 << 20)).status == 413
+
+
+def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
+    """An upload to an epoch that was not met before asks the store; others are answered meanwhile."""
+    asked, over = threading.Event(), threading.Event()
+    epochs = service.collector.store.epochs
+
+    def slow():
+        asked.set()
+        assert over.wait(30)
+        return epochs()
+
+    monkeypatch.setattr(service.collector.store, "epochs", slow)
+    answers = []
+    late = threading.Thread(target=lambda: answers.append(service.send_batch(batch(), epoch=9).status))
+    late.start()
+    try:
+        assert asked.wait(30)
+        assert service.get("/health").status == 200
+        assert service.send_batch(batch()).status == 200
+        assert answers == []
+    finally:
+        over.set()
+        late.join()
+    assert answers == [404]
 
 
 def test_a_body_that_drips_is_answered_with_408(service):
@@ -143,6 +253,30 @@ def test_limits_are_positive(name):
         Settings(**{name: 0})
 
 
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"port": 99999}, "port"),
+        ({"port": -1}, "port"),
+        ({"allow_origins": ("example.org/",)}, "origin"),
+        ({"allow_origins": ("https://example.org/",)}, "origin"),
+        ({"allow_origins": ("https://Example.org",)}, "origin"),
+        ({"trusted_proxies": ("nonsense",)}, "proxy"),
+        ({"trusted_proxies": ("10.0.0.1/8",)}, "proxy"),
+        ({"upload_keys": (UploadKey("a", b"1", 1), UploadKey("a", b"2", 1))}, "name and a secret"),
+        ({"upload_keys": (UploadKey("a", b"1", 1), UploadKey("b", b"1", 1))}, "name and a secret"),
+    ],
+)
+def test_settings_that_could_not_work_are_refused(wrong, complaint):
+    with pytest.raises(ParameterError, match=complaint):
+        Settings(**wrong)
+
+
+def test_settings_that_work():
+    origins = ("https://example.org", "http://localhost:3000", "http://[::1]:80", "*")
+    Settings(allow_origins=origins, trusted_proxies=("127.0.0.1", "::1", "10.0.0.0/8", "*"), port=65535)
+
+
 def test_secrets_and_keys_from_files(tmp_path):
     (tmp_path / "token").write_text("  a-secret-of-mine\n")
     assert read_secret(tmp_path / "token") == "a-secret-of-mine"
@@ -150,7 +284,10 @@ def test_secrets_and_keys_from_files(tmp_path):
         (tmp_path / "token").write_text(text)
         with pytest.raises(ParameterError, match="printable"):
             read_secret(tmp_path / "token")
-    for text in ("{}", "[]", "nonsense", '[{"name": "a", "sha256": "00", "reports_per_minute": 5}]'):
+    digits = "0" * 64
+    wrong = [{"name": "a", "sha256": "00", "reports_per_minute": 5}]
+    wrong += [{"name": "a", "sha256": digits, "reports_per_minute": quota} for quota in (0, 1.9, True, "5")]
+    for text in ("{}", "[]", "nonsense", *(json.dumps([key]) for key in wrong)):
         (tmp_path / "keys").write_text(text)
         with pytest.raises(ParameterError, match="keys"):
             read_upload_keys(tmp_path / "keys")
@@ -167,3 +304,7 @@ def test_a_bucket_fills_steadily():
     now[0] = 1000
     assert quotas.take(key, 90) == 0  # more than the bucket holds passes when it is full, and is paid off later
     assert quotas.take(key, 1) == 31
+    quotas.give_back(key, 90)
+    quotas.give_back(key, 90)
+    assert quotas.take(key, 60) == 0  # and never more than a full bucket
+    assert quotas.take(key, 1) == 1

@@ -174,5 +174,64 @@ def test_other_origins_only_if_allowed(service, tmp_path):
         assert answer.headers["Access-Control-Allow-Origin"] == "https://example.org"
         other = open_to_one.get("/v1/collections/default/plan", Origin="https://evil.example")
         assert other.headers["Access-Control-Allow-Origin"] is None
+        assert answer.headers["Access-Control-Expose-Headers"] == "Retry-After"
         asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
-        assert open_to_one.request("OPTIONS", f"{BASE}/batches?id={'0' * 32}", None, asked).status == 200
+        for path in (f"{BASE}/batches?id={'0' * 32}", f"{BASE}/reports", f"{BASE}/plan"):
+            assert open_to_one.request("OPTIONS", path, None, asked).status == 200
+        refused = open_to_one.post(f"{BASE}/batches?id={'0' * 32}", b"rubbish", origin)
+        assert (refused.status, refused.headers["Access-Control-Allow-Origin"]) == (400, "https://example.org")
+
+
+def test_an_allowed_origin_may_fetch_the_plan_and_upload_and_no_more(tmp_path):
+    origin = {"Origin": "https://example.org"}
+    asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    for number, settings in enumerate(({}, {"admin_token": TOKEN})):
+        settings["allow_origins"] = ("https://example.org",)
+        with running(tmp_path / f"{number}.db", {"default": PLAN}, **settings) as service:
+            for path in (f"{BASE}/close", f"{BASE}/tokens", f"{BASE}/estimate.json", "/v1/collections", "/metrics"):
+                preflight = service.request("OPTIONS", path, None, asked)
+                assert (preflight.status, preflight.headers["Access-Control-Allow-Origin"]) == (405, None)
+                answer = service.get(path, **origin, **(ADMIN if settings.get("admin_token") else {}))
+                assert answer.headers["Access-Control-Allow-Origin"] is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "https://evil.example", "Host": "evil.example"},  # a name of theirs that leads to this machine
+        {"Origin": "http://localhost:3000", "Host": "localhost:8765"},  # somebody else on this machine
+        {"Origin": "null"},
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:8765"},
+        {"Host": ""},
+    ],
+)
+def test_pages_of_others_are_not_the_operator(service, headers):
+    for method, path in (("POST", f"{BASE}/close"), ("GET", f"{BASE}/status.json"), ("GET", "/metrics")):
+        answer = service.request(method, path, None, headers)
+        assert (answer.status, answer.json()["error"][:7]) == (403, "Foreign")
+    assert service.collector.find("default", 1).epoch.is_open
+    assert service.request("GET", "/v1/collections/default/plan", None, headers).status == 200
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_the_services_own_page_and_programs_are(service, name):
+    host = f"{name}:{service.port}"
+    for headers in ({"Host": host}, {"Host": host, "Origin": f"http://{host}"}, {"Host": name}):
+        assert service.request("GET", f"{BASE}/status.json", None, headers).status == 200
+
+
+def test_who_knows_the_admin_token_may_come_by_any_name(guarded):
+    by_proxy = {"Host": "collect.example", "Origin": "https://collect.example", **ADMIN}
+    assert guarded.request("GET", "/v1/collections", None, by_proxy).status == 200
+
+
+def test_a_trusted_proxy_says_how_it_was_reached(tmp_path):
+    """Only redirects depend on it: that they lead back to https."""
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.7", "Host": "collect.example"}
+    for trusted, scheme in ((("127.0.0.1",), "https"), (("10.0.0.0/8",), "http"), ((), "http")):
+        with running(tmp_path / f"{scheme}{len(trusted)}.db", {"default": PLAN}, trusted_proxies=trusted) as service:
+            answer = service.request("GET", "/v1/collections/", None, headers)
+            assert answer.status == 307
+            assert answer.headers["Location"] == f"{scheme}://collect.example/v1/collections"

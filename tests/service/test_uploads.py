@@ -1,8 +1,10 @@
 """Uploads over HTTP: counted once, acknowledged when durable, refused cleanly."""
 
 import hashlib
+import itertools
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sunzi.collection.records import Shard
 from sunzi.collection.remote import RemoteCollector
 from sunzi.collection.sqlite import SqliteStore
 from sunzi.errors import ReportError, StoreError
+from sunzi.service.settings import UploadKey
 
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 OTHER = sunzi.make_plan("ss-compact", 50, 2)
@@ -204,6 +207,94 @@ def test_keys_and_quotas(tmp_path):
         assert answer.status == 429
         assert 1 <= int(answer.headers["Retry-After"]) <= 60
         assert service.tally().reports == 40
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """A service whose one key may upload three batches a minute."""
+    key = UploadKey("app", hashlib.sha256(b"s3cret").digest(), 60)
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=(key,)) as made:
+        yield made
+
+
+def send_with_key(service, *arguments, **options):
+    return service.send_batch(*arguments, headers={"Authorization": "Bearer s3cret"}, **options)
+
+
+def test_only_what_is_counted_uses_up_a_quota(limited, monkeypatch):
+    identity = fresh_id()
+    with monkeypatch.context() as patch:
+        patch.setattr(limited.collector.store, "commit", fail)
+        assert [send_with_key(limited, batch(), identity).status for _ in range(4)] == [503] * 4
+    assert [send_with_key(limited, batch(), identity).status for _ in range(8)] == [200] * 8
+    assert [send_with_key(limited, batch()).status for _ in range(3)] == [200, 200, 429]
+    assert limited.tally().reports == 60
+
+
+def fail(*_):
+    raise StoreError("the disk is full")
+
+
+def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
+    """It is closed by another process, so that the service learns of it when it writes."""
+    beside = SqliteStore(tmp_path / "store.db")
+    beside.close_epoch(1)
+    beside.close()
+    answers = [send_with_key(limited, batch()) for _ in range(5)]
+    assert [answer.status for answer in answers] == [410] * 5
+    assert not limited.collector.known("default", 1).epoch.is_open
+
+
+def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
+    """Without a key the store is not asked, whatever the address."""
+    monkeypatch.setattr(limited.collector.store, "epochs", fail)
+    assert limited.send_batch(batch(), collection="nobody").status == 401
+    assert limited.send_batch(batch(), epoch=9).status == 401
+
+
+def test_readiness_fails_with_the_commits(service, monkeypatch):
+    assert service.get("/ready").status == 200
+    with monkeypatch.context() as patch:
+        patch.setattr(service.collector.store, "commit", fail)
+        assert service.send_batch(batch()).status == 503
+    answer = service.get("/ready")
+    assert (answer.status, answer.json()["error"]) == (503, "NotReady")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert service.send_batch(batch()).status == 200
+    assert service.get("/ready").status == 200
+
+
+def test_readiness_tries_the_store_once_a_second_at_most(service, monkeypatch):
+    tried = []
+    check = service.collector.store.check
+    monkeypatch.setattr(service.collector.store, "check", lambda: (tried.append(time.monotonic()), check()))
+    begun = time.monotonic()
+    while time.monotonic() < begun + 2.5:
+        assert service.get("/ready").status == 200
+    assert tried
+    assert all(later - earlier > 0.9 for earlier, later in itertools.pairwise(tried))
+
+
+def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
+    """Without another report to remind the writer of it."""
+    log = tmp_path / "store.db-wal"
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        service.send_batch(batch())
+        wait_until_empty(log)
+        reader = SqliteStore(tmp_path / "store.db")
+        with reader.transaction(reading=True):
+            reader.epochs()
+            assert service.post("/v1/collections/default/epochs/1/close").json()["open"] is False
+            assert log.stat().st_size > 0
+        reader.close()
+        wait_until_empty(log)
+
+
+def wait_until_empty(file):
+    until = time.monotonic() + 60
+    while file.stat().st_size > 0:
+        assert time.monotonic() < until, f"{file} is not empty"
+        time.sleep(0.1)
 
 
 def test_single_use_tokens_are_spent_once(tmp_path):

@@ -41,7 +41,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     merge.add_argument("--epoch", metavar="N", type=int, required=True)
     merge.add_argument("-o", "--output", metavar="FILE", help="where to write the tally (default: standard output)")
     merge.set_defaults(run=_merge)
-    close = actions.add_parser("close", help="close an epoch for good and forget its ids", allow_abbrev=False)
+    close = actions.add_parser(
+        "close",
+        help="close an epoch for good and forget its ids",
+        description="Close an epoch for good and forget its ids. While a collector uses an SQLite store, ask the "
+        "collector instead: POST /v1/collections/NAME/epochs/N/close.",
+        allow_abbrev=False,
+    )
     close.add_argument("store", metavar="STORE")
     close.add_argument("--collection", metavar="NAME", help="(default: the only one)")
     close.add_argument("--epoch", metavar="N", type=int, required=True)
@@ -149,6 +155,11 @@ def _close(arguments: argparse.Namespace) -> int:
     with _opened(arguments.store) as store:
         collection = arguments.collection or only_collection(store, arguments.store)
         epoch = find_epoch(store, collection, arguments.epoch)
-        store.close_epoch(epoch.key)
+        settled = store.close_epoch(epoch.key)
     say(f"epoch {epoch.number} of {collection} is closed, with {counted(epoch.reports, 'report')}", sys.stderr)
+    if not settled:
+        say(
+            "somebody reads the store, so traces of the ids are left; run this again when they are done",
+            sys.stderr,
+        )
     return 0

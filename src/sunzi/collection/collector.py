@@ -74,12 +74,15 @@ class Collector:
         self.refresh()
         return [live for key, live in sorted(self._live.items()) if collection in (None, key[0])]
 
+    def known(self, collection: str, number: int) -> LiveEpoch | None:
+        """An epoch, if it was met before: a look into memory, which never waits for the store."""
+        return self._live.get((collection, number))
+
     def find(self, collection: str, number: int | None = None) -> LiveEpoch:
         """An epoch by number; without one, the newest that is open, or else the newest."""
-        if number is not None:
-            found = self._live.get((collection, number))
-            if found is not None:
-                return found
+        found = None if number is None else self.known(collection, number)
+        if found is not None:
+            return found
         epochs = self.epochs(collection)
         wanted = [live for live in epochs if number in (None, live.epoch.number)]
         if not wanted:
@@ -92,15 +95,11 @@ class Collector:
 
         A plan that names its labels by their hash is kept as it is given, with the labels that it was loaded with.
         """
-        same = [live.epoch for live in self.epochs(collection) if live.epoch.is_open and live.plan == plan]
-        epoch = (
-            same[-1]
-            if same
-            else self.store.open_epoch(collection, plan.contract.canonical, plan.protocol.tally_layout.length)
-        )
+        counters = plan.protocol.tally_layout.length
+        epoch = self.store.ensure_epoch(collection, plan.contract.canonical, counters)
         with self._lock:
-            self._live[collection, epoch.number] = LiveEpoch(epoch, plan)
-        return self._live[collection, epoch.number]
+            live = self._live[collection, epoch.number] = LiveEpoch(epoch, plan)
+        return live
 
     def close(self, collection: str, number: int) -> LiveEpoch:
         """Close an epoch for good."""
@@ -153,7 +152,7 @@ def matching_labels(plan: Plan, text: str, limit: int) -> list[int]:
             return [domain.index(int(text))]
         except (ValueError, DomainError):
             return []
-    found = (place for place in range(domain.size) if wanted in domain.label(place).casefold())
+    found = (place for place in range(domain.size) if wanted in domain.shown(place).casefold())
     return [place for place, _ in zip(found, range(limit), strict=False)]
 
 

@@ -24,6 +24,7 @@ from sunzi.errors import MissingExtraError, ParameterError, StoreError
 try:
     import psycopg
     from psycopg import conninfo, sql
+    from psycopg import errors as _errors
     from psycopg.pq import TransactionStatus
     from psycopg.rows import TupleRow
 except ImportError as missing:
@@ -91,7 +92,7 @@ class PostgresStore(Store):
                 raise StoreError(f"there is no store at {self._label}")
             self._create(shard or Shard())
             return
-        version = int(self._setting("schema_version"))
+        version = self._version()
         if version > SCHEMA_VERSION:
             raise StoreError(
                 f"{self._label} has schema version {version}; this release knows versions up to {SCHEMA_VERSION}"
@@ -101,6 +102,12 @@ class PostgresStore(Store):
         if version != SCHEMA_VERSION:
             query = "UPDATE settings SET value = %s WHERE name = 'schema_version'"
             connection.execute(query, (str(SCHEMA_VERSION),))
+
+    def _version(self) -> int:
+        written = self._setting("schema_version")
+        if not re.fullmatch("[1-9][0-9]{0,8}", written):
+            raise StoreError(f"{self._label} has the schema version {written!r}: it is damaged")
+        return int(written)
 
     def _is_there(self) -> bool:
         """Whether the schema holds a store; if it holds anything else, that is left alone."""
@@ -239,15 +246,26 @@ class PostgresStore(Store):
                 yield row[0]
 
     def settle(self) -> bool:
-        """Remove earlier versions of rows, except those that another transaction can still see."""
+        """Drop the ids of closed epochs that somebody read when they were to be dropped, and remove earlier versions of
+        rows, except those that another transaction can still see.
+        """
+        for key in self._closed_with_ids():
+            with self.transaction():
+                self._forget(key)
         with self._speaking_plainly():
-            self._connection.execute("VACUUM (SKIP_LOCKED, TRUNCATE off) epochs, pages, progress, tokens")
-        return True
+            self._connection.execute("VACUUM (SKIP_LOCKED, TRUNCATE off) settings, epochs, pages, progress, tokens")
+        return not self._closed_with_ids()
+
+    def _closed_with_ids(self) -> list[int]:
+        """The epochs that are closed but whose table of ids is still there."""
+        query = "SELECT key FROM epochs WHERE closed_at IS NOT NULL AND to_regclass('identities_' || key) IS NOT NULL"
+        with self._speaking_plainly():
+            return [row[0] for row in self._connection.execute(query)]
 
     def check(self) -> None:
-        """Take and release the right to write."""
+        """Write a setting as it is, which PostgreSQL takes for a change."""
         with self.transaction():
-            self._lock_epochs()
+            self._connection.execute("UPDATE settings SET value = value WHERE name = 'shard'")
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -275,8 +293,12 @@ class PostgresStore(Store):
         self._connection.execute("UPDATE epochs SET closed_at = %s WHERE key = %s", (closed_at, key))
 
     def _forget(self, key: int) -> None:
-        self._connection.execute(_naming("DROP TABLE {identities}", key))
         self._connection.execute("DELETE FROM tokens WHERE epoch = %s", (key,))
+        # Whoever still reads the ids, as a backup does, is not waited for: those who upload would wait as well.
+        # Somebody else who settles may have dropped them meanwhile.
+        with suppress(_errors.LockNotAvailable, _errors.UndefinedTable), self._connection.transaction():
+            self._connection.execute(_naming("LOCK TABLE {identities} NOWAIT", key))
+            self._connection.execute(_naming("DROP TABLE {identities}", key))
 
     def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:
         self._copy(sql.SQL("incoming_identities"), ("bytea",), ((identity,) for identity in identities))
@@ -346,7 +368,7 @@ class PostgresStore(Store):
 
 
 def _naming(statement: LiteralString, key: int) -> sql.Composed:
-    """A statement on an epoch's own table of ids, which is dropped at once when the epoch is closed."""
+    """A statement on an epoch's own table of ids: a table can be dropped at once, rows only one by one."""
     return sql.SQL(statement).format(identities=sql.Identifier(f"identities_{key:d}"))
 
 

@@ -49,6 +49,7 @@ class SqliteStore(Store):
 
     def __init__(self, path: str | Path, shard: Shard | None = None, *, create: bool = True) -> None:
         self.path = Path(path)
+        self._create = create
         if not create and not self.path.is_file():
             raise StoreError(f"there is no store at {self.path}")
         self._connections = ThreadConnections(self._connect)
@@ -77,6 +78,8 @@ class SqliteStore(Store):
             settings = {"shard": str(shard or Shard()), "created_at": str(time.time())}
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        elif version < 1:
+            raise StoreError(f"{self.path} lacks the version of its schema: it is damaged")
         else:
             for older in range(version, SCHEMA_VERSION):
                 MIGRATIONS[older](connection)
@@ -103,7 +106,10 @@ class SqliteStore(Store):
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Refuse a file of somebody else's before anything is changed in it, then ask for durability."""
         # Blank is asked first: tables and mark come in one commit, perhaps another process's between the two questions.
-        if not _is_blank(connection) and not _is_marked(connection):
+        if _is_blank(connection):
+            if not self._create:
+                raise StoreError(f"there is no store at {self.path}, only an empty file")
+        elif not _is_marked(connection):
             raise StoreError(f"{self.path} is an SQLite file, but not a store of Sunzi")
         self._keep_a_log(connection)
         # fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
@@ -192,9 +198,9 @@ class SqliteStore(Store):
         return not in_use
 
     def check(self) -> None:
-        """Take and release the right to write."""
+        """Write down when, which takes a page of the log; SQLite would not write what is there already."""
         with self.transaction():
-            pass
+            self._connection.execute("INSERT OR REPLACE INTO settings VALUES ('checked_at', ?)", (str(time.time()),))
 
     def close(self) -> None:
         """Close the connections of all threads."""

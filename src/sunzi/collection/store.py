@@ -2,7 +2,8 @@
 
 Guarantees of every store, whatever the moment it is killed at: a deposit's id and its counts are made durable by one
 transaction, before :meth:`Store.commit` returns; an id that is there already adds nothing; a closed epoch adds nothing
-and forgets its ids, for good. Two processes that write to one store keep all of this.
+and forgets its ids, for good. Two processes that write to one store keep all of this; in an SQLite file they need a
+version of SQLite that docs/durability.md names.
 
 A tally lies in *pages* of ``page_cells`` counters, so that a commit writes only what it changed. No report is kept:
 what reaches a page is the sum of a group of deposits.
@@ -57,13 +58,38 @@ class Store(ABC):
             key = self._insert_epoch(collection, number, plan, page_cells_for(counters), time.time())
         return next(epoch for epoch in self.epochs() if epoch.key == key)
 
-    def close_epoch(self, key: int) -> None:
-        """Refuse all further reports of an epoch, and forget its ids and unspent tokens. Closing twice is no error."""
+    def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
+        """The newest open epoch of a collection that has this plan; a new one if there is none.
+
+        However many ask for it at the same time, in whatever process, they all get the same one.
+        """
+        with self.transaction():
+            self._lock_epochs()
+            known = [epoch for epoch in self.epochs() if epoch.collection == collection]
+            same = [epoch for epoch in known if epoch.is_open and epoch.plan == plan]
+            return same[-1] if same else self.open_epoch(collection, plan, counters)
+
+    def require_empty(self) -> None:
+        """Raise StoreError if there is any epoch; within a transaction, others open none until it ends."""
+        with self.transaction():
+            self._lock_epochs()
+            if self.epochs():
+                raise StoreError("a store is copied into an empty one only, this one has epochs already")
+
+    def close_epoch(self, key: int) -> bool:
+        """Refuse all further reports of an epoch, and forget its ids and unspent tokens. Closing twice is no error.
+
+        False if some of what is forgotten cannot be wiped yet: the epoch is closed all the same, and :meth:`settle`
+        does the rest as soon as it can.
+        """
         with self.transaction():
             if self._lock_if_open(key):
                 self._mark_closed(key, time.time())
                 self._forget(key)
-        self.settle()
+        try:
+            return self.settle()
+        except StoreError:  # what was asked for is done and durable
+            return False
 
     def commit(self, deposits: Sequence[Deposit]) -> list[Outcome]:
         """Count deposits, all in one durable transaction, and say what became of each, in order.
@@ -153,14 +179,14 @@ class Store(ABC):
 
     @abstractmethod
     def settle(self) -> bool:
-        """Bring what is durable already into its final place, and wipe the way it took there.
+        """Bring what is durable already into its final place, and wipe the way it took there and what was forgotten.
 
         False if that cannot be finished now, because somebody still reads: ask again later.
         """
 
     @abstractmethod
     def check(self) -> None:
-        """Raise StoreError unless the store can be written to now."""
+        """Raise StoreError unless the store can be written to now: something small is written, durably."""
 
     @abstractmethod
     def close(self) -> None:
@@ -189,7 +215,7 @@ class Store(ABC):
 
     @abstractmethod
     def _forget(self, key: int) -> None:
-        """Remove the epoch's ids and tokens."""
+        """Remove a closed epoch's ids and tokens; what cannot be removed at once is left to :meth:`settle`."""
 
     @abstractmethod
     def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:

@@ -18,11 +18,10 @@ from sunzi.tally import Tally
 
 def copy_store(source: Store, target: Store) -> int:
     """Copy all epochs, ids included, as of one moment of the source; return how many. The target must be empty."""
-    if target.epochs():
-        raise StoreError("a store is copied into an empty one only, this one has epochs already")
     if target.shard != source.shard:
         raise StoreError(f"the source is shard {source.shard} and the target shard {target.shard}; make them the same")
     with source.transaction(reading=True), target.transaction():
+        target.require_empty()
         epochs = source.epochs()
         for epoch in epochs:
             target.restore_epoch(epoch, source)

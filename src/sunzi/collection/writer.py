@@ -28,6 +28,8 @@ _LARGEST_GROUP = 4096
 _CROWD = 4
 _GATHER_SECONDS = 0.004
 _SETTLE_SECONDS = 5.0
+# After a commit has failed, nobody may come to try another; then only an attempt can tell whether the trouble is over.
+_TROUBLE_SECONDS = 10.0
 
 
 class OverloadError(StoreError):
@@ -49,7 +51,8 @@ class Writer(Generic[Ticket]):
 
     ``deliver`` is called in the writer's thread once a group, with the ticket and the result of each deposit: its
     outcome, or the error that prevented one. The log of the store is emptied at the beginning, and ``settle_seconds``
-    after a commit or as soon as nobody reads from it any more, so that no trace of a small group outlives it by long.
+    after a commit, when :meth:`settle` asks for it, or as soon as nobody reads from it any more, so that no trace of a
+    small group outlives it by long.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Writer(Generic[Ticket]):
         self._changed = threading.Condition()
         self._ending = False
         self._crowded = False
+        self._failed_at: float | None = None
         self.counts = WriterCounts()
         self._thread = threading.Thread(target=self._run, name="sunzi-writer", daemon=True)
         self._thread.start()
@@ -81,6 +85,12 @@ class Writer(Generic[Ticket]):
     def is_alive(self) -> bool:
         """Whether anything that is submitted will be answered."""
         return self._thread.is_alive() and not self._ending
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last commit failed, within the last ten seconds."""
+        failed_at = self._failed_at
+        return failed_at is not None and time.monotonic() < failed_at + _TROUBLE_SECONDS
 
     def submit(self, deposit: Deposit, ticket: Ticket) -> None:
         """Have a deposit counted; the ticket names it when its result is delivered.
@@ -96,6 +106,12 @@ class Writer(Generic[Ticket]):
             self._waiting.append((deposit, ticket))
             self._changed.notify()
 
+    def settle(self) -> None:
+        """Have the store settled soon: an epoch was closed, and somebody who read may have kept its ids from going."""
+        with self._changed:
+            self._settle_at = time.monotonic()
+            self._changed.notify()
+
     def close(self) -> None:
         """Count what is waiting, then end. Nothing more is taken."""
         with self._changed:
@@ -109,16 +125,19 @@ class Writer(Generic[Ticket]):
             if group:
                 self._answer([ticket for _, ticket in group], self._commit([deposit for deposit, _ in group]))
                 self._settle_at = self._settle_at or time.monotonic() + self._settle_seconds
-            if self._settle_at is not None and (self._ending or time.monotonic() >= self._settle_at):
+            if self._is_time_to_settle():
                 self._settle()
             if self._ending and not self._waiting:
                 return
 
+    def _is_time_to_settle(self) -> bool:
+        return self._settle_at is not None and (self._ending or time.monotonic() >= self._settle_at)
+
     def _next_group(self) -> list[tuple[Deposit, Ticket]]:
         """All that waits, as soon as anything does; nothing when it is time to settle or to end."""
-        seconds = None if self._settle_at is None else max(0.0, self._settle_at - time.monotonic())
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ending, seconds)
+            while not (self._waiting or self._ending or self._is_time_to_settle()):
+                self._changed.wait(None if self._settle_at is None else self._settle_at - time.monotonic())
         if self._crowded and not self._ending:
             time.sleep(_GATHER_SECONDS)
         with self._changed:
@@ -131,13 +150,16 @@ class Writer(Generic[Ticket]):
         self.counts.deposits += len(deposits)
         self.counts.largest_group = max(self.counts.largest_group, len(deposits))
         try:
-            return self._store.commit(deposits)
+            outcomes = self._store.commit(deposits)
+            self._failed_at = None
+            return outcomes
         except StoreError as error:
             failure = error
         except Exception as error:  # whatever it is, those who wait must be told, and the thread must live
             _log.exception("the store failed in an unforeseen way")
             failure = StoreError(f"the store failed: {type(error).__name__}")
         self.counts.failures += 1
+        self._failed_at = time.monotonic()
         return [failure] * len(deposits)
 
     def _answer(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
@@ -148,8 +170,10 @@ class Writer(Generic[Ticket]):
             _log.exception("the results of %d deposits could not be delivered", len(tickets))
 
     def _settle(self) -> None:
+        self._settle_at = None  # what is asked for from now on is for another time
         try:
             settled = self._store.settle()
         except Exception:  # it is durable as it is, and there is a next time
             settled = False
-        self._settle_at = None if settled else time.monotonic() + self._settle_seconds
+        if not settled:
+            self._settle_at = time.monotonic() + self._settle_seconds

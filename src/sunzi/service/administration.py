@@ -17,7 +17,7 @@ from sunzi.service.uploads import CollectionName, EpochNumber
 
 router = APIRouter(prefix="/v1/collections", tags=["administration"], dependencies=[Depends(require_admin)])
 
-_REFUSALS = documented(400, 401, 404, 409, 410, 503)
+_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
 
 
 class TokenRequest(BaseModel):
@@ -55,7 +55,10 @@ def open_epoch(
 @router.post("/{collection}/epochs/{epoch}/close", responses=_REFUSALS)
 def close_epoch(request: Request, collection: CollectionName, epoch: EpochNumber) -> dict[str, Any]:
     """Close an epoch for good: late reports are refused and its ids are forgotten. Closing again changes nothing."""
-    return described(service_of(request).collector.close(collection, epoch))
+    service = service_of(request)
+    closed = service.collector.close(collection, epoch)
+    service.writer.settle()  # if somebody read meanwhile, traces of the ids are left
+    return described(closed)
 
 
 @router.post("/{collection}/epochs/{epoch}/tokens", responses=_REFUSALS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from sunzi._version import __version__
 from sunzi.collection.collector import Collector
@@ -25,6 +27,7 @@ from sunzi.service.refusals import answer, answer_error, documented, giving
 from sunzi.service.settings import Settings
 from sunzi.service.state import Service, require_admin, service_of
 
+_SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan|reports|batches))")
 _PAGE_TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -58,15 +61,25 @@ def create_app(settings: Settings, make_collector: Callable[[], Collector]) -> F
     app.add_middleware(uploads.UploadGate, owner=app)
     if settings.allow_origins:
         app.add_middleware(
-            CORSMiddleware,
+            PublicSharing,
             allow_origins=list(settings.allow_origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization"],
+            expose_headers=["Retry-After"],
             max_age=3600,
         )
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, settings=settings)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # as FastAPI's own documentation does it
     return app
+
+
+class PublicSharing(CORSMiddleware):
+    """Lets pages of other origins fetch plans and upload (CORS), and nothing else."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add what a browser asks for, where it may be had."""
+        shared = scope["type"] == "http" and _SHARED.fullmatch(scope["path"])
+        await (super().__call__ if shared else self.app)(scope, receive, send)
 
 
 def _add_page(app: FastAPI) -> None:
@@ -96,18 +109,15 @@ def _add_own_routes(app: FastAPI) -> None:
 
     @app.get("/ready", tags=["operation"], responses=giving("application/json") | documented(503))
     def ready(request: Request) -> Response:
-        """Reports can be counted now: the writer lives and the store can be written to."""
-        service = service_of(request)
-        if not service.writer.is_alive:
-            return answer(503, "NotReady", "the writer has stopped", 5)
-        service.collector.store.check()
+        """Reports can be counted now: the writer lives, does not fail, and the store can be written to."""
+        service_of(request).readiness.check()
         return JSONResponse({"status": "ready"})
 
     @app.get(
         "/metrics",
         tags=["operation"],
         dependencies=[Depends(require_admin)],
-        responses=giving("text/plain") | documented(401),
+        responses=giving("text/plain") | documented(401, 403),
         response_class=Response,
     )
     def metrics(request: Request) -> Response:
@@ -123,8 +133,10 @@ async def _answer_invalid(_: Request, error: Exception) -> JSONResponse:
     return answer(422, "Invalid", f"{where}: {first['msg']}")
 
 
-async def _answer_http(_: Request, error: Exception) -> JSONResponse:
+async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, SunziError):  # what the framework makes of a body that was refused while it was read
+        return await answer_error(request, error.__cause__)
     response = answer(error.status_code, "HTTP", str(error.detail))
     response.headers.update(error.headers or {})
     return response

@@ -27,3 +27,8 @@ class Quotas:
             return (needed - held) / rate
         self._buckets[key.name] = (held - reports, now)
         return 0.0
+
+    def give_back(self, key: UploadKey, reports: int) -> None:
+        """Put back what was taken for reports that were not counted."""
+        held, since = self._buckets[key.name]
+        self._buckets[key.name] = (held + reports, since)

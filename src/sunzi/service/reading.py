@@ -34,7 +34,7 @@ _MEDIA = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
 }
-_REFUSALS = documented(400, 401, 404, 409, 501, 503)
+_REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
 _RECORDS = giving("application/json", "text/csv") | _REFUSALS
 
 

@@ -65,6 +65,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
     words = {
         400: "The request is malformed; the message says what and how to mend it.",
         401: "A secret is missing or wrong.",
+        403: "A page of another origin asks, or the service is called by a name that is not its own.",
         404: "There is no such collection or epoch.",
         408: "The body came too slowly.",
         409: "The plan differs, or there is nothing to estimate yet.",

@@ -23,6 +23,8 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
     class PatientProtocol(HttpToolsProtocol):
         _deadline: asyncio.TimerHandle | None = None
         _header_bytes = 0
+        _kept_bytes = 0
+        _in_body = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -31,6 +33,15 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
             super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            # The parser tells of a header, or of a trailer, when it is whole; until then it keeps what comes.
+            self._kept_bytes += len(data)
+            super().data_received(data)
+            if self._kept_bytes > settings.header_bytes:
+                self.transport.abort()
+            elif self._kept_bytes and not self._in_body:  # also if it is too little to be called a beginning
+                self._start_waiting()
 
         def on_message_begin(self) -> None:
             self._header_bytes = 0
@@ -47,7 +58,16 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
 
         def on_headers_complete(self) -> None:
             self._stop_waiting()
+            self._kept_bytes, self._in_body = 0, True
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._kept_bytes = 0
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._kept_bytes, self._in_body = 0, False
+            super().on_message_complete()
 
         def _measure(self, size: int) -> None:
             self._header_bytes += size

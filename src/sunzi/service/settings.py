@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from sunzi.errors import ParameterError
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SHORTEST_SECRET = 16
+_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+_ANY = "*"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,19 @@ class Settings:
         for name in ("body_bytes", "header_bytes", "header_seconds", "body_seconds", "waiting_deposits"):
             if getattr(self, name) <= 0:
                 raise ParameterError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 0 <= self.port < 1 << 16:
+            raise ParameterError(f"a port is a number from 0 to 65535, got {self.port}")
+        names = [key.name for key in self.upload_keys]
+        if len({key.digest for key in self.upload_keys}) < len(names) or len(set(names)) < len(names):
+            raise ParameterError("every upload key needs a name and a secret of its own")
+        for origin in self.allow_origins:
+            if origin != _ANY and not _ORIGIN.fullmatch(origin):
+                raise ParameterError(
+                    f"an origin is like https://example.org, in lower case and no more, got {origin!r}"
+                )
+        for proxy in self.trusted_proxies:
+            if proxy != _ANY and not _is_network(proxy):
+                raise ParameterError(f"a proxy is trusted by its address or network, such as 10.0.0.0/8, got {proxy!r}")
 
     def is_admin(self, secret: str | None) -> bool:
         """Whether this opens everything but uploading; without an admin token everyone who can connect is trusted."""
@@ -62,6 +79,19 @@ class Settings:
         """Whose secret this is."""
         digest = hashlib.sha256((secret or "").encode()).digest()
         return next((key for key in self.upload_keys if hmac.compare_digest(key.digest, digest)), None)
+
+
+def is_local(authority: str) -> bool:
+    """Whether a HOST or HOST:PORT names this machine and no other can claim the name."""
+    return re.sub(":[0-9]+$", "", authority).strip("[]").lower() in _LOOPBACK
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_secret(path: str | Path) -> str:
@@ -77,14 +107,21 @@ def read_upload_keys(path: str | Path) -> tuple[UploadKey, ...]:
     try:
         entries = json.loads(Path(path).read_text(encoding="utf-8"))
         keys = tuple(
-            UploadKey(str(entry["name"]), bytes.fromhex(entry["sha256"]), int(entry["reports_per_minute"]))
+            UploadKey(str(entry["name"]), bytes.fromhex(entry["sha256"]), entry["reports_per_minute"])
             for entry in entries
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ParameterError(
             f'{path}: upload keys are a JSON list of {{"name", "sha256", "reports_per_minute"}}: {error}'
         ) from None
-    wrong = next((key for key in keys if len(key.digest) != 32 or key.reports_per_minute < 1), None)
-    if wrong is not None or not keys:
-        raise ParameterError(f"{path}: a key needs 64 hexadecimal digits and at least 1 report a minute")
+    if not keys or not all(_is_whole(key) for key in keys):
+        raise ParameterError(
+            f"{path}: a key needs 64 hexadecimal digits and a whole number of reports a minute, at least 1; a file of "
+            "keys needs one of them"
+        )
     return keys
+
+
+def _is_whole(key: UploadKey) -> bool:
+    # A JSON true is an int to Python, and no quota.
+    return len(key.digest) == 32 and type(key.reports_per_minute) is int and key.reports_per_minute >= 1

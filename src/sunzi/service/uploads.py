@@ -41,18 +41,12 @@ _IDENTITY, _HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 
 async def upload_report(request: Request) -> Response:
     """Count one report. Safe to repeat under the same id until it is acknowledged."""
-    service, live = _addressed(request)
-    plan = _parameter(_parameters(request), "plan", _HASH)
-    if plan != live.plan.fingerprint:
-        named = f"epoch {live.epoch.number} of {live.epoch.collection}"
-        raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
-    return await _upload(request, service, live, single=True)
+    return await _upload(request, single=True)
 
 
 async def upload_batch(request: Request) -> Response:
     """Count a batch, all of it or, if anything in it is wrong, nothing. Safe to repeat under the same id."""
-    service, live = _addressed(request)
-    return await _upload(request, service, live, single=False)
+    return await _upload(request, single=False)
 
 
 class UploadGate:
@@ -84,12 +78,15 @@ routes = [  # for those who come with another method
 ]
 
 
-def _addressed(request: Request) -> tuple[Service, LiveEpoch]:
-    """The service and the epoch that an upload names."""
-    service, number = service_of(request), request.path_params["epoch"]
+async def _addressed(request: Request, service: Service) -> LiveEpoch:
+    """The epoch that an upload names; the store is asked beside the event loop, for epochs that were not met before."""
+    collection, number = request.path_params["collection"], request.path_params["epoch"]
     if not (number.isascii() and number.isdigit() and len(number) <= 10):
         raise RefusalError(422, "Invalid", "epoch: must be a number, as the plan's download names it")
-    return service, service.collector.find(request.path_params["collection"], int(number))
+    known = service.collector.known(collection, int(number))
+    if known is not None:
+        return known
+    return await service.lookups.run(service.collector.find, collection, int(number))
 
 
 def _parameters(request: Request) -> dict[str, str]:
@@ -105,21 +102,24 @@ def _parameter(parameters: dict[str, str], name: str, pattern: re.Pattern[str]) 
     return value
 
 
-async def _upload(request: Request, service: Service, live: LiveEpoch, *, single: bool) -> Response:
-    parameters = _parameters(request)
+async def _upload(request: Request, *, single: bool) -> Response:
+    service, parameters = service_of(request), _parameters(request)
     identity = _parameter(parameters, "id", _IDENTITY)
+    plan = _parameter(parameters, "plan", _HASH) if single else None
     token = _parameter(parameters, "token", _HASH) if "token" in parameters else None
     key = _authorised(request, service, token)
-    body = await _body(request, service)
+    live = await _addressed(request, service)
+    if plan not in (None, live.plan.fingerprint):
+        named = f"epoch {live.epoch.number} of {live.epoch.collection}"
+        raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
+    body = await _body(request)
     if is_single(body) != single:
         raise ReportError("a batch goes to /batches and a single report to /reports; this body is the other kind")
     deposit = await _counted(service, live, bytes.fromhex(identity), body, token)
-    wait = service.quotas.take(key, deposit.reports) if key is not None else 0.0
-    if wait:
-        raise RefusalError(429, "QuotaExceeded", f"{key.name if key else ''} has sent enough for now", wait)
-    ticket: Ticket = asyncio.get_running_loop().create_future()
-    service.writer.submit(deposit, ticket)
-    return _receipt(service, live, deposit, await ticket)
+    outcome = await _written(service, deposit, key)
+    if outcome is Outcome.CLOSED:  # by another process, since this one last looked
+        await service.lookups.run(service.collector.refresh)
+    return _receipt(service, live, deposit, outcome)
 
 
 def _authorised(request: Request, service: Service, token: str | None) -> UploadKey | None:
@@ -135,26 +135,12 @@ def _authorised(request: Request, service: Service, token: str | None) -> Upload
     return key
 
 
-async def _body(request: Request, service: Service) -> bytes:
-    """The whole body, unless it is too large or too slow."""
-    limit = service.settings.body_bytes
-    too_large = RefusalError(413, "TooLarge", f"a body may have at most {limit} bytes; send smaller batches")
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > limit:
-        raise too_large
-    parts, size = [], 0
+async def _body(request: Request) -> bytes:
+    """The whole body, unless the guard finds it too large or too slow."""
     try:
-        async with asyncio.timeout(service.settings.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limit:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise RefusalError(408, "TooSlow", "the body did not arrive in time; send it again") from None
+        return await request.body()
     except ClientDisconnect:
         raise RefusalError(400, "Disconnected", "the client went away before its body was complete") from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def _counted(service: Service, live: LiveEpoch, identity: bytes, body: bytes, token: str | None) -> Deposit:
@@ -165,10 +151,25 @@ async def _counted(service: Service, live: LiveEpoch, identity: bytes, body: byt
     return await service.workroom.run(service.collector.deposit, live, identity, body, spent)
 
 
+async def _written(service: Service, deposit: Deposit, key: UploadKey | None) -> Outcome:
+    """What became of a deposit. Of its key's quota it takes only what was counted."""
+    wait = service.quotas.take(key, deposit.reports) if key is not None else 0.0
+    if wait:
+        raise RefusalError(429, "QuotaExceeded", f"{key.name if key else ''} has sent enough for now", wait)
+    ticket: Ticket = asyncio.get_running_loop().create_future()
+    outcome = None
+    try:
+        service.writer.submit(deposit, ticket)
+        outcome = await ticket
+        return outcome
+    finally:
+        if key is not None and outcome is not Outcome.COUNTED:
+            service.quotas.give_back(key, deposit.reports)
+
+
 def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outcome) -> Response:
     service.metrics.count_upload(live.epoch.collection, outcome.value)
     if outcome is Outcome.CLOSED:
-        service.collector.refresh()
         raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed; it takes nothing")
     if outcome is Outcome.TOKEN_REFUSED:
         raise RefusalError(401, "Unauthorized", "this token is unknown or was spent before")
