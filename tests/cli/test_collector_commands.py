@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 from contextlib import contextmanager
 
 import pytest
@@ -49,6 +50,26 @@ def estimated(capsys, *source):
     capsys.readouterr()
     assert main(["estimate", "--from", *source]) == 0
     return capsys.readouterr().out
+
+
+def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
+    with serving(tmp_path, "plan.json", "--single-use-tokens") as address:
+        request = urllib.request.Request(
+            f"{address}/v1/collections/default/epochs/1/tokens",
+            data=b'{"count": 3}',
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            tokens = json.load(answer)["tokens"]
+        (tmp_path / "tokens.txt").write_text("\n".join(tokens))
+        words = ["simulate", "--send", address, "--batch", "10", "--tokens-file", "tokens.txt"]
+        assert main([*words, "--users", "31"]) == 2
+        assert "tokens.txt holds 3 tokens, and there will be 4 uploads" in capsys.readouterr().err
+        assert main([*words, "--users", "25"]) == 0
+        assert main([*words, "--users", "5"]) == 2  # they are spent
+    store = SqliteStore("sunzi.db")
+    assert store.epochs()[0].reports == 25
+    store.close()
 
 
 def test_a_collection_by_commands(plan, tmp_path, capsys):

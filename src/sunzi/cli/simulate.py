@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.terminal import Progress, say
@@ -33,6 +37,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--seed", type=int, default=1, help="of the values alone (default: %(default)s)")
     parser.add_argument("--key-file", metavar="FILE", help="the upload key, if the collector asks for one")
+    parser.add_argument(
+        "--tokens-file", metavar="FILE", help="single-use tokens, one a line, if the collector asks for one an upload"
+    )
     parser.set_defaults(run=run)
 
 
@@ -46,22 +53,33 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name) < 1:
             raise ParameterError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
     population = Population.parse(arguments.population)
-    remote = RemoteCollector(arguments.send, secret=read_secret(arguments.key_file) if arguments.key_file else None)
-    epoch = remote.current()
-    client = epoch.plan.client()
-    values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
-    begun = time.monotonic()
-    with Progress("reports") as progress:
-        for first in range(0, arguments.users, arguments.batch):
-            batch = values[first : first + arguments.batch]
-            remote.upload(epoch, _body(client, batch, single=arguments.batch == 1))
-            done = first + batch.size
-            progress.update(done, done / arguments.users)
-    seconds = max(time.monotonic() - begun, 1e-9)
-    remote.close()
+    tokens = _tokens(arguments.tokens_file, -(-arguments.users // arguments.batch))
+    secret = read_secret(arguments.key_file) if arguments.key_file else None
+    with closing(RemoteCollector(arguments.send, secret=secret)) as remote:
+        epoch = remote.current()
+        client = epoch.plan.client()
+        values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
+        begun = time.monotonic()
+        with Progress("reports") as progress:
+            for first in range(0, arguments.users, arguments.batch):
+                batch = values[first : first + arguments.batch]
+                remote.upload(epoch, _body(client, batch, single=arguments.batch == 1), token=next(tokens))
+                done = first + batch.size
+                progress.update(done, done / arguments.users)
+        seconds = max(time.monotonic() - begun, 1e-9)
     what = f"{counted(arguments.users, 'report')} to {epoch.collection}, epoch {epoch.number}"
     say(f"sent {what}: {arguments.users / seconds:,.0f} a second", sys.stderr)
     return 0
+
+
+def _tokens(path: str | None, uploads: int) -> Iterator[str | None]:
+    """One for each upload."""
+    if path is None:
+        return repeat(None)
+    found = Path(path).read_text(encoding="utf-8").split()
+    if len(found) < uploads:
+        raise ParameterError(f"{path} holds {counted(len(found), 'token')}, and there will be {uploads:,} uploads")
+    return iter(found)
 
 
 def _body(client: Client, values: NDArray[np.int64], *, single: bool) -> bytes:
