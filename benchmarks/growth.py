@@ -23,6 +23,10 @@ AXES: dict[str, tuple[int, ...]] = {
     "moduli": (8, 16, 32, 64),
 }
 STEPS = ("randomise", "tally", "decode", "errors")
+_SETTING = (
+    f"`mss-compact`: {DOMAIN_SIZE:,} values, ε = {settings.EPSILON}, {MODULI} moduli and {USERS:,} users, "
+    "with one of these changed in each table."
+)
 HEADINGS = {"users": "users n", "domain_size": "values k", "epsilon": "ε", "moduli": "moduli ℓ"}
 
 
@@ -65,7 +69,7 @@ def growth_markdown(results: Sequence[Result]) -> str:
         rows = [result for result in grown if result.details["axis"] == axis]
         if len(rows) > 1:
             tables.append(_axis_table(heading, axis, rows))
-    return "\n\n".join(tables)
+    return "\n\n".join([_SETTING, *tables]) if tables else ""
 
 
 def _axis_table(heading: str, axis: str, rows: Sequence[Result]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from benchmarks.growth import growth_markdown
-from benchmarks.results import Result, bound_text, duration, number, summary, verdict
+from benchmarks.results import Result, bound_text, duration, near_bounds, number, summary, verdict
 
 BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
 END = "<!-- measured: end -->"
@@ -33,7 +33,7 @@ def section(results: Sequence[Result]) -> str:
     alone = [result for result in results if result.ratio is None and not result.name.startswith("growth/")]
     parts = [machine()]
     if compared:
-        parts += ["### Ratios", _ratios(compared), summary(compared)]
+        parts += ["### Ratios", _ratios(compared), f"{summary(compared)} {near_bounds(compared)}"]
     if alone:
         parts += ["### Times alone", _times(alone)]
     if grown := growth_markdown(results):

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 Sense = Literal["at most", "at least"]
 
+NEAR = 0.2
+"""Ratios move by so much, in proportion, from one run to the next on a busy machine."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -32,6 +35,14 @@ class Result:
         if self.ratio is None or self.bound is None:
             return None
         return self.ratio <= self.bound if self.sense == "at most" else self.ratio >= self.bound
+
+    @property
+    def margin(self) -> float | None:
+        """How far the ratio stays within its bound, as a share of the bound; negative beyond it."""
+        if self.ratio is None or self.bound is None:
+            return None
+        share = self.ratio / self.bound
+        return 1 - share if self.sense == "at most" else 1 - 1 / share
 
     def to_json(self) -> dict[str, Any]:
         """Name, ratio, bound, holds; the rest are details."""
@@ -92,6 +103,12 @@ def summary(results: Sequence[Result]) -> str:
     """One sentence."""
     bounded = [result for result in results if result.holds is not None]
     return f"{sum(result.holds is True for result in bounded)} of {len(bounded)} bounds hold."
+
+
+def near_bounds(results: Sequence[Result]) -> str:
+    """The findings so close to their bound that a busy machine may carry them across it, as one sentence."""
+    near = [result.measured for result in results if result.margin is not None and abs(result.margin) < NEAR]
+    return f"Within {100 * NEAR:.0f} % of their bound: {'; '.join(near) or 'none'}."
 
 
 def bound_text(result: Result) -> str:

@@ -40,9 +40,9 @@ def memory(scale: float) -> Iterator[Result]:
     found = children.call("whole:decode_many_values", scale)
     yield Result(
         "memory/mss-compact",
-        f"decode mss-compact, {found['domain_size']:,} values: peak memory",
+        f"decode mss-compact, {found['domain_size']:,} values; the ratio is peak memory, not time",
         found["seconds"],
-        "1 GiB",
+        "1 GiB of memory",
         None,
         found["peak_bytes"] / 2**30,
         12,
@@ -99,7 +99,7 @@ def _from_memory(label: str, plan: Plan, count: int, rounds: int) -> Result:
     drawn = process_time() - start
     decoded = seconds(partial(plan.estimate, tally), rounds)
     details = {"start": "values, whose subsets are drawn and counted in memory", "counted": drawn, "decoded": decoded}
-    return Result(label, f"{_setting(plan, count)}, drawing included", drawn + decoded, details=details)
+    return Result(label, f"{_setting(plan, count)}, simulated: drawn and counted", drawn + decoded, details=details)
 
 
 def _read(plan: Plan, batch: bytes) -> Estimate:

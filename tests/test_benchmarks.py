@@ -152,8 +152,26 @@ def test_markdown_replaces_only_what_is_marked(tmp_path):
     assert "| tally it | 500 ms | count it | 250 ms | 2 | ≤ 4 | yes |" in written
     assert "| all of it | 125 ms |" in written
     assert "| grows as | n^1.00 | n^1.00 | n^1.00 | n^1.00 |" in written
+    assert "`mss-compact`: 20,000 values, ε = 2, 16 moduli and 100,000 users" in written
     markdown.write_into(page, found)
     assert page.read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("ratio", "bound", "sense", "near"),
+    [
+        (3.1, 4.0, "at most", False),
+        (3.3, 4.0, "at most", True),
+        (4.2, 4.0, "at most", True),
+        (5.1, 4.0, "at least", False),
+        (4.4, 4.0, "at least", True),
+        (3.9, 4.0, "at least", True),
+        (3.9, None, "at most", False),
+    ],
+)
+def test_results_near_their_bound_are_named(ratio, bound, sense, near):
+    sentence = results.near_bounds([Result("name", "this", 1.0, "reference", 2.0, ratio, bound, sense)])
+    assert sentence == f"Within 20 % of their bound: {'this' if near else 'none'}."
 
 
 def test_markdown_needs_its_marks(tmp_path):

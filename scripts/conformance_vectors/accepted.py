@@ -72,9 +72,9 @@ def texts(words: Iterable[int]) -> list[str]:
     return [str(word) for word in words]
 
 
-def tally_bytes(header: Record, counts: Sequence[int], magic: bytes = b"SUNZITL\x01") -> bytes:
-    """A tally with a right digest around any content."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+def tally_bytes(header: Record | bytes, counts: Sequence[int], magic: bytes = b"SUNZITL\x01") -> bytes:
+    """A tally with a right digest around any content, its header spelt as it should be or as given."""
+    text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     body = magic + struct.pack("<I", len(text)) + text + struct.pack(f"<{len(counts)}q", *counts)
     return body + hashlib.sha256(body).digest()
 

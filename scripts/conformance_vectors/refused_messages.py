@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 import zlib
 from collections.abc import Iterator
@@ -164,6 +165,10 @@ def bad_batches() -> Iterator[tuple[str, Record]]:
         yield f"bad_batch_{name}", {"reason": reason, "error": "ReportError", "plan": plan, "batch": batch.hex()}
 
 
+def _with_digest(body: bytes) -> bytes:
+    return body + hashlib.sha256(body).digest()
+
+
 def bad_tallies() -> Iterator[tuple[str, Record]]:
     """Tallies that cannot be those of any reports."""
     digest = hashlib.sha256(canonical_json(GRR)).hexdigest()
@@ -198,6 +203,34 @@ def bad_tallies() -> Iterator[tuple[str, Record]]:
             GRR,
             tally_bytes({"fingerprint": digest, "reports": "3", "blocks": [[5, 1]]}, [1, 1, 0, 0, 1]),
             "no stored",
+        ),
+        ("header_spaces", GRR, tally_bytes(json.dumps(header).encode(), [1, 1, 0, 0, 1]), "spaces in the header"),
+        (
+            "header_key_order",
+            GRR,
+            tally_bytes(dict(sorted(header.items())), [1, 1, 0, 0, 1]),
+            "the keys of the header in another order",
+        ),
+        ("header_unknown_key", GRR, tally_bytes({**header, "name": "x"}, [1, 1, 0, 0, 1]), "a fifth key"),
+        (
+            "fingerprint_upper_case",
+            GRR,
+            tally_bytes({**header, "fingerprint": digest.upper()}, [1, 1, 0, 0, 1]),
+            "upper-case digits",
+        ),
+        (
+            "fingerprint_type",
+            GRR,
+            tally_bytes({**header, "fingerprint": [digest]}, [1, 1, 0, 0, 1]),
+            "an array for a text",
+        ),
+        ("reports_number", GRR, tally_bytes({**header, "reports": 3}, [1, 1, 0, 0, 1]), "a number for a text"),
+        ("reports_leading_zero", GRR, tally_bytes({**header, "reports": "03"}, [1, 1, 0, 0, 1]), "a leading zero"),
+        (
+            "header_length",
+            GRR,
+            _with_digest(good[:8] + struct.pack("<I", 1 << 31) + good[12:-32]),
+            "longer than the file",
         ),
         ("weight", SS, tally_bytes(subsets, [1] * 5 + [0] * 5), "5 points are no multiple of 3"),
         ("count_above_reports", SS, tally_bytes(subsets, [3, 1, 1, 1] + [0] * 6), "a point thrice in 2 reports"),

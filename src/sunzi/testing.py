@@ -6,14 +6,22 @@ Each check raises AssertionError with what is wrong. ``check_protocol`` and ``ch
     check_protocol("my-protocol", domain_size=20, epsilon=1)
 
 Randomised checks use fixed seeds and a false-alarm rate of at most 1e-6.
+
+Privacy is checked by sampling. That finds what is plainly wrong, such as a protocol that spends three times the ε that
+it claims, and cannot prove that nothing is: small excesses, rare reports and values that were not sampled stay unseen.
+A proof comes with :class:`sunzi.designs.response.BlockResponse`, whose thresholds are integers; a protocol that decides
+by other means owes one of its own.
 """
 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from itertools import permutations
+from math import ceil, exp, log
 from statistics import NormalDist
 from typing import Any
 
@@ -21,14 +29,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi.analysis.proportions import lower_limits, upper_limits
 from sunzi.designs.base import Design
-from sunzi.errors import ReportError, TallyError
+from sunzi.errors import ReportError, SunziError, TallyError
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan, make_plan
 from sunzi.tally import Tally
 
 FALSE_ALARM = 1e-6
 _USERS = 4000
 _RUNS = 60
+_PRIVACY_REPORTS = 50_000
+_FREQUENT = 100
+"""So many expected events a run are enough to judge a variance by sixty runs."""
 
 
 def check_design(design: Design) -> None:
@@ -107,6 +120,7 @@ def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Frac
         check_report_bytes,
         check_refusals,
         check_merge,
+        check_privacy,
         check_estimates,
         check_figures,
     )
@@ -129,13 +143,67 @@ def check_plan_round_trip(plan: Plan) -> None:
 
 
 def check_words_decide(plan: Plan) -> None:
-    """Reports are a pure function of value and words; without rejections, a batch is its reports one by one."""
+    """Reports are a function of value and words, and of both; without rejections, a batch is its reports one by one."""
     values = _values(plan, 8)
     first, second = (plan.client(seed=5).report_many(values) for _ in range(2))
     assert first == second, "the same words gave different reports"
-    assert plan.client(seed=6).report_many(values) != first, "other words gave the same reports"
+    assert _words_matter(plan), "other words gave the same reports"
     one, many = plan.client(seed=5), plan.client(seed=5)
     assert one.report(int(values[0])) == many.report_each(values[:1])[0], "a batch of one is not a report"
+
+
+def _words_matter(plan: Plan) -> bool:
+    """Whether other words ever give other reports.
+
+    If two values send different reports most often, then under ε-LDP a report is not the likeliest of its value with
+    probability 1/(e^ε+1) or so. That many times 14 reports all stay the same with probability e^−14 < 1e-6, and far
+    fewer mostly settle it.
+    """
+    enough = ceil(-log(FALSE_ALARM) * (exp(plan.epsilon) + 1))
+    count = 8
+    while True:
+        values = _values(plan, min(count, enough))
+        if plan.client(seed=5).report_many(values) != plan.client(seed=6).report_many(values):
+            return True
+        if count >= enough:
+            return False
+        count *= 8
+
+
+def check_privacy(plan: Plan) -> None:
+    """No set of reports is more than e^ε times as likely for one value as for another, as far as samples tell: of this
+    plan, and of one with three values, whose reports are so few that their most telling set is found.
+    """
+    _check_odds(plan)
+    try:
+        small = make_plan(plan.protocol.name, 3, plan.epsilon)
+    except SunziError:  # not every protocol can have so few values
+        return
+    _check_odds(small)
+
+
+def _check_odds(plan: Plan) -> None:
+    """Half of the reports choose the set, the other half judge it, by exact limits for both of its probabilities."""
+    values = sorted({0, 1, plan.domain.size - 1})
+    source = ReproducibleSource(13)
+    chosen, judged = ({value: _count_reports(plan, value, source) for value in values} for _ in range(2))
+    pairs = list(permutations(values, 2))
+    alarm = FALSE_ALARM / (4 * len(pairs))  # two limits a pair, in each of two plans
+    odds = exp(plan.epsilon)
+    for value, other in pairs:
+        telling = {report for report, count in chosen[value].items() if count > odds**0.5 * chosen[other][report]}
+        hits, rivals = (sum(judged[each][report] for report in telling) for each in (value, other))
+        likely = float(lower_limits(hits, _PRIVACY_REPORTS, alarm))
+        unlikely = float(upper_limits(rivals, _PRIVACY_REPORTS, alarm))
+        assert likely <= odds * unlikely, (
+            f"some reports have probability {likely:.3g} or more from value {value}, and {unlikely:.3g} or less from "
+            f"value {other}: more than epsilon {plan.epsilon} allows"
+        )
+
+
+def _count_reports(plan: Plan, value: int, source: ReproducibleSource) -> Counter[bytes]:
+    messages = plan.protocol.randomize(np.full(_PRIVACY_REPORTS, value), source)
+    return Counter(wire.encode_each(plan.protocol.report_layout, plan.protocol.encode(messages)))
 
 
 def check_report_bytes(plan: Plan) -> None:
@@ -198,13 +266,19 @@ def check_estimates(plan: Plan) -> None:
     runs = [plan.estimate(plan.simulate(values, seed=seed)) for seed in range(_RUNS)]
     runs.append(plan.estimate(plan.tally(plan.client(seed=99).report_many(values))))
     errors = np.array([run.frequencies - truth for run in runs])
-    quantile = NormalDist().inv_cdf(1 - FALSE_ALARM / (4 * plan.domain.size))
     stated = np.sqrt(np.mean([run.standard_errors**2 for run in runs], axis=0))
-    # Stated errors are themselves estimates: allow them a tenth.
-    assert np.all(np.abs(errors.mean(axis=0)) <= 1.1 * quantile * stated / np.sqrt(len(runs))), "estimates are biased"
-    total = np.mean(errors**2) / np.mean(stated**2)
-    spread = quantile * np.sqrt(2 / (len(runs) * max(plan.domain.size - 1, 1))) * 2
-    assert abs(total - 1) <= spread + 0.1, f"errors are {total:.2f} times what is stated"
+    alarm = FALSE_ALARM / (4 * plan.domain.size)
+    # Bernstein's bound, for errors that a few rare reports make. Stated errors are themselves estimates: allow a tenth.
+    chances = plan.protocol.support_probabilities()
+    single_report = len(chances) / (min(true - false for true, false in chances) * values.size)
+    rare = 2 / 3 * log(2 / alarm) * single_report / len(runs)
+    quantile = NormalDist().inv_cdf(1 - alarm)
+    bound = 1.1 * quantile * stated / np.sqrt(len(runs)) + rare
+    assert np.all(np.abs(errors.mean(axis=0)) <= bound), "estimates are biased"
+    if min(min(1 - true, false) for true, false in chances) * values.size >= _FREQUENT:
+        total = np.mean(errors**2) / np.mean(stated**2)
+        spread = quantile * np.sqrt(2 / (len(runs) * max(plan.domain.size - 1, 1))) * 2
+        assert abs(total - 1) <= spread + 0.1, f"errors are {total:.2f} times what is stated"
     low, high = runs[0].interval(0.95)
     assert np.all(low <= high), "an interval is upside down"
     assert np.isclose(runs[0].simplex().frequencies.sum(), 1)

@@ -197,7 +197,7 @@ def test_public_functions_use_loaded_kernels(monkeypatch):
         calls.append(arguments[-1])
         arguments[-1][...] = 7
 
-    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop, loop, loop, loop))
+    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop, loop, loop))
     monkeypatch.setattr(kernels, "_PICKS_WORTH_LOADING", 30 * 5)
     assert (select_subsets(*variates(30, 5, 40)) == 7).all()
     assert (count_subsets(*variates(30, 5, 40)) == 7).all()

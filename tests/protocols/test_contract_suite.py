@@ -1,19 +1,34 @@
-"""One contract suite over the whole catalogue."""
+"""One contract suite over the whole catalogue; and that it catches protocols which break the contract."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from sunzi import testing
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
+from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.protocols.catalogue import catalogue
+from sunzi.numerics.randomness import WordSource
+from sunzi.protocols import catalogue as registered
+from sunzi.protocols.base import Messages
+from sunzi.protocols.block_response import GeneralizedRandomizedResponse
+from sunzi.protocols.catalogue import catalogue, register
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", 1, 3])
 @pytest.mark.parametrize("domain_size", [2, 3, 20, 61])
 @pytest.mark.parametrize("name", catalogue())
 def test_catalogue(name: str, domain_size: int, epsilon: str | int) -> None:
+    testing.check_protocol(name, domain_size, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", ["1/100", 12])
+@pytest.mark.parametrize("domain_size", [2, 3, 20])
+@pytest.mark.parametrize("name", catalogue())
+def test_catalogue_at_the_extremes(name: str, domain_size: int, epsilon: str | int) -> None:
     testing.check_protocol(name, domain_size, epsilon)
 
 
@@ -55,3 +70,40 @@ def test_options(name: str, options: dict[str, object]) -> None:
 )
 def test_designs(design: testing.Design) -> None:
     testing.check_design(design)
+
+
+class Spendthrift(GeneralizedRandomizedResponse):
+    """Claims ε and spends 3·ε."""
+
+    name = "spendthrift"
+
+    def __init__(self, domain_size: int, response: BlockResponse) -> None:
+        super().__init__(domain_size, BlockResponse(response.design, 3 * response.epsilon))
+        self.epsilon, self._claimed = response.epsilon, response
+
+    def parameters(self) -> dict[str, Any]:
+        return {"response": self._claimed.parameters()}
+
+
+class Deaf(GeneralizedRandomizedResponse):
+    """Takes words and does not listen to them."""
+
+    name = "deaf"
+
+    def randomize(self, values: np.ndarray, source: WordSource) -> Messages:
+        source.words(values.size)
+        return values
+
+
+@pytest.fixture(params=[Spendthrift, Deaf])
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(registered, "_PROTOCOLS", dict(registered._PROTOCOLS))
+    register(request.param)
+    return request.param.name
+
+
+@pytest.mark.parametrize("domain_size", [3, 20, 400])
+def test_faulty_protocols_are_caught(faulty: str, domain_size: int) -> None:
+    complaint = {"spendthrift": "more than epsilon 1 allows", "deaf": "other words gave the same reports"}[faulty]
+    with pytest.raises(AssertionError, match=complaint):
+        testing.check_protocol(faulty, domain_size, 1)

@@ -21,6 +21,7 @@ export interface Tally {
 const MAGIC = "SUNZITL\x01";
 const DIGEST_BYTES = 32;
 const START = 12;
+const LARGEST_HEADER = 1 << 24;
 
 function expect(condition: unknown, message: string): asserts condition {
   check(condition, message, TallyError);
@@ -36,6 +37,7 @@ export function readTally(bytes: Uint8Array): Tally {
   expect(hexadecimal(sha256(body)) === digest, "the digest does not match: the tally is cut or damaged");
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   const end = START + view.getUint32(START - 4, true);
+  expect(end - START <= LARGEST_HEADER, "the header is too long");
   const { fingerprint, reports, blocks, stored } = readHeader(decodeText(body.subarray(START, end), TallyError));
   const values = readValues(view, end);
   const length = blocks.reduce((sum, [size]) => sum + size, 0);
@@ -67,7 +69,8 @@ function readHeader(text: string): Header {
     Array.isArray(blocks) &&
     blocks.length > 0 &&
     blocks.every((block) => Array.isArray(block) && block.length === 2 && block.every(isCount) && block[0] > 0);
-  expect(/^[\da-f]{64}$/.test(fingerprint) && areBlocks, "the header is malformed");
+  const areTexts = typeof fingerprint === "string" && typeof reports === "string"; // a pattern reads others as text
+  expect(areTexts && /^[\da-f]{64}$/.test(fingerprint) && areBlocks, "the header is malformed");
   expect(/^(0|[1-9]\d{0,15})$/.test(reports) && (stored === null || isCount(stored)), "the header is malformed");
   return { fingerprint, reports: Number(reports), blocks, stored };
 }

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.errors import ReportError
-from sunzi.numerics import kernels
 
 Values = NDArray[np.uint64]
 
@@ -65,16 +64,13 @@ def unpack(buffer: bytes | memoryview, count: int, width: int) -> Values:
     groups = -(-count // period)
     padded = np.zeros(groups * width * period // 8 + 8, dtype=np.uint8)
     padded[:needed] = np.frombuffer(buffer, dtype=np.uint8)
-    compiled = kernels.load_if_worthwhile(count)
-    if compiled is None:
-        return _unpack_groups(padded, groups, period, width)[:count]
-    values = np.empty(count, dtype=np.uint64)
-    compiled.unpack(padded, width, values)
-    return values
+    return _unpack_groups(padded, groups, period, width)[:count]
 
 
 def _unpack_groups(padded: NDArray[np.uint8], groups: int, period: int, width: int) -> Values:
-    """Every ``period``-th value begins at the same bit of a byte, so that one strided load fetches them all."""
+    """Every ``period``-th value begins at the same bit of a byte, so that one strided load fetches them all. A compiled
+    loop is no faster.
+    """
     stride = width * period // 8
     values = np.empty((groups, period), dtype=np.uint64)
     mask = np.uint64((1 << width) - 1)

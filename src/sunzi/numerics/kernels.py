@@ -35,7 +35,6 @@ class Kernels:
     count_subsets: Callable[..., None]
     uniform_below_matrix: Callable[..., bool]
     sample_and_count: Callable[..., bool]
-    unpack: Callable[..., None]
 
 
 @cache
@@ -70,7 +69,6 @@ def load() -> Kernels | None:
             numba, types.boolean(words, given(types.uint64, 1, "C"), types.uint64[:, ::1]), uniform_below_matrix
         ),
         sample_and_count=_compiled(numba, types.boolean(*sampled), sample_and_count),
-        unpack=_compiled(numba, types.void(given(types.uint8, 1, "C"), types.int64, types.uint64[::1]), unpack),
     )
 
 
@@ -230,18 +228,3 @@ def sample_and_count(
     for point in range(points):
         counts[point] += added[point]
     return False
-
-
-def unpack(packed: NDArray[np.uint8], width: int, values: NDArray[np.uint64]) -> None:
-    """Read `values.size` values of `width` bits, least significant bit first; the width is 1 to 56.
-
-    Seven bytes beyond the last value's first byte must be there.
-    """
-    mask = (_ONE << np.uint64(width)) - _ONE
-    for i in range(values.size):
-        start = i * width
-        first = start >> 3
-        loaded = np.uint64(0)
-        for byte in range(8):
-            loaded |= np.uint64(packed[first + byte]) << np.uint64(8 * byte)
-        values[i] = (loaded >> np.uint64(start & 7)) & mask
