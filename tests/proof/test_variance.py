@@ -148,6 +148,33 @@ def test_large_domains_take_few_columns_and_form_the_decoder_where_that_is_less_
     assert taken == ["_by_columns", "_formed"]
 
 
+def test_work_is_bounded_and_the_heaviest_residues_come_first(monkeypatch):
+    """Twelve columns a block, of hundreds that are heavy: twelve items are ten times as frequent as a hundred others."""
+    size = 1201
+    frequencies = scattered(size, 100)
+    frequencies[np.random.default_rng(4).choice(size, 12, replace=False)] = 0.1
+    frequencies /= frequencies.sum()
+    protocol = make_plan("mss", size, 8, count=4).protocol
+    variance = variance_of(protocol, [100.0] * 4)
+    exact = variance.full(frequencies)
+    columns = []
+    solve = type(variance.gram).solve
+
+    def counted(self, right_side, **options):
+        columns.append(1 if right_side.ndim == 1 else len(right_side))
+        return solve(self, right_side, **options)
+
+    monkeypatch.setattr(type(variance.gram), "solve", counted)
+    monkeypatch.setattr(modular_variance, "_FORMED_SIZE", 0)
+    monkeypatch.setattr(modular_variance, "_MOST_CELLS", 48 * size)
+    bounded = variance.full(frequencies)
+    assert sum(columns) <= 48 + 4 + 1  # and one for the mean of every block, one for the sum
+    np.testing.assert_allclose(bounded.mean(), exact.mean(), rtol=0.02)
+    monkeypatch.setattr(modular_variance, "_MOST_CELLS", 0)
+    worse = np.abs(variance.full(frequencies) / exact - 1).mean()
+    assert np.abs(bounded / exact - 1).mean() < 0.5 * worse
+
+
 def test_the_quick_bound_is_never_below_the_exact_variance():
     """Moduli below, around and far above the domain, ε from 1/10 to 8, equal and unequal blocks."""
     generator = np.random.default_rng(5)

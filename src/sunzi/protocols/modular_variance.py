@@ -25,6 +25,8 @@ _FORMED_SIZE = 1024
 _COLUMN_COST = 6
 # Rows of the inverse are worked on together up to this many numbers: more would leave the cache.
 _STACK_CELLS = 1 << 17
+# Columns that are solved for have at most so many numbers together, which takes some ten seconds.
+_MOST_CELLS = 1 << 28
 # What residues that count as typical may add to a variance or take from it, as a share of it, as far as one item tells.
 _NEGLIGIBLE = 0.02
 
@@ -76,14 +78,18 @@ class ModularVariance:
 
     def full(self, frequencies: Floats) -> Floats:
         """The variance of every item about the population: exact on small domains and where that is the least work,
-        elsewhere mostly within 2 %; with two or three moduli near each other, within a few per cent.
+        elsewhere mostly within 2 %; with two or three moduli near each other, within a few per cent. Time is bounded:
+        where more residues are heavy than can be solved for in some ten seconds, the lightest of them count as typical.
         """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
         if self.gram.size <= _FORMED_SIZE:
             return self._formed(residues)
         heavy = self._heavy_residues(residues)
-        if _COLUMN_COST * sum(chosen.size for chosen in heavy) > sum(block.size for block in residues):
+        needed, most = sum(chosen.size for chosen in heavy), max(1, _MOST_CELLS // self.gram.size)
+        if min(needed, most) > sum(block.size for block in residues) / _COLUMN_COST:
             return self._formed(residues)
+        if needed > most:
+            heavy = [chosen[-max(1, most // len(heavy)) :] for chosen in heavy]
         return self._by_columns(residues, heavy)
 
     def _formed(self, residues: Sequence[Floats]) -> Floats:
@@ -216,7 +222,7 @@ def _fold_rows(rows: Floats, modulus: int) -> Floats:
 
 def _outstanding(effects: Floats, allowed: float) -> NDArray[np.intp]:
     """The places of the fewest effects without which the others are the same within what is allowed, added up as the
-    squares of independent errors.
+    squares of independent errors; the largest last.
     """
     deviations = np.square(effects - np.median(effects))
     ascending = np.argsort(deviations)
