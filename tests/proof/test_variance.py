@@ -149,7 +149,7 @@ def test_large_domains_take_few_columns_and_form_the_decoder_where_that_is_less_
 
 
 def test_work_is_bounded_and_the_heaviest_residues_come_first(monkeypatch):
-    """Twelve columns a block, of hundreds that are heavy: twelve items are ten times as frequent as a hundred others."""
+    """Twelve columns a block, of hundreds that are heavy: twelve items are ten times as frequent as a hundred."""
     size = 1201
     frequencies = scattered(size, 100)
     frequencies[np.random.default_rng(4).choice(size, 12, replace=False)] = 0.1
