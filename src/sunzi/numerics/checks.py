@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 200
 def shown(value: object) -> str:
     """A value for an error message: its representation, cut where it would flood the line."""
     try:
-        text = repr(value)
+        text = str(value) if isinstance(value, Fraction) else repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
         text = f"a number of very many digits ({type(value).__name__})"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -35,10 +35,10 @@ def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
             f"epsilon must be a positive number such as 2, 0.5 or '1/3', got {shown(epsilon)}"
         ) from None
     if fraction <= 0:
-        raise ParameterError(f"epsilon must be positive, got {shown(epsilon)}")
+        raise ParameterError(f"epsilon must be positive, got {shown(fraction)}")
     if fraction > LARGEST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {shown(epsilon)}"
+            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {shown(fraction)}"
         )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
         raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {shown(epsilon)}; round it")

@@ -83,6 +83,7 @@ def _without_links(place: str) -> str:
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """Spark's complaints, which fill a screen, as one of ours in one line."""
+    need_spark()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
