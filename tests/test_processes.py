@@ -115,6 +115,31 @@ def test_a_worker_that_dies_is_an_error():
         pool.submit(os._exit, 3).result(timeout=SECONDS)
 
 
+def test_a_signal_in_the_midst_of_submitting_waits(monkeypatch):
+    """Raised at once, its exception could leave a lock taken that the pool's threads wait for; nothing would end."""
+    done = []
+
+    def end(*_):
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pool_of_processes(1) as pool:
+            put = pool._work_ids.put
+
+            def disturbed(*arguments):
+                signal.raise_signal(signal.SIGTERM)
+                done.append(put(*arguments))
+
+            monkeypatch.setattr(pool._work_ids, "put", disturbed)
+            with pytest.raises(SystemExit):
+                pool.submit(abs, -1)
+        assert signal.getsignal(signal.SIGTERM) is end
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(done) == 1
+
+
 def workers_of(process):
     """The children of a process, by the system's own list of them."""
     lists = Path(f"/proc/{process.pid}/task").glob("*/children")

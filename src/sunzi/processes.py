@@ -6,10 +6,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
 
 def number_of_cores() -> int:
@@ -26,12 +28,46 @@ def pool_of_processes(number: int) -> Iterator[ProcessPoolExecutor]:
     """
     context = multiprocessing.get_context("spawn")
     told, telling = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(number, mp_context=context, initializer=_end_when_told, initargs=(told,)) as pool:
+    with _Pool(number, mp_context=context, initializer=_end_when_told, initargs=(told,)) as pool:
         try:
             yield pool
         except BaseException:
             telling.close()  # work in progress is of no use any more, and might take minutes
             raise
+
+
+class _Pool(ProcessPoolExecutor):
+    """Signals wait for its locks: a handler that raises between taking one and letting it go would leave it taken, and
+    the pool's own threads, which shutting down waits for, would wait for it for ever.
+    """
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        with _undisturbed():
+            return super().submit(function, *arguments, **options)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with _undisturbed():
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Handlers of signals that come meanwhile run afterwards. In Python they run in the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Callable[[], Any]] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    own = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number, handler in own.items():
+        signal.signal(number, lambda *terms, handler=handler: came.append(partial(handler, *terms)))
+    try:
+        yield
+    finally:
+        for number, handler in own.items():
+            signal.signal(number, handler)
+        for handle in came:
+            handle()
 
 
 def _end_when_told(told: Connection) -> None:
