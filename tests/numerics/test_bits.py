@@ -6,18 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ReportError
-from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length, index_bits, pack, pack_wide, unpack, unpack_wide
-
-
-@pytest.fixture(params=["numpy", "loaded kernels"])
-def kernel_state(request, monkeypatch):
-    """Packing may use compiled loops if they are there; they must not change a bit."""
-    if request.param == "numpy":
-        monkeypatch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
-    elif kernels.load() is None:
-        pytest.skip("numba is not installed, or SUNZI_NO_NUMBA is set")
-    return request.param
 
 
 def one_integer(values, widths):
@@ -30,7 +19,7 @@ def one_integer(values, widths):
 
 
 @pytest.mark.parametrize("width", range(1, WIDEST_NARROW + 1))
-def test_every_narrow_width(width, kernel_state):
+def test_every_narrow_width(width):
     generator = np.random.default_rng(width)
     for count in (1, 2, 7, 8, 9, 64, 100):
         values = generator.integers(0, 1 << width, count, dtype=np.uint64)
@@ -42,7 +31,7 @@ def test_every_narrow_width(width, kernel_state):
 
 
 @pytest.mark.parametrize("width", [1, 3, 8, 13, 17, 31, 56])
-def test_many_values(width, kernel_state):
+def test_many_values(width):
     values = np.random.default_rng(width).integers(0, 1 << width, 100_003, dtype=np.uint64)
     data = pack(values, width)
     assert data == one_integer_fast(values, width)

@@ -276,7 +276,9 @@ def test_settings_that_could_not_work_are_refused(wrong, complaint):
 
 def test_settings_that_work():
     origins = ("https://example.org", "http://localhost:3000", "http://[::1]:80", "*")
-    Settings(allow_origins=origins, trusted_proxies=("127.0.0.1", "::1", "10.0.0.0/8", "*"), port=65535)
+    proxies = ("127.0.0.1", "::1", "10.0.0.0/8", "*")
+    made = Settings(allow_origins=origins, trusted_proxies=proxies, port=65535)
+    assert (made.allow_origins, made.trusted_proxies, made.port) == (origins, proxies, 65535)
 
 
 def test_secrets_and_keys_from_files(tmp_path):
