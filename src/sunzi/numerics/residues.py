@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg.blas
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi.errors import EstimateError, ParameterError
@@ -25,8 +26,9 @@ _PRECONDITIONED_SHARE = 0.2
 _PRECONDITIONED_MODULI = 6
 # Moduli that go into the size less often are not folded: adding entry to entry, lag by lag, is cheaper.
 _FOLDED_ROWS = 3
-# So many entries of a sum stay in the cache while all lags are added to them.
-_CHUNK = 1 << 15
+# So many entries of a sum stay in the cache while all lags are added to them, and BLAS adds them without threads, which
+# on a busy machine wait for one another.
+_CHUNK = 1 << 13
 # Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
 # Below this there is so little to undo that the steps it saves take no longer than the preconditioner.
@@ -137,6 +139,7 @@ class _GramProduct:
         scratch = np.empty(size, precision)
         self._diagonal = 0.0
         self._folds: list[_FoldAndTile] = []
+        self._add = scipy.linalg.blas.saxpy if precision == np.float32 else scipy.linalg.blas.daxpy
         lags: list[tuple[float, int]] = []
         for modulus, weight in zip(moduli, weights, strict=True):
             if _FOLDED_ROWS * modulus <= size:
@@ -145,20 +148,19 @@ class _GramProduct:
             self._diagonal += weight
             lags += [(weight, lag) for lag in range(modulus, size, modulus)]
             lags += [(weight, -lag) for lag in range(modulus, size, modulus)]
-        self._lags: list[tuple[float, NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        self._lags: list[tuple[NDArray[Any], NDArray[Any], int, float]] = []
         for start in range(0, size, _CHUNK):
             for weight, lag in lags:
                 first, last = max(start, -lag), min(start + _CHUNK, size, size - lag)
                 if first < last:
-                    views = source[first + lag : last + lag], target[first:last], scratch[: last - first]
-                    self._lags.append((weight, *views))
+                    giver, receiver = source[first + lag : last + lag], target[first:last]
+                    self._lags.append((giver, receiver, last - first, weight))
 
     def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
         np.copyto(self._source, vector)
         np.multiply(self._source, self._diagonal, out=self._target)
-        for weight, giver, receiver, product in self._lags:
-            np.multiply(giver, weight, out=product)
-            np.add(receiver, product, out=receiver)
+        for lag in self._lags:
+            self._add(*lag)  # receiver += weight * giver
         for fold_and_tile in self._folds:
             fold_and_tile()
         return self._target
