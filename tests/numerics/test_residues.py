@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics import toeplitz
+from sunzi.numerics import residues, toeplitz
 from sunzi.numerics.residues import ToeplitzGram, _Preconditioner, adjoint, expected_error, fold, multiply_tiled, tile
 
 SIZES = [1, 2, 3, 5, 30, 60, 101, 300]
@@ -185,6 +185,18 @@ class TestAgainstDense:
             np.testing.assert_allclose(
                 structured.product_diagonal(modulus), expected, rtol=1e-7, atol=1e-8 * abs(inverse).max()
             )
+
+    def test_product_floors(
+        self, system: tuple[ToeplitzGram, NDArray[np.float64]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        structured, _ = system
+        squares = np.array([structured.product_diagonal(modulus) ** 2 for modulus in structured.moduli])
+        np.testing.assert_array_equal(structured.product_floors, squares)  # so few items are a stretch each
+        monkeypatch.setattr(residues, "_STRETCHES", 4)
+        coarse = ToeplitzGram(structured.size, structured.moduli, structured.weights).product_floors
+        length = -(-structured.size // 4)
+        stretches = np.split(squares, range(length, structured.size, length), axis=1)
+        np.testing.assert_array_equal(coarse, np.array([part.min(axis=1) for part in stretches]).T)
 
     def test_sandwich_diagonal(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
         structured, dense = system

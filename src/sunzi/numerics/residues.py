@@ -31,6 +31,8 @@ _FOLDED_ROWS = 3
 _CHUNK = 1 << 13
 # Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
+# The least of a diagonal is kept for so many stretches of it: within one it changes by parts of a thousand.
+_STRETCHES = 512
 # Below this there is so little to undo that the steps it saves take no longer than the preconditioner.
 _PRECONDITIONER_EXCESS = 0.5
 
@@ -322,6 +324,14 @@ class ToeplitzGram:
         multiply_tiled(column, folded, products)
         run_differences(products)
         return products
+
+    @cached_property
+    def product_floors(self) -> Floats:
+        """For every modulus, the least square in each of at most 512 stretches of :meth:`product_diagonal`, all of one
+        length but for the last.
+        """
+        starts = np.arange(0, self.size, -(-self.size // _STRETCHES))
+        return np.array([np.minimum.reduceat(self.product_diagonal(modulus) ** 2, starts) for modulus in self.moduli])
 
     def sandwich_diagonal(self, coefficients: ArrayLike, *, single: bool = False) -> Floats:
         """diag(T^-1 T_2 T^-1), T_2 = sum_j c_j A_j^T A_j, in one solve.

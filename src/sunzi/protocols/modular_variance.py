@@ -6,7 +6,7 @@ follow g. With H_j = w_j T⁻¹A_jᵀ the decoder's part for block j, Var(f̂_i)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -168,6 +168,17 @@ class ModularVariance:
         multiply_tiled(own, excess, own)
         return own
 
+    def _own_bound(self, excesses: Iterable[Floats]) -> Floats:
+        """At least the sum of the own parts, for excesses that are nowhere positive."""
+        floors = self.gram.product_floors
+        shape = floors.shape[1], -(-self.gram.size // floors.shape[1])
+        total, part = np.zeros(shape), np.empty(shape)
+        for excess, floor in zip(excesses, floors, strict=True):
+            part[:] = floor[:, None]
+            multiply_tiled(part.reshape(-1), excess, part.reshape(-1))
+            total += part
+        return total.reshape(-1)[: self.gram.size]
+
     def _common_part(self, index: int, block: Floats) -> Floats:
         """α(H1)² + 2β(H1)(Hg) − (Hg)², with H_j·1 = w_j·T⁻¹1."""
         moments, weight = self.moments[index], float(self.weights[index])
@@ -190,7 +201,8 @@ class ModularVariance:
 
     def quick(self, frequencies: Floats) -> Floats:
         """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the
-        item's own, and making the frequencies sum to 1 is taken to add to every error.
+        item's own, whose part in the decoder counts as the least of items near it; and making the frequencies sum to 1
+        is taken to add to every error.
         """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
         heaviest = np.array([block.max() for block in residues])
@@ -198,8 +210,8 @@ class ModularVariance:
         shares = self.weights**2 / np.array(self.reports)
         coefficients = shares * (np.array([moments.light for moments in self.moments]) + heavy * heaviest)
         total = self.gram.sandwich_diagonal(coefficients)
-        for moments, block, peak, share in zip(self.moments, residues, heaviest, shares * heavy, strict=True):
-            total += self._own_part(moments.points, share * (block - peak))
+        blocks = zip(shares * heavy, residues, heaviest, strict=True)
+        total += self._own_bound(share * (block - peak) for share, block, peak in blocks)
         # α(H1)² + 2β(H1)(Hg) − (Hg)² ≤ (α + β²)(H1)², with H_j·1 = w_j·T⁻¹1.
         common = shares @ [max(moments.constant + moments.mixed**2, 0.0) for moments in self.moments]
         ones = self.gram.ones_solution
