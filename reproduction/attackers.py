@@ -19,10 +19,10 @@ from scipy import stats
 import sunzi
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
-from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
+from sunzi.testing import ReproducibleSource
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

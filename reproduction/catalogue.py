@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from sunzi.errors import ParameterError
+from sunzi import ParameterError
 
 from .experiment import Experiment
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import paper_search
+from sunzi.testing import ReproducibleSource
 
 from . import claims
 from .attackers import success_rate

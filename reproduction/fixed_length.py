@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import inf, prod
 
 import numpy as np
 
-from sunzi.numerics.primes import next_prime, primes_up_to
-from sunzi.planning.conditioning import condition_number, paper_gram, surely_exceeds
+from sunzi.planning import condition_number, next_prime, primes_up_to
 
 KAPPA_MAX, BAND_WIDTH, HIGHEST_SHARE = 10.0, 20.0, 0.95
 
@@ -22,16 +20,12 @@ def find_valid_moduli(
     high = min(BAND_WIDTH * domain_size / length, HIGHEST_SHARE * domain_size)
     primes = primes_up_to(int(high))
     band = primes[primes >= low]
-    budget = Fraction(str(epsilon))
     best: tuple[tuple[int, ...], float] = ((), inf)
     for _ in range(draws):
         drawn = generator.choice(band, length, replace=False).tolist()
         moduli = tuple(sorted(_repaired(drawn, domain_size, generator)))
-        gram = paper_gram(domain_size, moduli, budget)
         # Screened against the best so far, which costs a few multiplications.
-        if best[0] and surely_exceeds(gram, max(KAPPA_MAX, best[1])):
-            continue
-        kappa = condition_number(gram)
+        kappa = condition_number(domain_size, moduli, epsilon, limit=max(KAPPA_MAX, best[1]))
         if kappa < best[1] or not best[0]:
             best = (moduli, kappa)
         if kappa <= KAPPA_MAX:

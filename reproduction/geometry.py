@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.numerics.primes import factorize
+from sunzi.planning import primes_up_to
 
 from . import claims
 from .attackers import success_chance
@@ -130,10 +130,9 @@ class Geometry(Experiment):
 def projective_size(base: int, epsilon: float) -> int:
     """K = (q^t − 1)/(q − 1) ≥ base with q the prime power nearest to e^ε + 1 and the smallest such t."""
     wanted = exp(epsilon) + 1
-    order = min(
-        (number for number in range(2, int(2 * wanted) + 3) if len(factorize(number)) == 1),
-        key=lambda number: (abs(number - wanted), number),
-    )
+    most = int(2 * wanted) + 2
+    powers = (prime**degree for prime in primes_up_to(most).tolist() for degree in range(1, most.bit_length()))
+    order = min((power for power in powers if power <= most), key=lambda power: (abs(power - wanted), power))
     points, power = 1, 1
     while points < base:
         power *= order

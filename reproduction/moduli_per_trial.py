@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.planning import candidate, paper_search, reference_error
-from sunzi.planning.conditioning import condition_number, paper_gram
+from sunzi.planning import candidate, condition_number, paper_search, reference_error
 from sunzi.planning.populations import Population
 
 from . import claims
@@ -191,11 +190,10 @@ def _fixed(cell: Cell, seed: int) -> list[Row]:
 
 def _bad(size: int, epsilon: float, moduli: Sequence[int]) -> Row:
     error = candidate(size, epsilon, "mss", moduli).error
-    gram = paper_gram(size, moduli, sunzi.make_plan("mss", size, epsilon, moduli=moduli).epsilon)
     return {
         "length": len(moduli),
         "ratio": _short(_ratio(size, epsilon, error)),
-        "kappa": _short(condition_number(gram)),
+        "kappa": _short(condition_number(size, moduli, epsilon)),
         "kappa_bound": _short(kappa_bound(size, epsilon, len(moduli))),
     }
 

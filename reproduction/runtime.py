@@ -12,10 +12,9 @@ from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
 import sunzi
-from sunzi.numerics.incidence import incidence_counts
-from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import paper_search
 from sunzi.processes import pool_of_processes
+from sunzi.testing import ReproducibleSource
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding_of
@@ -299,7 +298,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def dynamic_frequencies(plan: sunzi.Plan, tally: sunzi.Tally) -> Floats:
     """PGR decoded by its authors' dynamic programme."""
     design, rates = plan.protocol.design, plan.protocol.probabilities  # type: ignore[attr-defined]
-    counts = incidence_counts(design.space, *tally.block(0).nonzero(), plan.domain.size, "dynamic")
+    counts = design.point_counts(tally.block(0), plan.domain.size, route="dynamic")
     return np.asarray((counts / tally.reports - rates.false) / rates.gap)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.errors import ParameterError
+from sunzi import ParameterError
 from sunzi.files import write_atomically
 
 from .experiment import Row, Value

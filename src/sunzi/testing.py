@@ -32,9 +32,29 @@ from sunzi import wire
 from sunzi.analysis.proportions import lower_limits, upper_limits
 from sunzi.designs.base import Design
 from sunzi.errors import ReportError, SunziError, TallyError
-from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.plan import Plan, make_plan
 from sunzi.tally import Tally
+
+__all__ = [
+    "FALSE_ALARM",
+    "ReproducibleSource",
+    "ScriptedSource",
+    "check_design",
+    "check_design_parameters",
+    "check_estimates",
+    "check_figures",
+    "check_merge",
+    "check_plan_round_trip",
+    "check_point_counts",
+    "check_privacy",
+    "check_protocol",
+    "check_refusals",
+    "check_report_bytes",
+    "check_responses",
+    "check_two_design",
+    "check_words_decide",
+]
 
 FALSE_ALARM = 1e-6
 _USERS = 4000

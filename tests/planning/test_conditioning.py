@@ -1,14 +1,20 @@
 """The condition number against a dense singular value decomposition."""
 
 from fractions import Fraction
-from math import exp
+from math import exp, inf
 
 import numpy as np
 import pytest
 
 from sunzi.designs.choice import optimal_block_size
 from sunzi.numerics.primes import primes_up_to
-from sunzi.planning.conditioning import condition_number, paper_gram, paper_weight, surely_exceeds
+from sunzi.planning.conditioning import (
+    condition_number,
+    gram_condition_number,
+    paper_gram,
+    paper_weight,
+    surely_exceeds,
+)
 
 NEIGHBOURS = (401, 409, 419, 421, 431, 433, 439, 443)
 
@@ -45,16 +51,21 @@ def random_moduli(generator, size, count):
 def test_condition_number_is_that_of_the_matrix(size, moduli, epsilon):
     epsilon = Fraction(epsilon)
     expected = np.linalg.cond(weighted_design(size, moduli, epsilon))
-    assert condition_number(paper_gram(size, moduli, epsilon)) == pytest.approx(expected, rel=1e-5)
+    assert condition_number(size, moduli, epsilon) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_paper_bounds_neighbouring_primes_by_25_and_the_truth_is_252():
-    assert 251 < condition_number(paper_gram(1024, NEIGHBOURS, Fraction(1))) < 253
+    assert 251 < condition_number(1024, NEIGHBOURS, Fraction(1)) < 253
 
 
 def test_hopelessly_conditioned_moduli_are_infinite_or_huge():
     nearly_singular = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
-    assert condition_number(paper_gram(300, nearly_singular, Fraction(1))) > 1e3
+    assert condition_number(300, nearly_singular, Fraction(1)) > 1e3
+
+
+def test_a_limit_spares_the_work_where_it_is_surely_exceeded():
+    assert condition_number(1024, NEIGHBOURS, 1, limit=10) == inf
+    assert condition_number(1024, NEIGHBOURS, 1, limit=300) == condition_number(1024, NEIGHBOURS, "1")
 
 
 def test_screening_is_never_wrong_and_often_decides():
@@ -63,7 +74,7 @@ def test_screening_is_never_wrong_and_often_decides():
     for _ in range(60):
         size = int(generator.integers(60, 250))
         gram = paper_gram(size, random_moduli(generator, size, int(generator.integers(3, 9))), Fraction(1))
-        kappa = condition_number(gram)
+        kappa = gram_condition_number(gram)
         for limit in (2.0, 5.0, 10.0, kappa * 1.001):
             if surely_exceeds(gram, limit):
                 assert kappa > limit

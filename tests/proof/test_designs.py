@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from sunzi.designs import cyclotomic
+from sunzi.designs import cyclotomic, projective
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective, choose_projective
 from sunzi.designs.singletons import Singletons
@@ -402,3 +402,18 @@ def test_the_chosen_geometry_holds_the_domain_and_is_the_smallest():
 def test_attackability_of_a_huge_compact_plan() -> None:
     """Its 10^12 messages are never listed."""
     assert 0 < make_plan("ss-compact", 10_000_000, 12).attackability < 0.02
+
+
+@pytest.mark.parametrize("route", ["fourier", "dynamic", "direct"])
+def test_hyperplanes_are_counted_the_same_by_every_route(route, monkeypatch):
+    design = Projective(3, 4)
+    counters = Counters.of_cells(design.points, np.random.default_rng(3).integers(design.points, size=200))
+    taken, way = [], projective.incidence_counts
+    monkeypatch.setattr(projective, "incidence_counts", lambda *given: taken.append(given[-1]) or way(*given))
+    np.testing.assert_array_equal(design.point_counts(counters, 30, route), design.point_counts(counters, 30))
+    assert taken == [route, None]
+
+
+def test_an_unknown_route_is_refused():
+    with pytest.raises(ParameterError, match="fourier, dynamic, direct, got sideways"):
+        Projective(3, 3).point_counts(Counters.of_cells(13, np.arange(5)), 13, "sideways")

@@ -15,7 +15,7 @@ from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
-from sunzi.numerics.incidence import hyperplane_sums, incidence_counts
+from sunzi.numerics.incidence import Route, hyperplane_sums, incidence_counts
 from sunzi.numerics.projective import ProjectiveSpace
 
 MOST_POINTS = (1 << 31) - 1
@@ -51,9 +51,11 @@ class Projective(Design):
         """⟨x, y⟩ = 0."""
         return self.space.contains(messages, points)
 
-    def point_counts(self, counters: Counters, limit: int) -> Integers:
-        """By the cheapest of Fourier transform, dynamic programme and adding the reported hyperplanes."""
-        return incidence_counts(self.space, *counters.nonzero(), limit).astype(np.int64)
+    def point_counts(self, counters: Counters, limit: int, route: Route | None = None) -> Integers:
+        """By Fourier transform, by the dynamic programme of PGR's authors or by adding the reported hyperplanes
+        (``route`` "fourier", "dynamic" or "direct"); unless told, by the cheapest.
+        """
+        return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
 
     def block_sums(self, values: Floats) -> Floats:
         """The values on every hyperplane, added up."""

@@ -74,7 +74,9 @@ class Queued:
 
 
 class Device:
-    """``lifetime_epsilon`` caps what each attribute may ever spend, over all plans and collections; ``caps`` sets other
+    """A device that reports as often as it is asked, spends no more ε than it may, and loses no report.
+
+    ``lifetime_epsilon`` caps what each attribute may ever spend, over all plans and collections; ``caps`` sets other
     caps for some.
     """
 

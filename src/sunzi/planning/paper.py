@@ -23,7 +23,7 @@ from sunzi.numerics.residues import expected_error
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.planning import cache
-from sunzi.planning.conditioning import condition_number, paper_gram, paper_weight, surely_exceeds
+from sunzi.planning.conditioning import condition_number, paper_weight
 from sunzi.protocols.modular import ModularSubsetSelection
 
 Progress = Callable[[int, int], None]
@@ -212,8 +212,7 @@ class _Finder:
         return moduli
 
     def _kappa(self, moduli: tuple[int, ...]) -> float:
-        gram = paper_gram(self.domain_size, moduli, self.epsilon)
-        return inf if surely_exceeds(gram, self.kappa_max) else condition_number(gram)
+        return condition_number(self.domain_size, moduli, self.epsilon, limit=self.kappa_max)
 
 
 def _next_free_prime(moduli: list[int], index: int) -> int:

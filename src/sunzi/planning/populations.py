@@ -18,8 +18,10 @@ _DEFAULT_EXPONENT = 1.0
 
 @dataclass(frozen=True)
 class Population:
-    """``uniform``: all values equally likely. ``spike``: everybody holds the first. ``zipf``: the i-th value (i = 1, 2,
-    …) has a chance proportional to 1/i^exponent.
+    """How likely a simulated user is to hold each value.
+
+    ``uniform``: all are equally likely. ``spike``: everybody holds the first. ``zipf``: the i-th value (i = 1, 2, …)
+    has a chance proportional to 1/i^exponent.
     """
 
     kind: str

@@ -1,0 +1,57 @@
+"""The page of public names is up to date, and nothing written for others uses any other name."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "make-api-docs"))
+PUBLIC = SCRIPT["public_names"]()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAMS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "reproduction").glob("*.py")])
+
+
+def examples(page: Path) -> str:
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
+def inner_names(code: str) -> list[str]:
+    """What the code imports of Sunzi and the page does not list."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found += [(node.module, alias.name) for alias in node.names]
+    return [f"{module}.{name}" for module, name in found if module.split(".")[0] == "sunzi" and not known(module, name)]
+
+
+def known(module: str, name: str | None) -> bool:
+    return (name is None and module in PUBLIC) or name in PUBLIC.get(module, []) or f"{module}.{name}" in PUBLIC
+
+
+def test_the_page_is_up_to_date():
+    assert SCRIPT["main"](["--check"]) == 0
+
+
+def test_every_name_is_said_to_be_something():
+    rows = re.findall(r"^\| `([^`]*)` \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE)
+    assert len(rows) == sum(map(len, PUBLIC.values()))
+    assert [name for name, text in rows if len(text) < 10] == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, *PROGRAMS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_public_names_are_used(path):
+    assert inner_names(path.read_text() if path.suffix == ".py" else examples(path)) == []
+
+
+def test_inner_names_would_be_found():
+    assert inner_names("from sunzi.numerics.primes import factorize\nimport sunzi.wire, numpy, sunzi") == [
+        "sunzi.numerics.primes.factorize",
+        "sunzi.wire.None",
+    ]
+    assert inner_names("from sunzi import parquet, Plan, spark\nfrom sunzi.planning import choose") == []
+    assert inner_names("from sunzi import wire") == ["sunzi.wire"]
