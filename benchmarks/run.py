@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 # Run as a file, so that the project's directory, not this one, is where the package is found.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -36,24 +38,45 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(names: Sequence[str], scale: float) -> tuple[list[Result], list[str]]:
-    """The results of the named benchmarks and the names of those that broke down, with progress if somebody watches."""
+    """The results of the named benchmarks and the names of those that broke down, with progress if somebody watches.
+
+    Of several each has a process of its own, so that none finds caches and memory as another one left them.
+    """
     results: list[Result] = []
     broken: list[str] = []
     for position, name in enumerate(names, start=1):
         _progress(f"[{position}/{len(names)}] {name} …")
-        try:
-            for result in BENCHMARKS[name](scale):
-                results.append(result)
-                _progress(f"[{position}/{len(names)}] {result.name}")
-        except UnavailableError as error:
-            _progress("")
-            print(f"{name} was left out: {error}", file=sys.stderr)
-        except Exception:  # what the others find, in a quarter of an hour, is worth keeping
-            _progress("")
-            traceback.print_exc()
+        found, ended_well = run_one(name, scale) if len(names) == 1 else _run_apart(name, scale)
+        results += found
+        if not ended_well:  # what the others find, in a quarter of an hour, is worth keeping
             broken.append(name)
     _progress("")
     return results, broken
+
+
+def run_one(name: str, scale: float) -> tuple[list[Result], bool]:
+    """What a benchmark found, and whether it came to its end."""
+    results: list[Result] = []
+    try:
+        for result in BENCHMARKS[name](scale):
+            results.append(result)
+            _progress(result.name)
+    except UnavailableError as error:
+        _progress("")
+        print(f"{name} was left out: {error}", file=sys.stderr)
+    except Exception:
+        _progress("")
+        traceback.print_exc()
+        return results, False
+    return results, True
+
+
+def _run_apart(name: str, scale: float) -> tuple[list[Result], bool]:
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "results.json"
+        command = [sys.executable, __file__, name, "--scale", repr(scale), "--json", str(file)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        return load(file) if file.exists() else [], done.returncode == 0
 
 
 def _progress(text: str) -> None:

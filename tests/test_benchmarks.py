@@ -83,6 +83,15 @@ def test_without_the_peers_the_comparison_is_left_out_aloud(tmp_path):
     assert json.loads(path.read_text()) == []
 
 
+def test_what_was_found_before_a_breakdown_is_kept(tmp_path):
+    path = tmp_path / "results.json"
+    done = bench("randomise-vs-peer", "import", "--scale", TINY, "--json", path, SUNZI_PEERS_PYTHON="/bin/false")
+    assert done.returncode == 1
+    assert "randomise-vs-peer broke down; see above." in done.stdout
+    assert "Traceback" in done.stderr
+    assert {entry["name"].split("/")[0] for entry in json.loads(path.read_text())} == {"import"}
+
+
 def test_unknown_name_is_refused_with_the_known_ones():
     done = bench("speed")
     assert done.returncode == 2
