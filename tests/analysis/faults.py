@@ -49,7 +49,13 @@ def responses(plan):
 
 def subclass(thing, **methods):
     """Turn an object into one of a subclass that does something else."""
-    thing.__class__ = type("Faulty" + type(thing).__name__, (type(thing),), methods)
+    change(thing, __class__=type("Faulty" + type(thing).__name__, (type(thing),), methods))
+
+
+def change(thing, **attributes):
+    """Past the guard: protocols, responses and designs are frozen."""
+    for name, value in attributes.items():
+        object.__setattr__(thing, name, value)
 
 
 def respond(function):
@@ -140,10 +146,10 @@ def picks_one_short(response, words, values, source):
     return response.design.respond(values, truth_of(response, words), uniform_below(words[:, 1:], bounds, source))
 
 
-def threshold(change):
+def threshold(wanted):
     def plant(plan):
         for response in responses(plan):
-            response.threshold = change(response)
+            change(response, threshold=wanted(response))
 
     return plant
 
@@ -300,9 +306,10 @@ def last_bit_without_noise(protocol, words, own):
     return bits
 
 
-def unary_thresholds(change):
+def unary_thresholds(wanted):
     def plant(plan):
-        plan.protocol.true_threshold, plan.protocol.false_threshold = change(plan.protocol)
+        true, false = wanted(plan.protocol)
+        change(plan.protocol, true_threshold=true, false_threshold=false)
 
     return plant
 

@@ -70,7 +70,7 @@ def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
     """In the plan itself, past the checks of loading it, with a client that follows it to the letter."""
     plan = make_plan(name, 20, 1)
     for response in faults.responses(plan):
-        response.threshold += change
+        faults.change(response, threshold=response.threshold + change)
     found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == verdict
@@ -78,7 +78,7 @@ def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
 
 def test_thresholds_of_bits_that_leak_are_caught():
     plan = make_plan("oue", 6, 1)
-    plan.protocol.false_threshold -= 2
+    faults.change(plan.protocol, false_threshold=plan.protocol.false_threshold - 2)
     found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == "violation"

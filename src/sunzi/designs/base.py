@@ -4,7 +4,7 @@ many (MATH §1).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi.errors import PlanError
+from sunzi.frozen import Frozen
 from sunzi.numerics.bits import WIDEST_NARROW, index_bits
 from sunzi.numerics.counters import Counters
 
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 Payloads = NDArray[np.uint64] | list[int]
 
 
-class Design(ABC):
+class Design(Frozen):
     """A family of blocks of ``block_size`` points out of ``points``, and how a client and a server speak of one block.
 
     A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen

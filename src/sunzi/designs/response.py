@@ -15,6 +15,7 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.frozen import Frozen
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import FULL_BITS, Words, WordSource, uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities, check_truth_threshold, exponential_below, truth_threshold
@@ -29,7 +30,7 @@ def register_design(design: type[Design]) -> None:
         raise ParameterError(f"a design named {design.kind!r} exists already: {known.__module__}.{known.__qualname__}")
 
 
-class BlockResponse:
+class BlockResponse(Frozen):
     """Report a uniform block that contains the value with probability p = T/2^b, else a uniform block that does not.
 
     ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers when

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate
+from sunzi.frozen import Frozen
 from sunzi.numerics import kernels
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
@@ -28,7 +29,7 @@ Messages = Any
 _SIMULATED_WORDS = 1 << 22
 
 
-class Protocol(ABC):
+class Protocol(Frozen):
     """A frequency oracle for one domain size and ε. Frozen once made; making it checks everything that its privacy
     rests on.
 
