@@ -15,6 +15,8 @@ from benchmarks.results import Result, bound_text, duration, near_bounds, number
 
 BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
 END = "<!-- measured: end -->"
+ELSEWHERE = ("planning", "parquet", "spark")
+"""Benchmarks whose figures stand on pages of their own, with what they mean."""
 
 
 def write_into(path: Path, results: Sequence[Result]) -> None:
@@ -24,7 +26,12 @@ def write_into(path: Path, results: Sequence[Result]) -> None:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{path} must contain the lines {BEGIN!r} and {END!r}")
-    path.write_text(f"{before}{BEGIN}\n\n{section(results)}\n\n{END}{after}", encoding="utf-8")
+    path.write_text(f"{before}{BEGIN}\n\n{section(_of_one_page(results))}\n\n{END}{after}", encoding="utf-8")
+
+
+def _of_one_page(results: Sequence[Result]) -> Sequence[Result]:
+    """Those that stand on the general page; all, if none of them does."""
+    return [result for result in results if result.name.split("/")[0] not in ELSEWHERE] or results
 
 
 def section(results: Sequence[Result]) -> str:

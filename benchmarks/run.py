@@ -45,10 +45,10 @@ def run(names: Sequence[str], scale: float) -> tuple[list[Result], list[str]]:
     results: list[Result] = []
     broken: list[str] = []
     for position, name in enumerate(names, start=1):
-        _progress(f"[{position}/{len(names)}] {name} …")
+        _progress(f"[{position}/{len(names)}] {name} …" if len(names) > 1 else f"{name} …")
         found, ended_well = run_one(name, scale) if len(names) == 1 else _run_apart(name, scale)
         results += found
-        if not ended_well:  # what the others find, in a quarter of an hour, is worth keeping
+        if not ended_well:  # what the others find, in half an hour, is worth keeping
             broken.append(name)
     _progress("")
     return results, broken
@@ -76,6 +76,8 @@ def _run_apart(name: str, scale: float) -> tuple[list[Result], bool]:
         file = Path(directory) / "results.json"
         command = [sys.executable, __file__, name, "--scale", repr(scale), "--json", str(file)]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode < 0:
+            print(f"{name} was ended by signal {-done.returncode}", file=sys.stderr)
         return load(file) if file.exists() else [], done.returncode == 0
 
 

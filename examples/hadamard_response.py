@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sunzi
-from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
 from sunzi.designs.response import register_design
 from sunzi.numerics.counters import Counters
 from sunzi.protocols.block_response import BlockProtocol
@@ -33,7 +33,7 @@ class HadamardBlocks(Design):
         self.length = length
         self.points = self.message_count = self.counter_count = 2**length - 1
         self.block_size = 2 ** (length - 1)
-        self.draw_bounds = np.array([self.block_size, self.block_size - 1], dtype=np.uint64)
+        self.draw_bounds = bounds(self.block_size, self.block_size - 1)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """All bits of y but one are free; the one at x's lowest set bit makes the parity right. y = 0 is left out of

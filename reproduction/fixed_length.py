@@ -25,7 +25,7 @@ def find_valid_moduli(
         drawn = generator.choice(band, length, replace=False).tolist()
         moduli = tuple(sorted(_repaired(drawn, domain_size, generator)))
         # Screened against the best so far, which costs a few multiplications.
-        kappa = condition_number(domain_size, moduli, epsilon, limit=max(KAPPA_MAX, best[1]))
+        kappa = condition_number(domain_size, epsilon, moduli, limit=max(KAPPA_MAX, best[1]))
         if kappa < best[1] or not best[0]:
             best = (moduli, kappa)
         if kappa <= KAPPA_MAX:

@@ -193,7 +193,7 @@ def _bad(size: int, epsilon: float, moduli: Sequence[int]) -> Row:
     return {
         "length": len(moduli),
         "ratio": _short(_ratio(size, epsilon, error)),
-        "kappa": _short(condition_number(size, moduli, epsilon)),
+        "kappa": _short(condition_number(size, epsilon, moduli)),
         "kappa_bound": _short(kappa_bound(size, epsilon, len(moduli))),
     }
 

@@ -15,7 +15,12 @@ PROGRAMS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "reproduction").
 
 
 def examples(page: Path) -> str:
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+    return "\n".join(re.findall(r"^```py(?:thon)?\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
+def names_in_prose(page: Path) -> list[str]:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"`(sunzi(?:\.\w+)+)", prose)
 
 
 def inner_names(code: str) -> list[str]:
@@ -48,10 +53,17 @@ def test_only_public_names_are_used(path):
     assert inner_names(path.read_text() if path.suffix == ".py" else examples(path)) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_prose_speaks_of_public_names_only(page):
+    packages = {module.rpartition(".")[0] for module in PUBLIC}
+    unknown = [name for name in names_in_prose(page) if name not in packages and not known(*name.rpartition(".")[::2])]
+    assert unknown == []
+
+
 def test_inner_names_would_be_found():
-    assert inner_names("from sunzi.numerics.primes import factorize\nimport sunzi.wire, numpy, sunzi") == [
+    assert inner_names("from sunzi.numerics.primes import factorize\nimport sunzi.contract, numpy, sunzi") == [
         "sunzi.numerics.primes.factorize",
-        "sunzi.wire.None",
+        "sunzi.contract.None",
     ]
     assert inner_names("from sunzi import parquet, Plan, spark\nfrom sunzi.planning import choose") == []
-    assert inner_names("from sunzi import wire") == ["sunzi.wire"]
+    assert inner_names("from sunzi import contract") == ["sunzi.contract"]

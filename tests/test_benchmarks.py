@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import markdown, measure, modular, results, servers, settings
+from benchmarks import markdown, measure, modular, results, run, servers, settings
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.growth import fitted_law
 from benchmarks.results import Result
@@ -83,7 +83,19 @@ def test_without_the_peers_the_comparison_is_left_out_aloud(tmp_path):
     assert json.loads(path.read_text()) == []
 
 
-def test_what_was_found_before_a_breakdown_is_kept(tmp_path):
+def test_a_breakdown_costs_what_it_would_have_found_and_nothing_else(monkeypatch, capsys):
+    def breaks_down(scale):
+        yield Result("half", "what", 1.0)
+        raise ZeroDivisionError(scale)
+
+    monkeypatch.setitem(run.BENCHMARKS, "half", breaks_down)
+    results, ended_well = run.run_one("half", 0.5)
+    assert [result.name for result in results] == ["half"]
+    assert not ended_well
+    assert "ZeroDivisionError: 0.5" in capsys.readouterr().err
+
+
+def test_what_other_benchmarks_find_is_kept(tmp_path):
     path = tmp_path / "results.json"
     done = bench("randomise-vs-peer", "import", "--scale", TINY, "--json", path, SUNZI_PEERS_PYTHON="/bin/false")
     assert done.returncode == 1
@@ -151,6 +163,7 @@ def test_markdown_replaces_only_what_is_marked(tmp_path):
     found = [
         Result("tally/x", "tally it", 0.5, "count it", 0.25, 2.0, 4.0),
         Result("whole-way/x", "all of it", 0.125),
+        Result("spark/x", "on a page of its own", 1.0, "count it", 0.5, 2.0, 3.0),
         *(_growth("users", point, point / 1e6) for point in (10, 100, 1000)),
     ]
     markdown.write_into(page, found)
@@ -158,12 +171,16 @@ def test_markdown_replaces_only_what_is_marked(tmp_path):
     assert written.startswith("# Before\n\n")
     assert written.endswith("After.\n")
     assert "outdated" not in written
+    assert "on a page of its own" not in written
+    assert "1 of 1 bounds hold." in written
     assert "| tally it | 500 ms | count it | 250 ms | 2 | ≤ 4 | yes |" in written
     assert "| all of it | 125 ms |" in written
     assert "| grows as | n^1.00 | n^1.00 | n^1.00 | n^1.00 |" in written
     assert "`mss-compact`: 20,000 values, ε = 2, 16 moduli and 100,000 users" in written
     markdown.write_into(page, found)
     assert page.read_text() == written
+    markdown.write_into(page, [result for result in found if result.name == "spark/x"])
+    assert "on a page of its own" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a plan was checked for stays true of it: its protocol, its responses and its designs refuse to be changed."""
 
 import copy
+import inspect
 import pickle
 
 import pytest
@@ -21,12 +22,20 @@ def parts(plan):
 def test_nothing_of_a_protocol_can_be_set_or_deleted(name):
     plan = sunzi.make_plan(name, 40, 1)
     for part in parts(plan):
+        bounds = getattr(part, "draw_bounds", None)
+        assert bounds is None or not bounds.flags.writeable
         for attribute in [*vars(part), "anything"]:
             with pytest.raises(AttributeError, match=f"{attribute} of .* cannot be changed"):
                 setattr(part, attribute, 0)
             with pytest.raises(AttributeError, match="cannot be changed"):
                 delattr(part, attribute)
-    plan.estimate(plan.simulate([1, 2, 3] * 100, seed=1))  # what is computed late is still kept
+
+
+def test_what_is_computed_late_is_still_kept():
+    plan = sunzi.make_plan("mss", 40, 1)
+    assert "gram" not in vars(plan.protocol)
+    plan.estimate(plan.simulate([1, 2, 3] * 100, seed=1))
+    assert plan.protocol.gram is vars(plan.protocol)["gram"]
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))])
@@ -36,6 +45,10 @@ def test_copies_are_frozen_too(name, duplicate):
         again = duplicate(part)
         with pytest.raises(AttributeError, match="cannot be changed"):
             again.epsilon = 100
+
+
+def test_classes_show_what_they_are_made_from():
+    assert list(inspect.signature(BlockResponse).parameters) == ["design", "epsilon", "threshold", "word_bits"]
 
 
 def test_a_class_of_ones_own_sets_its_attributes_in_any_of_its_constructors():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.columns import counting, once
 from sunzi.columns.files import Source, check_kinds, names_of, opened, pieces_of, reading, rows_of, schema_of
-from sunzi.columns.sifting import Sifted
+from sunzi.columns.sifting import Refused, Sifted
 from sunzi.columns.terms import BadReports, BadReportsWarning, Key, Terms, check_bad_reports, tallies
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
@@ -28,7 +28,7 @@ from sunzi.tally import Tally
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BadReportsWarning", "Sifted", "sift_by", "tally", "tally_by"]
+__all__ = ["BadReportsWarning", "Refused", "Sifted", "sift_by", "tally", "tally_by"]
 
 Progress = Callable[[float], None]
 """Told the share that is done."""

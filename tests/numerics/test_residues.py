@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg.blas
 import scipy.sparse
 import scipy.sparse.linalg
 from hypothesis import given
@@ -15,7 +16,17 @@ from numpy.typing import NDArray
 
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import residues, toeplitz
-from sunzi.numerics.residues import ToeplitzGram, _Preconditioner, adjoint, expected_error, fold, multiply_tiled, tile
+from sunzi.numerics.residues import (
+    ToeplitzGram,
+    _GramProduct,
+    _Preconditioner,
+    adjoint,
+    expected_error,
+    fold,
+    multiply_tiled,
+    tile,
+)
+from sunzi.numerics.toeplitz import Precision
 
 SIZES = [1, 2, 3, 5, 30, 60, 101, 300]
 SEEDS = [0, 1]
@@ -137,6 +148,30 @@ class TestAgainstDense:
         vector = np.random.default_rng(1).normal(size=structured.size)
         np.testing.assert_allclose(structured.multiply(vector), dense @ vector, rtol=1e-11, atol=1e-11 * dense[0, 0])
         np.testing.assert_allclose(structured.first_column, dense[:, 0], rtol=1e-13)
+
+    @pytest.mark.parametrize(("precision", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)])
+    def test_multiply_in_pieces(
+        self,
+        system: tuple[ToeplitzGram, NDArray[np.float64]],
+        precision: Precision,
+        tolerance: float,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        structured, dense = system
+        monkeypatch.setattr(residues, "_CHUNK", 7)
+        product = _GramProduct(structured.size, structured.moduli, structured.weights.tolist(), precision)
+        for seed in (1, 2):  # the second time with buffers that were used
+            vector = np.random.default_rng(seed).normal(size=structured.size).astype(precision)
+            expected = dense @ vector
+            np.testing.assert_allclose(product(vector), expected, atol=tolerance * np.abs(dense).sum(axis=1).max() * 4)
+
+    def test_multiply_needs_no_sum_in_place(
+        self, system: tuple[ToeplitzGram, NDArray[np.float64]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        structured, dense = system
+        monkeypatch.setattr(scipy.linalg.blas, "daxpy", lambda giver, receiver, _, weight: receiver + weight * giver)
+        vector = np.random.default_rng(1).normal(size=structured.size)
+        np.testing.assert_allclose(structured.multiply(vector), dense @ vector, rtol=1e-11, atol=1e-11 * dense[0, 0])
 
     def test_solve(self, system: tuple[ToeplitzGram, NDArray[np.float64]]) -> None:
         structured, dense = system

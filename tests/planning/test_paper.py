@@ -32,7 +32,7 @@ def test_result_is_valid_and_its_error_exact(found):
     assert len(set(found.moduli)) == len(found.moduli) <= 20
     assert prod(found.moduli) >= 1024
     assert sum(found.moduli) - len(found.moduli) >= 1024
-    again = condition_number(1024, found.moduli, Fraction(1))
+    again = condition_number(1024, 1, found.moduli)
     assert found.kappa == pytest.approx(again, rel=1e-12)  # transforms round by where their input lies in memory
     assert found.kappa <= 10
     assert found.error == pytest.approx(dense_error(1024, found.moduli, Fraction(1)), rel=1e-8)

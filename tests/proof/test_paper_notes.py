@@ -2,7 +2,6 @@
 
 import ast
 import re
-from fractions import Fraction
 from math import ceil, exp, log
 from pathlib import Path
 
@@ -82,13 +81,13 @@ def test_11_the_smallest_number_of_moduli_is_neither_necessary_nor_sufficient():
         primes.append(next_prime(primes[-1] + 1))
     assert 1024 / (20 * 20) < primes[0] < primes[-1] < 0.95 * 1024
     assert theory(1024, 5, 20) == pytest.approx(10.05, abs=0.01)
-    assert condition_number(1024, primes, Fraction(5)) > 10_000
+    assert condition_number(1024, 5, primes) > 10_000
 
 
 def test_11_the_bound_ranks_moduli_unlike_the_exact_error():
     """Step 3 cites the bound, which grows with κ; the set of larger κ has the smaller error."""
     well, ill = (23, 37, 41, 47, 79), (5, 19, 41, 43, 59, 71, 73, 83)
-    conditions = [condition_number(100, moduli, Fraction(1)) for moduli in (well, ill)]
+    conditions = [condition_number(100, 1, moduli) for moduli in (well, ill)]
     errors = [make_plan("mss", 100, 1, moduli=moduli).expected_mse(1) for moduli in (well, ill)]
     assert conditions == pytest.approx([4.940, 7.069], abs=1e-3)
     assert errors == pytest.approx([5.778, 4.985], abs=1e-2)

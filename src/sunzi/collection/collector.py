@@ -47,7 +47,7 @@ class LiveEpoch:
 
 
 class Collector:
-    """Everything that a service does with a store, but for the writing, which is the writer's."""
+    """A store brought to life: its collections and their open epochs, and what an upload becomes."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

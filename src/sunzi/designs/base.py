@@ -4,7 +4,7 @@ many (MATH §1).
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Payloads = NDArray[np.uint64] | list[int]
 
 
-class Design(Frozen):
+class Design(Frozen, ABC):
     """A family of blocks of ``block_size`` points out of ``points``, and how a client and a server speak of one block.
 
     A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen
@@ -137,6 +137,13 @@ class Design(Frozen):
     def __hash__(self) -> int:
         """By kind and size."""
         return hash((self.kind, self.points, self.block_size))
+
+
+def bounds(*values: int) -> NDArray[np.uint64]:
+    """What ``draw_bounds`` is made of: an array that cannot be written to, since privacy rests on it."""
+    result = np.array(values, dtype=np.uint64)
+    result.flags.writeable = False
+    return result
 
 
 def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: int) -> int:

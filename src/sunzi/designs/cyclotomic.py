@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.cyclotomy import ordered_points, powers
@@ -65,7 +65,7 @@ class Cyclotomic(Design):
         if not 1 <= self.block_size < points:
             raise ParameterError(f"the block must leave out at least one of {points} points, got all of them")
         self.message_count = self.counter_count = classes * points
-        self.draw_bounds = np.array([classes, self.block_size, points - self.block_size], dtype=np.uint64)
+        self.draw_bounds = bounds(classes, self.block_size, points - self.block_size)
 
     @cached_property
     def _points(self) -> Integers:

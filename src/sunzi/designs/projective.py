@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
@@ -39,7 +39,7 @@ class Projective(Design):
         self.space = ProjectiveSpace(field, dimension)
         self.points = self.message_count = self.counter_count = (order**dimension - 1) // (order - 1)
         self.block_size = (order ** (dimension - 1) - 1) // (order - 1)
-        self.draw_bounds = np.array([self.block_size, order ** (dimension - 1)], dtype=np.uint64)
+        self.draw_bounds = bounds(self.block_size, order ** (dimension - 1))
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """A uniform hyperplane through the point, or one that misses it; both are computed."""

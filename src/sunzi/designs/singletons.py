@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design, Floats, Integers, integer_parameter, only_parameters
+from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError
 from sunzi.numerics.counters import Counters
 
@@ -27,7 +27,7 @@ class Singletons(Design):
         self.block_size = 1
         self.message_count = points
         self.counter_count = points
-        self.draw_bounds = np.array([points - 1], dtype=np.uint64)
+        self.draw_bounds = bounds(points - 1)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """The value, or the variate-th of the other points in ascending order."""

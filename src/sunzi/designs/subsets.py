@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design, Integers, Payloads, integer_parameter, only_parameters
+from sunzi.designs.base import Design, Integers, Payloads, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
@@ -65,7 +65,7 @@ class Subsets(Design):
     @cached_property
     def draw_bounds(self) -> NDArray[np.uint64]:  # type: ignore[override]  # as long as a block, so made when needed
         """One for each word, which serves several variates."""
-        return word_bounds(self._variate_bounds, self._word_ends)
+        return bounds(*word_bounds(self._variate_bounds, self._word_ends))
 
     @cached_property
     def message_count(self) -> int:  # type: ignore[override]  # computed on demand: it can have thousands of bits

@@ -74,7 +74,7 @@ class Queued:
 
 
 class Device:
-    """A device that reports as often as it is asked, spends no more ε than it may, and loses no report.
+    """One device: it never spends more ε than its caps, and keeps every report until a collector has answered for it.
 
     ``lifetime_epsilon`` caps what each attribute may ever spend, over all plans and collections; ``caps`` sets other
     caps for some.

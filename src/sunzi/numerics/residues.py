@@ -31,7 +31,8 @@ _FOLDED_ROWS = 3
 _CHUNK = 1 << 13
 # Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
-# The least of a diagonal is kept for so many stretches of it: within one it changes by parts of a thousand.
+# The least of a diagonal is kept for so many stretches of it. Within most it changes by parts of a thousand; where a
+# residue class gains or loses a member, by some per cent.
 _STRETCHES = 512
 # Below this there is so little to undo that the steps it saves take no longer than the preconditioner.
 _PRECONDITIONER_EXCESS = 0.5
@@ -161,8 +162,10 @@ class _GramProduct:
     def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
         np.copyto(self._source, vector)
         np.multiply(self._source, self._diagonal, out=self._target)
-        for lag in self._lags:
-            self._add(*lag)  # receiver += weight * giver
+        for giver, receiver, length, weight in self._lags:
+            total = self._add(giver, receiver, length, weight)
+            if total is not receiver:  # it is, but scipy promises only to return the sum
+                receiver[:] = total
         for fold_and_tile in self._folds:
             fold_and_tile()
         return self._target
@@ -327,9 +330,10 @@ class ToeplitzGram:
 
     @cached_property
     def product_floors(self) -> Floats:
-        """For every modulus, the least square in each of at most 512 stretches of :meth:`product_diagonal`, all of one
-        length but for the last.
+        """For every modulus, the least square in each of n ≤ 512 stretches of :meth:`product_diagonal`, ⌈k/n⌉ entries
+        each but for the last.
         """
+        # With s = ⌈k/512⌉ entries each there are n = ⌈k/s⌉ of them, and ⌈k/n⌉ is s again, since n(s-1) ≤ 512(s-1) < k.
         starts = np.arange(0, self.size, -(-self.size // _STRETCHES))
         return np.array([np.minimum.reduceat(self.product_diagonal(modulus) ** 2, starts) for modulus in self.moduli])
 

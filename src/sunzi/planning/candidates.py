@@ -82,7 +82,9 @@ def from_blocks(family: BlockFamily, blocks: Sequence[Block], error: float) -> C
 
 
 def reference_error(domain_size: int, epsilon: Epsilon, *, histogram: Histogram = "light") -> float:
-    """The same error of plain subset selection with the optimal block size: what others are compared with."""
+    """The error of plain subset selection with the optimal block size, of one report: what candidates are compared
+    with.
+    """
     budget = parse_epsilon(epsilon)
     size = optimal_block_size(domain_size, budget)
     if histogram == "light":

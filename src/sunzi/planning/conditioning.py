@@ -44,16 +44,20 @@ def paper_gram(domain_size: int, moduli: Sequence[int], epsilon: Fraction) -> To
     return ToeplitzGram(domain_size, moduli, [paper_weight(modulus, epsilon) for modulus in moduli])
 
 
-def condition_number(domain_size: int, moduli: Sequence[int], epsilon: Epsilon, *, limit: float = inf) -> float:
-    """cond(A_w), the paper's κ of these moduli, within about one part in a million; infinite where it is too large for
-    double precision, and where a few quick steps prove that it exceeds ``limit``.
+def condition_number(domain_size: int, epsilon: Epsilon, moduli: Sequence[int], *, limit: float = inf) -> float:
+    """cond(A_w), the paper's κ of these moduli, within about one part in a million.
+
+    It is infinite where it is too large for double precision, and where a few quick steps prove that it exceeds
+    ``limit``. Moduli that cannot tell all values apart raise :class:`~sunzi.errors.EstimateError`.
     """
     gram = paper_gram(domain_size, moduli, parse_epsilon(epsilon))
     return inf if limit < inf and surely_exceeds(gram, limit) else gram_condition_number(gram)
 
 
 def gram_condition_number(gram: ToeplitzGram) -> float:
-    """√(λ_max(T)/λ_min(T)) for T = A_wᵀA_w."""
+    """√(λ_max(T)/λ_min(T)) for T = A_wᵀA_w, within about one part in a million; infinite where T cannot be inverted in
+    double precision.
+    """
     if gram.size <= _DENSE_LIMIT:
         return _dense_condition_number(gram)
     start = _start(gram.size)

@@ -212,7 +212,7 @@ class _Finder:
         return moduli
 
     def _kappa(self, moduli: tuple[int, ...]) -> float:
-        return condition_number(self.domain_size, moduli, self.epsilon, limit=self.kappa_max)
+        return condition_number(self.domain_size, self.epsilon, moduli, limit=self.kappa_max)
 
 
 def _next_free_prime(moduli: list[int], index: int) -> int:

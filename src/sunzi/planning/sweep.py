@@ -118,7 +118,7 @@ SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "deco
 
 
 def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
-    """All combinations."""
+    """Every combination of these sizes, ε and numbers of users."""
     for size in domain_sizes:
         Domain(size)
     for number in users:

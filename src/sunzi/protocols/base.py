@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -29,7 +29,7 @@ Messages = Any
 _SIMULATED_WORDS = 1 << 22
 
 
-class Protocol(Frozen):
+class Protocol(Frozen, ABC):
     """A frequency oracle for one domain size and ε. Frozen once made; making it checks everything that its privacy
     rests on.
 
