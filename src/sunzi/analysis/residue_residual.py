@@ -106,7 +106,7 @@ class ResidueResidual:
         ones, total = gram.ones_solution, 0.0
         for weight, block, reports in blocks:
             tiled = tile(block, gram.size)
-            solved = gram.solve(tiled, single=True).astype(np.float64)
+            solved = gram.solve_roughly(tiled).astype(np.float64)
             explained = float(tiled @ solved) - float(ones @ tiled) ** 2 / float(ones.sum())
             total += (weight * float(block @ block) - weight**2 * explained) / reports
         return total
@@ -128,9 +128,7 @@ class ResidueResidual:
     def _quadratic(self, parts: list[Floats]) -> list[Floats]:
         """Q·v in one solve."""
         decoder, gram = self._decoder, self._decoder.gram
-        image = gram.solve(adjoint(parts, decoder.moduli, decoder.weights, gram.size))
-        ones = gram.ones_solution
-        image -= ones * (image.sum() / ones.sum())
+        image = gram.solve(adjoint(parts, decoder.moduli, decoder.weights, gram.size), total=0.0)
         blocks = zip(decoder.weights.tolist(), decoder.moduli, parts, strict=True)
         return [weight * (part - fold(image, modulus)) for weight, modulus, part in blocks]
 

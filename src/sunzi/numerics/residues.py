@@ -11,24 +11,22 @@ is Toeplitz, so neither A nor T is ever formed: A is a fold, A^T a tile, and T^-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg.blas
 from numpy.typing import ArrayLike, NDArray
 
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, invert, reversed_column, run_differences
+from sunzi.numerics.scaled_sums import PIECE, ScaledSums
+from sunzi.numerics.toeplitz import Floats, Precision, ToeplitzInverse, reversed_column, run_differences
+from sunzi.numerics.toeplitz_system import ToeplitzSystem, multiply
 
 # The preconditioner takes the smallest moduli, up to this share of the size: beyond, their frequencies overlap.
 _PRECONDITIONED_SHARE = 0.2
 _PRECONDITIONED_MODULI = 6
 # Moduli that go into the size less often are not folded: adding entry to entry, lag by lag, is cheaper.
 _FOLDED_ROWS = 3
-# So many entries of a sum stay in the cache while all lags are added to them, and BLAS adds them without threads, which
-# on a busy machine wait for one another.
-_CHUNK = 1 << 13
 # Where frequencies overlap, several factors shrink the same direction; shrinking all a little less makes up for that.
 _PRECONDITIONER_CAUTION = 2.0
 # The least of a diagonal is kept for so many stretches of it. Within most it changes by parts of a thousand; where a
@@ -135,40 +133,37 @@ class _FoldAndTile:
 
 
 class _GramProduct:
-    """z -> sum_j w_j A_j^T A_j z in one precision. Returns its own buffer, which the next call overwrites."""
+    """target = sum_j w_j A_j^T A_j source, in one precision."""
 
     def __init__(self, size: int, moduli: Sequence[int], weights: Sequence[float], precision: Precision) -> None:
-        self._source, self._target = source, target = np.empty(size, precision), np.empty(size, precision)
+        self.source, self.target = source, target = np.empty(size, precision), np.empty(size, precision)
         scratch = np.empty(size, precision)
         self._diagonal = 0.0
         self._folds: list[_FoldAndTile] = []
-        self._add = scipy.linalg.blas.saxpy if precision == np.float32 else scipy.linalg.blas.daxpy
-        lags: list[tuple[float, int]] = []
+        lags: list[tuple[int, float]] = []
         for modulus, weight in zip(moduli, weights, strict=True):
             if _FOLDED_ROWS * modulus <= size:
                 self._folds.append(_FoldAndTile(source, target, modulus, weight, scratch))
                 continue
             self._diagonal += weight
-            lags += [(weight, lag) for lag in range(modulus, size, modulus)]
-            lags += [(weight, -lag) for lag in range(modulus, size, modulus)]
-        self._lags: list[tuple[NDArray[Any], NDArray[Any], int, float]] = []
-        for start in range(0, size, _CHUNK):
-            for weight, lag in lags:
-                first, last = max(start, -lag), min(start + _CHUNK, size, size - lag)
-                if first < last:
-                    giver, receiver = source[first + lag : last + lag], target[first:last]
-                    self._lags.append((giver, receiver, last - first, weight))
+            lags += [(lag, weight) for lag in range(modulus, size, modulus)]
+        self._sums = ScaledSums(precision)
+        # All lags are added to one piece of the target before the next, so that it stays in the cache.
+        for start in range(0, size, PIECE):
+            end = min(start + PIECE, size)
+            for lag, weight in lags:
+                if start + lag < size:
+                    after = source[start + lag : end + lag]
+                    self._sums.append(after, target[start : start + len(after)], weight)
+                if lag < end:
+                    before = source[max(start - lag, 0) : end - lag]
+                    self._sums.append(before, target[end - len(before) : end], weight)
 
-    def __call__(self, vector: NDArray[Any]) -> NDArray[Any]:
-        np.copyto(self._source, vector)
-        np.multiply(self._source, self._diagonal, out=self._target)
-        for giver, receiver, length, weight in self._lags:
-            total = self._add(giver, receiver, length, weight)
-            if total is not receiver:  # it is, but scipy promises only to return the sum
-                receiver[:] = total
+    def __call__(self) -> None:
+        np.multiply(self.source, self._diagonal, out=self.target)
+        self._sums(1.0)
         for fold_and_tile in self._folds:
             fold_and_tile()
-        return self._target
 
 
 class _Preconditioner:
@@ -231,9 +226,9 @@ class ToeplitzGram:
 
     def multiply(self, vector: NDArray[Any]) -> Floats:
         """T z, by folding and tiling."""
-        return _GramProduct(self.size, self.moduli, self.weights.tolist(), np.float64)(vector)
+        return multiply(_GramProduct(self.size, self.moduli, self.weights.tolist(), np.float64), vector)
 
-    @cached_property
+    @property
     def first_column(self) -> Floats:
         """T e_0: entry x is the weight of the moduli that divide x."""
         column = np.zeros(self.size)
@@ -242,43 +237,45 @@ class ToeplitzGram:
         return column
 
     @cached_property
+    def _system(self) -> ToeplitzSystem:
+        """T / scale."""
+        # No methods of this object, which the system would keep alive in a circle.
+        product = partial(_GramProduct, self.size, self.moduli, self._relative)
+        preconditioner = partial(_Preconditioner, self.size, self.moduli, self._relative)
+        return ToeplitzSystem(self.size, product, preconditioner)
+
+    @property
     def _inverse(self) -> ToeplitzInverse:
         """The inverse of T / scale."""
-        return invert(self.first_column / self._scale, self._operators)
-
-    def _operators(self, precision: Precision) -> tuple[_GramProduct, _Preconditioner]:
-        """T / scale and an approximation of its inverse."""
-        return (
-            _GramProduct(self.size, self.moduli, self._relative, precision),
-            _Preconditioner(self.size, self.moduli, self._relative, precision),
-        )
+        return self._system.inverse
 
     @property
     def inverse_column(self) -> Floats:
         """u = T^-1 e_0."""
         return self._inverse.column / self._scale
 
-    def solve(self, right_side: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
-        """T^-1 b for a vector or for each row of a stack; `single` works in float32: half the time, for what needs 1 %
-        only.
+    def solve(self, right_side: Floats, *, total: float | None = None) -> Floats:
+        """T^-1 b; with a `total`, the vector of that sum which is best for the least squares problem behind b: b plus a
+        constant, solved.
         """
-        if right_side.shape[-1] != self.size:
-            raise ParameterError(f"right sides must have {self.size} entries, got {right_side.shape[-1]}")
-        result = self._inverse.solve(right_side, single=single)
-        result /= result.dtype.type(self._scale)
+        self._check_length(right_side)
+        return self._system.solve(right_side / self._scale, total)
+
+    def solve_roughly(self, right_sides: NDArray[Any]) -> NDArray[np.float32]:
+        """T^-1 b for a vector or for each row of a stack in float32: half the time, for what needs 1 % only."""
+        self._check_length(right_sides)
+        result: NDArray[np.float32] = self._inverse.solve(right_sides, single=True)
+        result /= np.float32(self._scale)
         return result
+
+    def _check_length(self, right_sides: NDArray[Any]) -> None:
+        if right_sides.shape[-1] != self.size:
+            raise ParameterError(f"right sides must have {self.size} entries, got {right_sides.shape[-1]}")
 
     @cached_property
     def ones_solution(self) -> Floats:
-        """tau = T^-1 1: the direction in which an estimate is moved to sum to 1.
-
-        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0 (MATH 3.1); summed over x, that gives
-        tau = sum(u)/u_0 * cumsum(u - y), in O(k).
-        """
-        column = self.inverse_column
-        solution = column * (column.sum() / column[0])
-        run_differences(solution)
-        return solution
+        """tau = T^-1 1: the direction in which an estimate is moved to sum to 1."""
+        return self._inverse.ones_solution / self._scale
 
     def inverse_rows(self, count: int) -> Iterator[tuple[slice, Floats]]:
         """All rows of T^-1, in stacks of at most `count` with their places, in O(k) a row.
@@ -337,7 +334,7 @@ class ToeplitzGram:
         starts = np.arange(0, self.size, -(-self.size // _STRETCHES))
         return np.array([np.minimum.reduceat(self.product_diagonal(modulus) ** 2, starts) for modulus in self.moduli])
 
-    def sandwich_diagonal(self, coefficients: ArrayLike, *, single: bool = False) -> Floats:
+    def sandwich_diagonal(self, coefficients: ArrayLike) -> Floats:
         """diag(T^-1 T_2 T^-1), T_2 = sum_j c_j A_j^T A_j, in one solve.
 
         With v = T^-1 T_2 u and y_v = (0, v_{k-1}, ..., v_1) it is [2 cumsum(u v) - 2 cumsum(y y_v) - v_0 diag T^-1] /
@@ -348,7 +345,7 @@ class ToeplitzGram:
             raise ParameterError(f"need one coefficient for each of {len(self.moduli)} moduli, got shape {given.shape}")
         column = self._inverse.column
         middle = _GramProduct(self.size, self.moduli, given.tolist(), np.float64)
-        image = self._inverse.solve(middle(column), single=single)
+        image = self._system.solve(multiply(middle, column))
         products = image - image[0] / (2 * column[0]) * column
         products *= column
         products *= 2 / (column[0] * self._scale**2)

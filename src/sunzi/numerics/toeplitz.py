@@ -17,43 +17,18 @@ another negative b both take complex Fourier transforms of length n / 2, and n i
 No matrix is formed: everything here takes O(k) memory and O(k log k) time.
 """
 
-import copy
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.fft
-import scipy.linalg
 from numpy.typing import NDArray
 
-from sunzi.errors import EstimateError
+from sunzi.numerics.spares import Spares
 
 Floats = NDArray[np.float64]
 Precision = type[np.float32] | type[np.float64]
-Apply = Callable[[NDArray[Any]], NDArray[Any]]
-"""A linear map in one precision. It may return the same buffer each time: use that before the next call."""
-
-RESIDUAL_TARGET = 2e-10
-"""Where the refinement of the inverse column stops: at this residual over a bound on T's norm. Solutions inherit up to
-about that norm times the column's relative residual; we promise 1e-9.
-"""
-
-RESIDUAL_ACCEPTED = 1e-9
-"""The worst residual still returned where rounding stops the refinement earlier: condition numbers above about 1e6."""
-
-ITERATION_LIMIT = 1500
-"""Conjugate gradient steps, all sweeps together, before the matrix is called too badly conditioned."""
-
-# Up to this size Levinson's O(k^2) recursion is as fast as iterating, and it shrugs off bad conditioning.
-_LEVINSON_LIMIT = 1500
-# From the one residual on one Newton step is enough, from the other two are; each takes as long as a few iterations.
-_FIRST_SWEEP, _SLOW_FIRST_SWEEP = 5e-7, 1e-4
-_FIRST_PATIENCE = 25
-_FIRST_LIMIT = 300  # single precision gains nothing from more
-_LATER_SWEEPS = 1e-3
 # r^2h of the wide circle. Near 1 rounding errors grow, since the unit circle itself would not do, and far from it too.
 _STRETCH = 4.0
 # Rows of a stack are transformed together up to this many numbers: more would leave the cache.
@@ -79,135 +54,143 @@ def run_differences(vector: Floats) -> None:
     vector[half:] = vector[: size - half][::-1]
 
 
-class _Circle(NamedTuple):
-    """The factors r^m exp(-i pi m / 2h), m = row * columns + column, by row and by what the transform along rows leaves
-    to do; and r^h.
-    """
+class _Scaling(NamedTuple):
+    """What v_m and v_{m+h} are multiplied by when they become a real and an imaginary part."""
 
-    entering: NDArray[Any]
-    twiddles: NDArray[Any]
-    high: float
-
-    def single(self) -> "_Circle":
-        return _Circle(self.entering.astype(np.complex64), self.twiddles.astype(np.complex64), self.high)
+    low: NDArray[Any]
+    high: NDArray[Any]
 
 
 class NegacyclicTransform:
-    """Real polynomials modulo x^(2h) + 1, 2h > k, evaluated at the h points r exp(-i pi (4f+1) / 2h): with their
-    conjugates, all the roots if r = 1.
+    """Real polynomials modulo x^(2h) + 1, 2h > k, evaluated at the h roots exp(-i pi (4f+1) / 2h): with their
+    conjugates, at all of them. At r times the roots, r^2h = 4, by growing v_m to v_m r^m before.
 
-    There x^h = -i r^h, so that v_m - i r^h v_{m+h} are the coefficients of a polynomial of half the degree: a real
-    vector of length 2h takes one complex transform of length h. Since a product needs no particular order of the
-    points, h = rows * columns is done as short transforms along both axes without the usual transposition. That is over
-    twice as fast as one long `scipy.fft.rfft`, which runs out of cache. Guarantee: threads may share an object.
+    There x^h = -i, so that v_m - i v_{m+h} are the coefficients of a polynomial of half the degree: a real vector of
+    length 2h takes one complex transform of length h. Since a product needs no particular order of the points, h = rows
+    * columns is done as short transforms along both axes without the usual transposition. That is over twice as fast as
+    one long `scipy.fft.rfft`, which runs out of cache. Guarantee: threads may share an object.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, precision: Precision) -> None:
+        self.precision = np.dtype(precision)
+        self.dtype = np.result_type(precision, np.complex64)
         rows = 1 if size < 4096 else 1 << round(math.log2(size / 2) / 2)
         columns = scipy.fft.next_fast_len(-(-(size + 1) // (2 * rows)))
         self.shape, self.half = (rows, columns), rows * columns
-        entering = np.exp(-0.5j * np.pi * np.arange(rows) / rows)[:, None]
-        twiddles = self._twiddle_table(rows, columns)
-        self.wide, self.unit, self.narrow = (self._circle(entering, twiddles, power) for power in (1, 0, -1))
-        self._spare: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        # exp(-i pi m / 2h), m = row * columns + column, by row and by what the transform along rows leaves to do. The
+        # former in full, since numpy takes less than half the time for it than for one number a row.
+        entering = np.exp(-0.5j * np.pi * np.arange(rows) / rows)
+        self._entering = np.broadcast_to(entering.astype(self.dtype)[:, None], self.shape).copy()
+        self._twiddles = self._twiddle_table(rows, columns).astype(self.dtype, copy=False)
+        self.growth = self._growth()
+        self.decay = _Scaling(*map(np.reciprocal, self.growth))
+        self.batch = max(1, _BATCH_CELLS // size)
+        """So many vectors are transformed together at most."""
+        self.scratch = Spares(partial(np.empty, (2, self.batch, *self.shape), self.dtype))
+        """Room for two spectra of each of them."""
 
     @staticmethod
     def _twiddle_table(rows: int, columns: int) -> NDArray[np.complex128]:
         """exp(-2 pi i (row + 1/4) column / h), by doubling the rows: products are cheaper than exponentials."""
-        turns = np.arange(columns) / (rows * columns)
+        doublings = rows.bit_length() - 1
+        angles = np.multiply.outer([0.25, *(1 << np.arange(doublings))], np.arange(columns) / (rows * columns))
+        first, *turns = np.exp(-2j * np.pi * angles)
         table = np.empty((rows, columns), dtype=np.complex128)
-        table[0] = np.exp(-0.5j * np.pi * turns)
-        done = 1
-        while done < rows:
-            np.multiply(table[:done], np.exp(-2j * np.pi * done * turns), out=table[done : 2 * done])
-            done *= 2
+        table[0] = first
+        for done, turn in zip(1 << np.arange(doublings), turns, strict=True):
+            np.multiply(table[:done], turn, out=table[done : 2 * done])
         return table
 
-    def _circle(self, entering: NDArray[Any], twiddles: NDArray[Any], power: int) -> _Circle:
-        """The circle of radius r to that power, r^2h = _STRETCH."""
-        if power == 0:
-            return _Circle(entering, twiddles, 1.0)
+    def _growth(self) -> _Scaling:
+        """r^m."""
         rows, columns = self.shape
-        exponent = power * math.log(_STRETCH) / (2 * self.half)
-        return _Circle(
-            entering * np.exp(exponent * columns * np.arange(rows))[:, None],
-            twiddles * np.exp(exponent * np.arange(columns)),
-            _STRETCH ** (power / 2),
-        )
+        exponent = math.log(_STRETCH) / (2 * self.half)
+        by_row = np.exp(exponent * columns * np.arange(2 * rows)).astype(self.precision)
+        by_column = np.exp(exponent * np.arange(columns)).astype(self.precision)
+        low, high = np.multiply.outer(by_row, by_column).reshape(2, -1)
+        return _Scaling(low, np.negative(high, out=high))
 
-    @cached_property
-    def single(self) -> "NegacyclicTransform":
-        """The same transform in single precision: about half the time and memory."""
-        single = copy.copy(self)
-        single.wide, single.unit, single.narrow = self.wide.single(), self.unit.single(), self.narrow.single()
-        single._spare = []
-        return single
+    def constant(self, factor: float) -> _Scaling:
+        """The same factor for all."""
+        return _Scaling(np.array([factor], self.precision), np.array([-factor], self.precision))
 
-    @contextmanager
-    def scratch(self, rows: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Room for two spectra a row: the caller's own until it is done, then kept for the next one. Memory fresh from
-        the system would take as long as the transforms.
-        """
-        try:
-            arrays = self._spare.pop()
-        except IndexError:
-            arrays = self._room(rows)
-        if len(arrays[0]) < rows:
-            arrays = self._room(rows)
-        yield arrays[0][:rows], arrays[1][:rows]
-        self._spare.append(arrays)
-
-    def _room(self, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        shape, precision = (rows, *self.shape), self.unit.twiddles.dtype
-        return np.empty(shape, precision), np.empty(shape, precision)
-
-    def pack(self, vectors: NDArray[Any], packed: NDArray[Any], circle: _Circle) -> None:
-        """v_m - i r^h v_{m+h} of a stack of vectors of up to 2h entries, taken as 0 beyond their end."""
+    def pack(self, vectors: NDArray[Any], packed: NDArray[Any], scaling: _Scaling) -> None:
+        """v_m - i v_{m+h}, scaled, of a stack of vectors of up to 2h entries, taken as 0 beyond their end."""
         flat = packed.reshape(len(packed), -1)
         low, high = vectors[:, : self.half], vectors[:, self.half :]
-        flat.real[:, : low.shape[1]] = low
-        flat.real[:, low.shape[1] :] = 0
-        np.multiply(high, -circle.high, out=flat.imag[:, : high.shape[1]])
-        flat.imag[:, high.shape[1] :] = 0
+        parts = (flat.real, low, scaling.low), (flat.imag, high, scaling.high)
+        for target, source, factors in parts:
+            length = source.shape[1]
+            np.multiply(source, factors[:length], out=target[:, :length], casting="same_kind")
+            target[:, length:] = 0
 
-    def forward(self, packed: NDArray[Any], circle: _Circle) -> NDArray[Any]:
-        """The spectra on a circle, made where the packed vectors were."""
-        packed *= circle.entering
+    def forward(self, packed: NDArray[Any]) -> NDArray[Any]:
+        """The spectra, made where the packed vectors were."""
+        packed *= self._entering
         if self.shape[0] > 1:
             packed = scipy.fft.fft(packed, axis=-2, overwrite_x=True)
-        packed *= circle.twiddles
+        packed *= self._twiddles
         result: NDArray[Any] = scipy.fft.fft(packed, axis=-1, overwrite_x=True)
         return result
 
-    def backward(self, conjugated: NDArray[Any], reciprocal: _Circle) -> NDArray[Any]:
-        """h times the packed vectors v_m - i v_{m+h} of *conjugated* spectra, made in their place; `reciprocal` is the
-        circle of radius 1/r.
+    def backward(self, conjugated: NDArray[Any]) -> NDArray[Any]:
+        """h times v_m + i v_{m+h} of *conjugated* spectra, made in their place.
 
-        The inverse transform is the conjugate of the forward one of the conjugate.
+        The inverse transform is the conjugate of the forward one of the conjugate, and the last one is left out.
         """
         packed = scipy.fft.fft(conjugated, axis=-1, overwrite_x=True)
-        packed *= reciprocal.twiddles
+        packed *= self._twiddles
         if self.shape[0] > 1:
             packed = scipy.fft.fft(packed, axis=-2, overwrite_x=True)
-        packed *= reciprocal.entering
-        imaginary = packed.imag
-        imaginary *= -reciprocal.high
+        packed *= self._entering
         result: NDArray[Any] = packed
         return result
 
+    def repack(self, packed: NDArray[Any], scaling: _Scaling) -> None:
+        """Turn v_m + i v_{m+h} to what :meth:`pack` makes of the same vectors, in place."""
+        real, imaginary = packed.real, packed.imag
+        real *= scaling.low.reshape(self.shape)
+        imaginary *= scaling.high.reshape(self.shape)
+
     def unpack(self, packed: NDArray[Any], vectors: NDArray[Any]) -> None:
-        """Write the first entries of the packed vectors to a stack of shorter ones."""
+        """Write the first entries of v_m + i v_{m+h} to a stack of shorter vectors."""
         flat = packed.reshape(len(packed), -1)
         low, high = vectors[:, : self.half], vectors[:, self.half :]
         low[:] = flat.real[:, : low.shape[1]]
-        np.multiply(flat.imag[:, : high.shape[1]], -1, out=high)  # np.negative (numpy 2.4) misreads some strides
+        high[:] = flat.imag[:, : high.shape[1]]
+
+    def reverse(self, spectrum: NDArray[Any], degree: int, out: NDArray[Any]) -> None:
+        """Of the spectrum of v(x) make that of x^degree v(1/x), which at the roots is x^degree times its conjugate."""
+        rows, columns = self.shape
+        turns = np.arange(1, 4 * rows, 4) * degree % (4 * self.half) / (4 * self.half)
+        by_row = np.exp(-2j * np.pi * turns)[:, None]
+        by_column = np.exp(-2j * np.pi * (np.arange(columns) * degree % columns) / columns)
+        np.conjugate(spectrum, out=out)
+        out *= by_row.astype(self.dtype)
+        out *= by_column.astype(self.dtype)
+
+
+class Transforms:
+    """The transform for vectors of one size, in either precision; each is made when first used."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @cached_property
+    def double(self) -> NegacyclicTransform:
+        """In double precision."""
+        return NegacyclicTransform(self.size, np.float64)
+
+    @cached_property
+    def single(self) -> NegacyclicTransform:
+        """In single precision: about half the time and memory."""
+        return NegacyclicTransform(self.size, np.float32)
 
 
 class _Factors(NamedTuple):
-    """Spectra of (u, 0) and (0, reversed u) on two circles, with all scaling that T^-1 needs."""
+    """Spectra of (u, 0) and (0, reversed u) at the roots over r and at the roots, with all scaling that T^-1 needs."""
 
-    narrow: NDArray[Any]
+    inner: NDArray[Any]
     unit: NDArray[Any]
 
 
@@ -218,61 +201,60 @@ class ToeplitzInverse:
     rounding.
     """
 
-    def __init__(self, column: Floats, transform: NegacyclicTransform) -> None:
+    def __init__(self, column: Floats, transforms: Transforms) -> None:
         self.column = column
-        self._transform = transform
+        self.transforms = transforms
 
     @cached_property
     def _double(self) -> _Factors:
-        return self._factors(self._transform)
+        return self._factors(self.transforms.double)
 
     @cached_property
     def _single(self) -> _Factors:
-        return self._factors(self._transform.single)
+        return self._factors(self.transforms.single)
 
     def _factors(self, transform: NegacyclicTransform) -> _Factors:
-        vectors = np.zeros((2, len(self.column) + 1))
-        vectors[0, :-1] = self.column
-        vectors[1, 1:] = self.column[::-1]
-        half, circles = transform.half, (transform.narrow, transform.unit)
-        scales = 1 / half, 1 / (half * (1 - 1 / _STRETCH) * float(self.column[0]))
-        spectra = []
-        for circle, scale in zip(circles, scales, strict=True):
-            packed = np.empty((2, *transform.shape), circle.twiddles.dtype)
-            transform.pack(vectors, packed, circle)
-            packed *= packed.dtype.type(scale)
-            spectra.append(transform.forward(packed, circle))
-        return _Factors(*spectra)
+        size = len(self.column)
+        vectors = np.zeros((2, size + 1), transform.precision)
+        np.multiply(self.column, 1 / transform.half, out=vectors[0, :-1], casting="same_kind")
+        vectors[1, 1:] = vectors[0, -2::-1]
+        inner, unit = (np.empty((2, *transform.shape), transform.dtype) for _ in range(2))
+        transform.pack(vectors, inner, transform.decay)
+        scale = 1 / ((1 - 1 / _STRETCH) * float(self.column[0]))
+        transform.pack(vectors[:1], unit[:1], transform.constant(scale))
+        unit[:1] = transform.forward(unit[:1])
+        transform.reverse(unit[0], size, out=unit[1])
+        return _Factors(transform.forward(inner), unit)
 
     def solve(self, right_side: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
         """T^-1 b for one vector or each row of a stack, in six transforms a row; `single` halves the time at a relative
         error near 1e-6 cond(T).
         """
-        size = self._transform.size
+        size = self.transforms.size
         stack = right_side.reshape(-1, size)
         result = np.empty(stack.shape, dtype=np.float32 if single else np.float64)
-        batch = max(1, _BATCH_CELLS // size)
-        for start in range(0, len(stack), batch):
-            self._apply(stack[start : start + batch], result[start : start + batch], single)
+        transform = self.transforms.single if single else self.transforms.double
+        factors = self._single if single else self._double
+        for start in range(0, len(stack), transform.batch):
+            place = slice(start, start + transform.batch)
+            _apply(transform, factors, stack[place], result[place])
         return result.reshape(right_side.shape)
 
-    def _apply(self, rows: NDArray[Any], result: NDArray[Any], single: bool) -> None:
-        transform, factors = (self._transform.single, self._single) if single else (self._transform, self._double)
-        with transform.scratch(len(rows)) as (packed, other):
-            transform.pack(rows, packed, transform.wide)
-            spectrum = transform.forward(packed, transform.wide)
-            np.conjugate(spectrum, out=spectrum)
-            np.multiply(spectrum, factors.narrow[1], out=other)
-            spectrum *= factors.narrow[0]
-            first, second = (
-                transform.forward(transform.backward(product, transform.narrow), transform.unit)
-                for product in (spectrum, other)
-            )
-            first *= factors.unit[0]
-            second *= factors.unit[1]
-            first -= second
-            np.conjugate(first, out=first)
-            transform.unpack(transform.backward(first, transform.unit), result)
+    @cached_property
+    def ones_solution(self) -> Floats:
+        """T^-1 1.
+
+        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0 (MATH 3.1); summed over x, that gives
+        sum(u)/u_0 * cumsum(u - y), in O(k).
+        """
+        solution: Floats = self.column * (self.column.sum() / self.column[0])
+        run_differences(solution)
+        return solution
+
+    @cached_property
+    def grand_total(self) -> float:
+        """The sum of all entries of T^-1."""
+        return float(self.ones_solution.sum())
 
     def diagonal(self) -> Floats:
         """diag T^-1 = (cumsum(u^2) - cumsum(y^2)) / u_0."""
@@ -287,94 +269,19 @@ class ToeplitzInverse:
         return float(np.dot(np.arange(size, -size, -2, dtype=np.float64), self.column**2) / self.column[0])
 
 
-def invert(first_column: Floats, operators: Callable[[Precision], tuple[Apply, Apply]]) -> ToeplitzInverse:
-    """Solve T u = e_0 and return the inverse that u spells out.
-
-    `operators` makes, in a given precision, the maps z -> T z and z -> P z, with P a symmetric positive definite
-    approximation of T^-1. Guarantee: |T u - e_0| <= RESIDUAL_TARGET / |T| or, where rounding forbids that, <=
-    RESIDUAL_ACCEPTED; otherwise :class:`EstimateError`.
-    """
-    size = len(first_column)
-    unit = np.zeros(size)
-    unit[0] = 1.0
-    if size <= _LEVINSON_LIMIT:
-        column = scipy.linalg.solve_toeplitz(first_column, unit)
-    else:
-        rough, _ = _conjugate_gradients(*operators(np.float32), unit.astype(np.float32), _first_goal, _FIRST_LIMIT)
-        column = rough.astype(np.float64)
-    # No row of T adds up to more than the first column does with its lags counted in both directions.
-    return _refine(column, *operators(np.float64), RESIDUAL_TARGET / float(2 * first_column.sum() - first_column[0]))
-
-
-def _first_goal(iteration: int) -> float:
-    return _FIRST_SWEEP if iteration <= _FIRST_PATIENCE else _SLOW_FIRST_SWEEP
-
-
-def _refine(column: Floats, multiply: Apply, precondition: Apply, target: float) -> ToeplitzInverse:
-    """Bring a rough column to the residual `target` by Newton's u += M (e_0 - T u), M the inverse that u spells out.
-
-    A step about squares the residual, and single precision is enough for it. One that does not help gives way to a
-    sweep of conjugate gradients on the same residual.
-    """
-    transform, budget = NegacyclicTransform(len(column)), ITERATION_LIMIT
-    inverse = ToeplitzInverse(column, transform)
-    residual, norm = _residual(column, multiply)
-    while not norm <= target:
-        candidate = inverse.column + inverse.solve(residual, single=True)
-        candidate_residual, candidate_norm = _residual(candidate, multiply)
-        if not candidate_norm <= 0.1 * norm:
-            if norm <= RESIDUAL_ACCEPTED:
-                break
-            step, iterations = _conjugate_gradients(multiply, precondition, residual, lambda _: _LATER_SWEEPS, budget)
-            budget -= iterations
-            if budget <= 0:
-                raise EstimateError(
-                    f"no inverse within {ITERATION_LIMIT} conjugate gradient steps (residual {norm:.1e}): the matrix "
-                    f"of size {transform.size} is too badly conditioned; spread the moduli more widely or take more"
-                )
-            candidate = inverse.column + step
-            candidate_residual, candidate_norm = _residual(candidate, multiply)
-        inverse, residual, norm = ToeplitzInverse(candidate, transform), candidate_residual, candidate_norm
-    return inverse
-
-
-def _residual(column: Floats, multiply: Apply) -> tuple[Floats, float]:
-    residual = np.negative(multiply(column))
-    residual[0] += 1.0
-    return residual, math.sqrt(_inner(residual, residual))
-
-
-def _inner(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """x . y. In double precision not by BLAS, whose threads wait for one another, on a busy machine for long."""
-    return float(np.dot(left, right) if left.dtype == np.float32 else np.einsum("i,i->", left, right))
-
-
-def _conjugate_gradients(
-    multiply: Apply, precondition: Apply, right_side: NDArray[Any], goal: Callable[[int], float], limit: int
-) -> tuple[NDArray[Any], int]:
-    """Shrink the residual of T x = b until, relative to b, it is `goal` of the number of steps, in at most `limit`
-    steps; return x and the steps.
-    """
-    residual = right_side.copy()
-    solution = np.zeros_like(residual)
-    initial = _inner(residual, residual)
-    direction = precondition(residual).copy()
-    product = _inner(residual, direction)
-    for iteration in range(1, limit + 1):
-        image = multiply(direction)
-        curvature = _inner(direction, image)
-        if not curvature > 0.0:  # rounding has eaten the last of it
-            return solution, iteration
-        length = product / curvature
-        image *= length
-        residual -= image
-        np.multiply(direction, length, out=image)
-        solution += image
-        square = _inner(residual, residual)
-        if square <= goal(iteration) ** 2 * initial:
-            return solution, iteration
-        conditioned = precondition(residual)
-        previous, product = product, square if conditioned is residual else _inner(residual, conditioned)
-        direction *= product / previous
-        direction += conditioned
-    return solution, limit
+def _apply(transform: NegacyclicTransform, factors: _Factors, rows: NDArray[Any], result: NDArray[Any]) -> None:
+    """Write T^-1 of every row of a stack to `result`."""
+    with transform.scratch.lend() as room:
+        pair = room[:, : len(rows)]
+        transform.pack(rows, pair[0], transform.growth)
+        spectrum = transform.forward(pair[0])
+        np.conjugate(spectrum, out=spectrum)
+        np.multiply(spectrum, factors.inner[1], out=pair[1])
+        np.multiply(spectrum, factors.inner[0], out=pair[0])
+        products = transform.backward(pair)
+        transform.repack(products, transform.decay)
+        products = transform.forward(products)
+        products *= factors.unit[:, None]
+        difference = np.subtract(products[0], products[1], out=products[0])
+        np.conjugate(difference, out=difference)
+        transform.unpack(transform.backward(difference), result)

@@ -62,12 +62,10 @@ class ItemRow:
 
 def item_rows(protocol: ModularProtocol, items: Iterable[int]) -> Iterator[ItemRow]:
     """The rows of some items, one at a time: those of a large domain take much memory."""
-    ones = protocol.gram.ones_solution
-    direction = ones / ones.sum()
     for item in items:
         unit = np.zeros(protocol.domain_size)
         unit[item] = 1.0
-        row = protocol.gram.solve(unit) - ones[item] * direction
+        row = protocol.gram.solve(unit, total=0.0)
         blocks = zip(protocol.planned_weights.tolist(), protocol.moduli, strict=True)
         yield ItemRow(protocol, item, tuple(weight * fold(row, modulus) for weight, modulus in blocks))
 

@@ -121,10 +121,7 @@ class ModularDecoder:
     def estimate(self, domain: Domain) -> Estimate:
         """f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along T⁻¹1 so that it sums to 1; a ridge estimate stays as it is."""
         goal = self._right_side()
-        frequencies = self.gram.solve(goal)
-        if not self.ridge:
-            ones = self.gram.ones_solution
-            frequencies += ones * ((1 - frequencies.sum()) / ones.sum())
+        frequencies = self.gram.solve(goal, total=None if self.ridge else 1.0)
         uncertainty = None if self.ridge else ModularUncertainty(self, frequencies)
         likelihood = all(response.design.counts_blocks for response in self.protocol.responses)
         likelihood = likelihood and self.protocol.tally_layout.length <= LARGEST_DENSE

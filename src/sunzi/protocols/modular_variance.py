@@ -153,7 +153,7 @@ class ModularVariance:
             combs = np.zeros((part.size, size), dtype=np.float32)
             for row, residue in zip(combs, part, strict=True):
                 row[residue::modulus] = weight
-            columns = self.gram.solve(combs, single=True)
+            columns = self.gram.solve_roughly(combs)
             np.square(columns, out=columns)
             for column, residue in zip(columns, part, strict=True):
                 column[residue::modulus] = 0.0  # the item's own residue is in already
@@ -183,7 +183,7 @@ class ModularVariance:
         """α(H1)² + 2β(H1)(Hg) − (Hg)², with H_j·1 = w_j·T⁻¹1."""
         moments, weight = self.moments[index], float(self.weights[index])
         ones = weight * self.gram.ones_solution
-        mean = weight * self.gram.solve(tile(block, self.gram.size), single=True)
+        mean = weight * self.gram.solve_roughly(tile(block, self.gram.size))
         return (moments.constant * ones**2 + 2 * moments.mixed * ones * mean - mean**2) / self.reports[index]
 
     def _sum_correction(self, residues: Sequence[Floats]) -> Floats:
@@ -196,7 +196,7 @@ class ModularVariance:
             spreads.append(covariance_times(moments, block, direction) / reports)
             variance += float(direction @ spreads[-1])
         right_side = adjoint(spreads, [moments.points for moments in self.moments], self.weights, self.gram.size)
-        covariance = self.gram.solve(right_side, single=True)
+        covariance = self.gram.solve_roughly(right_side)
         return share * (share * variance - 2 * covariance)
 
     def quick(self, frequencies: Floats) -> Floats:
