@@ -29,7 +29,7 @@ from sunzi.numerics.spares import Spares
 
 Floats = NDArray[np.float64]
 Precision = type[np.float32] | type[np.float64]
-# r^2h, which makes b = -4. Near 1 rounding errors grow, since 1 itself would not do, and far from it too.
+# r^2h, which makes b = -1/4. Near 1 rounding errors grow, since 1 itself would not do, and far from it too.
 _STRETCH = 4.0
 # Rows of a stack are transformed together up to this many numbers: more would leave the cache.
 _BATCH_CELLS = 1 << 16
