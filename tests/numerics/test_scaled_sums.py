@@ -14,7 +14,7 @@ def test_a_multiple_is_added_in_place(size: int, precision: type[np.floating]) -
     given, expected = giver.copy(), receiver + precision(-2.5) * giver
     add = ScaledSums.between(giver, receiver)
     add(-2.5)
-    np.testing.assert_allclose(receiver, expected, rtol=1e-5 if precision is np.float32 else 1e-12, atol=1e-6)
+    np.testing.assert_allclose(receiver, expected, rtol=0, atol=32 * np.finfo(precision).eps)
     np.testing.assert_array_equal(giver, given)
 
 

@@ -197,8 +197,8 @@ class _Factors(NamedTuple):
 class ToeplitzInverse:
     """T^-1 of a symmetric positive definite Toeplitz T, given (an approximation of) its first column u; never formed.
 
-    The relative residual |T x - b| / |b| of a solution is about that of u, |T u - e_0|, down to a small multiple of
-    rounding.
+    The relative residual |T x - b| / |b| of a solution is that of u, |T u - e_0|, times at most about the norm of T,
+    down to a small multiple of rounding.
     """
 
     def __init__(self, column: Floats, transforms: Transforms) -> None:

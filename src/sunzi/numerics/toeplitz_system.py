@@ -103,8 +103,9 @@ class ToeplitzSystem:
         Newton's u += M (e_0 - T u), M the inverse that u spells out, about squares the residual, and single precision
         is enough for it. A round that does not help gives way to a sweep of conjugate gradients on the same residual.
         """
+        rough = self._rough
         with self._double_products.lend() as product:
-            return self._refined(self._rough, product)
+            return self._refined(rough, product)
 
     def _refined(self, inverse: ToeplitzInverse, product: Product) -> ToeplitzInverse:
         residual, norm = _residual(self._unit, product, inverse.column)
@@ -136,42 +137,45 @@ class ToeplitzSystem:
         Guarantee: the residual relative to b (or b + c 1) is at most RESIDUAL_TARGET, or as small as rounding lets it
         become, which is within 1e-9 while cond(T) <= 1e4.
         """
+        # Brought near 1, exactly, for the sake of single precision and of squares.
+        _, exponent = math.frexp(max(float(right_side.max()), -float(right_side.min())))
+        magnitude = 2.0 ** min(max(exponent, -1000), 1000)
+        goal, goal_total = right_side / magnitude, None if total is None else total / magnitude
+        solution, residual = self._approach(self._rough, goal, goal_total, single=self._size > _LEVINSON_LIMIT)
+        if not residual <= RESIDUAL_TARGET:
+            solution, _ = self._approach(self.inverse, goal, goal_total, single=False)
+        solution *= magnitude
+        return solution
+
+    def _approach(
+        self, inverse: ToeplitzInverse, right_side: Floats, total: float | None, *, single: bool
+    ) -> tuple[Floats, float]:
+        """Rounds of x += M (b - T x) from x = M b while they help; x and its relative residual."""
+        goal, solution = right_side.copy(), inverse.solve(right_side, single=single).astype(np.float64, copy=False)
         with self._double_products.lend() as product:
-            if self._size > _LEVINSON_LIMIT:
-                solution, residual = _approach(self._rough, product, right_side, total, single=True)
-                if residual <= RESIDUAL_TARGET:
-                    return solution
-            return _approach(self.inverse, product, right_side, total, single=False)[0]
-
-
-def _approach(
-    inverse: ToeplitzInverse, product: Product, right_side: Floats, total: float | None, *, single: bool
-) -> tuple[Floats, float]:
-    """Rounds of x += M (b - T x) from x = M b while they help; x and its relative residual."""
-    goal, solution = right_side.copy(), inverse.solve(right_side, single=single).astype(np.float64, copy=False)
-    residual, norm = _settle(inverse, product, goal, solution, total)
-    scale = _norm(goal) or 1.0
-    while not norm <= RESIDUAL_TARGET * scale:
-        candidate = solution + inverse.solve(residual, single=single)
-        residual, candidate_norm = _settle(inverse, product, goal, candidate, total)
-        if not candidate_norm <= _LEAST_GAIN * norm:
-            break
-        solution, norm = candidate, candidate_norm
-    return solution, norm / scale
+            residual, norm = _settle(inverse, product, goal, solution, total)
+            helps = True
+            while helps and not norm <= RESIDUAL_TARGET:
+                candidate = solution + inverse.solve(residual, single=single)
+                residual, candidate_norm = _settle(inverse, product, goal, candidate, total)
+                helps = candidate_norm <= _LEAST_GAIN * norm
+                if candidate_norm < norm:
+                    solution, norm = candidate, candidate_norm
+        return solution, norm
 
 
 def _settle(
     inverse: ToeplitzInverse, product: Product, goal: Floats, solution: Floats, total: float | None
 ) -> tuple[Floats, float]:
     """Move x along M 1 to the total, if any, and b along 1 as far as that takes it, both in place; return b - T x,
-    which is the product's own target, and its norm.
+    which is the product's own target, and its norm relative to b.
     """
     if total is not None:
         shift = (total - float(solution.sum())) / inverse.grand_total
         solution += np.multiply(inverse.ones_solution, shift, out=product.source)
         goal += shift
     residual = np.subtract(goal, multiply(product, solution), out=product.target)
-    return residual, _norm(residual)
+    return residual, _norm(residual) / (_norm(goal) or 1.0)
 
 
 def _first_goal(iteration: int) -> float:

@@ -22,6 +22,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
 from sunzi.numerics.residues import expected_error
+from sunzi.planning.decoding import solve_work
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
 from sunzi.protocols.modular_variance import BlockMoments
 
@@ -102,11 +103,10 @@ class BlockFamily(ABC):
         return points * self.odds / (block_size * self.odds + points - block_size)
 
     def decoding_work(self, blocks: Sequence[Block]) -> float:
-        """Elementary operations that turn a tally of many reports into frequencies: each block's own, a tile of each
-        over the domain, and six transforms. A transform of length N counts as N·log2 N.
+        """Elementary operations that turn a tally of many reports into frequencies: each block's own, and a solve. A
+        transform of length N counts as N·log2 N.
         """
-        size = self.domain_size
-        return sum(block.work for block in blocks) + len(blocks) * size + 6 * _transform_work(size)
+        return sum(block.work for block in blocks) + solve_work(self.domain_size, len(blocks))
 
 
 class SubsetBlocks(BlockFamily):

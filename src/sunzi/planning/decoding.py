@@ -71,7 +71,7 @@ def _design_work(design: Design, reports: float, limit: int) -> DecodeWork | Non
 
 
 def _modular_work(protocol: ModularProtocol, reports: int) -> DecodeWork | None:
-    """Every block by its own route, ℓ tilings of the domain, and six transforms for T⁻¹."""
+    """Every block by its own route, then the solve."""
     size, total, routes = protocol.domain_size, 0.0, dict[str, None]()
     for response in protocol.responses:
         block = _design_work(response.design, reports / len(protocol.responses), response.design.points)
@@ -79,8 +79,14 @@ def _modular_work(protocol: ModularProtocol, reports: int) -> DecodeWork | None:
             return None
         total += block.operations
         routes[block.route] = None
-    solve = len(protocol.responses) * size + 6 * size * log2(max(size, 2))
-    return DecodeWork(total + solve, f"{' or '.join(routes)}, then a solve")
+    return DecodeWork(total + solve_work(size, len(protocol.responses)), f"{' or '.join(routes)}, then a solve")
+
+
+def solve_work(size: int, moduli: int) -> float:
+    """From residue estimates to frequencies: a tiling of the domain by every block for the right side, and one more for
+    each of two residuals, which two rounds of six transforms make small.
+    """
+    return 3 * moduli * size + 2 * 6 * size * log2(max(size, 2))
 
 
 class _Expected(Counters):

@@ -19,7 +19,7 @@ from sunzi.protocols.moduli import MOST_MODULI
 Effort = Literal["quick", "normal", "thorough"]
 Objective = Literal["error", "bits", "attackability", "decode_work", "traffic"]
 
-ALGORITHM = 1
+ALGORITHM = 2
 """Counts changes of the search that change its results: kept results of another number are not used."""
 
 EVALUATIONS: dict[str, int] = {"quick": 600, "normal": 3000, "thorough": 20_000}
