@@ -29,7 +29,7 @@ from sunzi.protocols.modular import ModularSubsetSelection
 Progress = Callable[[int, int], None]
 
 MOST_MODULI, KAPPA_MAX, BAND_WIDTH, TRIALS = 20, 10.0, 20.0, 1000
-ALGORITHM = 2
+ALGORITHM = 1
 """Counts changes that change results: kept results of another number are not used."""
 
 _HIGHEST_SHARE = 0.95
