@@ -242,7 +242,7 @@ class ToeplitzInverse:
 
     @cached_property
     def ones_solution(self) -> Floats:
-        """T^-1 1.
+        """T^-1 1, as exactly as u tells it.
 
         T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0 (MATH 3.1); summed over x, that gives
         sum(u)/u_0 * cumsum(u - y), in O(k).
