@@ -60,3 +60,16 @@ def test_protocol_table_is_the_catalogue() -> None:
 
     listed = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs" / "protocols.md").read_text(), flags=re.MULTILINE)
     assert tuple(listed) == sunzi.catalogue()
+
+
+def test_cited_sections_of_the_mathematics_exist() -> None:
+    page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^#{2,3} (\d+(?:\.\d+)?)\.? ", page, flags=re.MULTILINE))
+    folders = ("src", "tests", "benchmarks", "reproduction", "scripts", "docs", "examples", "clients")
+    cited: dict[str, set[str]] = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*")):
+        if path.suffix in {".py", ".md", ".js", ".ts", ""} and path.is_file() and "node_modules" not in path.parts:
+            found = re.findall(r"mathematics\.md\s+§(\d+(?:\.\d+)?)", path.read_text(encoding="utf-8"))
+            cited[str(path.relative_to(ROOT))] = set(found)
+    assert {path: missing for path, numbers in cited.items() if (missing := numbers - sections)} == {}
+    assert sum(bool(numbers) for numbers in cited.values()) > 15

@@ -92,7 +92,7 @@ def listed_covariance(response, residues):
 
 
 def formula_covariance(points, block_size, true, residues):
-    """The same by MATH §3.3, written out from p, w and m alone."""
+    """The same by docs/mathematics.md §3.3, written out from p, w and m alone."""
     false = (block_size - true) / (points - 1)
     gap = true - false
     one_of_two = true * (block_size - 1) / (points - 1)

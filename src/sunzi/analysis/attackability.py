@@ -1,4 +1,6 @@
-"""Attackability under any prior, by formula: Σ_y max_x π(x)·P(y|x), the success of the best attacker (MATH §4).
+"""Attackability under any prior, by formula: Σ_y max_x π(x)·P(y|x), the success of the best attacker.
+
+See docs/mathematics.md §4.
 
 P(y|x) takes two values for each message y, so the best guess is either the likeliest value of all or the likeliest one
 that y supports. With the values in the order of their chances, all that matters of a message is the place of the first

@@ -1,4 +1,4 @@
-"""What one design's counters must satisfy beyond any histogram (MATH §1).
+"""What one design's counters must satisfy beyond any histogram (docs/mathematics.md §1).
 
 Message y of a block response has probability P0 + (P1 − P0)·Σ_{x in y} f_x. So the expected counts of M messages lie in
 the v-dimensional range of the incidence matrix N, whatever f is, and the part of the counts outside of it, QN with

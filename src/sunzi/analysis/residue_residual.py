@@ -1,4 +1,6 @@
-"""What the residue estimates of a modular tally must satisfy beyond any histogram (MATH §3, §3.3).
+"""What the residue estimates of a modular tally must satisfy beyond any histogram.
+
+See docs/mathematics.md §3 and docs/mathematics.md §3.3.
 
 Least squares chooses f̂ so that A f̂ comes nearest to the residue estimates s. What it leaves is R = (s − Af)ᵀQ(s − Af)
 with Q = W − WAT⁻¹AᵀW + (WAτ)(WAτ)ᵀ/Στ, the same for every f that sums to 1, the true one included: noise alone. Where

@@ -1,5 +1,5 @@
 """What a design owes: a family of blocks over v points in which every point, and every pair of points, lies in equally
-many (MATH §1).
+many (docs/mathematics.md §1).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Design(Frozen, ABC):
         return None
 
     def missing_messages(self, limit: int) -> int:
-        """N⁰: the messages whose block contains no point below ``limit`` (MATH §4)."""
+        """N⁰: the messages whose block contains no point below ``limit`` (docs/mathematics.md §4)."""
         if self.points - limit < self.block_size:
             return 0
         return int(np.count_nonzero(self.block_sums(np.ones(limit)) < 0.5))

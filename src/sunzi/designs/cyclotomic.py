@@ -1,4 +1,4 @@
-"""Cyclotomic designs: the accuracy of all subsets in about log2(k) + 1.44·ε bits (MATH §2).
+"""Cyclotomic designs: the accuracy of all subsets in about log2(k) + 1.44·ε bits (docs/mathematics.md §2).
 
 m prime, e | m−1, g a primitive root, C_c = {g^(c+e·i)}. The base block D is a union of classes, with or without 0; the
 blocks are B(a,b) = g^a·D + b for a in [e], b in Z_m. The affine group is 2-transitive on Z_m, so this is an exact

@@ -1,4 +1,7 @@
-"""Projective designs: the hyperplanes of PG(t−1, q), as ProjectiveGeometryResponse uses them (MATH §5)."""
+"""Projective designs: the hyperplanes of PG(t−1, q), as ProjectiveGeometryResponse uses them.
+
+See docs/mathematics.md §5.
+"""
 
 from __future__ import annotations
 

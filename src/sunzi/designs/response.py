@@ -1,4 +1,7 @@
-"""The block response: one randomiser for every design (MATH §1), with its certified threshold (MATH §7)."""
+"""The block response: one randomiser for every design (docs/mathematics.md §1).
+
+Its threshold is certified in integers (docs/mathematics.md §7).
+"""
 
 from __future__ import annotations
 
@@ -99,8 +102,8 @@ class BlockResponse(Frozen):
         return self.inclusion / containing, (1 - self.inclusion) / (design.message_count - containing)
 
     def best_guess_sum(self, limit: int) -> float:
-        """Σ_y max_{x < limit} P(y|x): k times the success of the Bayes-optimal attacker under a uniform prior (MATH
-        §4).
+        """Σ_y max_{x < limit} P(y|x): k times the success of the Bayes-optimal attacker under a uniform prior
+        (docs/mathematics.md §4).
         """
         missing = self.design.missing_messages(limit) if limit < self.design.points else 0
         if not missing:  # the number of messages cancels; for subsets it can have a million digits

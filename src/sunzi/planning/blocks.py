@@ -42,13 +42,13 @@ class Block:
 
     modulus: int
     variance: float
-    """The variance of one debiased report at a residue: d0 for an empty one, d0 + d1/m for one of m equal ones (MATH
-    §3.3).
+    """The variance of one debiased report at a residue: d0 for an empty one, d0 + d1/m for one of m equal ones
+    (docs/mathematics.md §3.3).
     """
     cost: int
     """What it adds to the length of reports: payload bits of subsets, number of messages of compact blocks."""
     guesses: float
-    """Σ_y max_x P(y|x): k times its attackability (MATH §4)."""
+    """Σ_y max_x P(y|x): k times its attackability (docs/mathematics.md §4)."""
     work: float
     """Operations that turn its counters into residue counts."""
 
@@ -87,7 +87,7 @@ class BlockFamily(ABC):
         return frequency * (1 - frequency)
 
     def error(self, blocks: Sequence[Block]) -> float:
-        """trace(T⁻¹)/k, the mean variance for one report about the users at hand (MATH §3.1)."""
+        """trace(T⁻¹)/k, the mean variance for one report about the users at hand (docs/mathematics.md §3.1)."""
         moduli, variances = [block.modulus for block in blocks], [block.variance for block in blocks]
         return expected_error(self.domain_size, moduli, variances) - self.sampling_variance
 

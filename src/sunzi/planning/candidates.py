@@ -38,7 +38,7 @@ class Candidate:
     max_bits: int
     """Bits of the longest report."""
     attackability: float
-    """Success of the best guess from one report (MATH §4)."""
+    """Success of the best guess from one report (docs/mathematics.md §4)."""
     decode_work: float
     """About how many operations turn a tally of many reports into frequencies."""
 

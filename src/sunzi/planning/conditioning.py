@@ -1,4 +1,6 @@
-"""The condition number of the paper's weighted design matrix A_w, from its Gram matrix, which is Toeplitz (MATH §3.1).
+"""The condition number of the paper's weighted design matrix A_w, from its Toeplitz Gram matrix.
+
+See docs/mathematics.md §3.1.
 
 cond(A_w)² = λ_max(T)/λ_min(T). Lanczos iterations find both ends, one on T and one on T⁻¹; no matrix is formed.
 """

@@ -1,4 +1,6 @@
-"""One item of a modular estimate as a linear function of the residue estimates (MATH §3, §3.3).
+"""One item of a modular estimate as a linear function of the residue estimates.
+
+See docs/mathematics.md §3 and docs/mathematics.md §3.3.
 
 The decoder is f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along τ = T⁻¹1 so that it sums to 1. Its row for item i is
 

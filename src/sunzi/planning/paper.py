@@ -3,7 +3,7 @@ states about the result beside the true ones.
 
 For every ℓ up to ``most_moduli`` primes are drawn from a band around k/ℓ until a set has a condition number of at most
 ``kappa_max``; of these sets, one an ℓ, the one of smallest exact error wins. Theorem 4's bound on κ does not hold in
-general (MATH §6), so ``kappa`` is what to trust, not ``kappa_bound``.
+general (docs/mathematics.md §6), so ``kappa`` is what to trust, not ``kappa_bound``.
 """
 
 from __future__ import annotations

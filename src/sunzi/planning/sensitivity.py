@@ -3,8 +3,8 @@
 With T = Σ_j M_j/d_j, M_m = A_mᵀA_m, the error is ℓ·trace(T⁻¹)/k. A block of modulus m and variance d takes about
 φ/(1+ρ) off the trace, where φ = trace(T⁻¹M_mT⁻¹)/d is the slope and ρ = trace(T⁻¹M_m)/(dm) the mean leverage of its
 residues. M_m is Toeplitz with ones at the lags that m divides, so both traces are sums of the diagonals of T⁻² and T⁻¹
-at those lags, and those of all lags come from a handful of Fourier transforms (MATH §3.1, extended to sums over i of
-T⁻²[i, i+L]).
+at those lags, and those of all lags come from a handful of Fourier transforms (docs/mathematics.md §3.1, extended to
+sums over i of T⁻²[i, i+L]).
 """
 
 from __future__ import annotations

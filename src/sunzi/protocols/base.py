@@ -113,7 +113,10 @@ class Protocol(Frozen, ABC):
     @property
     @abstractmethod
     def attackability(self) -> float:
-        """Success of a Bayes-optimal attacker who sees one report, uniform prior: (1/k)·Σ_y max_x P(y|x) (MATH §4)."""
+        """Success of a Bayes-optimal attacker who sees one report, uniform prior: (1/k)·Σ_y max_x P(y|x).
+
+        See docs/mathematics.md §4.
+        """
 
     @abstractmethod
     def support_probabilities(self) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""ModularSubsetSelection: one random residue of the value, through a block response (MATH §3).
+"""ModularSubsetSelection: one random residue of the value, through a block response (docs/mathematics.md §3).
 
 ``mss`` is the paper's protocol, with all subsets as blocks; ``mss-compact`` uses cyclotomic blocks and sends one short
 integer.
@@ -161,7 +161,7 @@ class ModularProtocol(Protocol):
 
     @cached_property
     def moments(self) -> tuple[BlockMoments, ...]:
-        """Second moments of one debiased report of every block (MATH §3.3)."""
+        """Second moments of one debiased report of every block (docs/mathematics.md §3.3)."""
         return tuple(BlockMoments.of(response) for response in self.responses)
 
     @cached_property
@@ -340,5 +340,5 @@ _MOST_MESSAGES_A_POINT = 1.5
 
 
 def light_moment(points: int, block_size: int, epsilon: Fraction) -> float:
-    """d0 of a block response on ``points`` points (MATH §3.3)."""
+    """d0 of a block response on ``points`` points (docs/mathematics.md §3.3)."""
     return BlockMoments.at(points, block_size, epsilon).light

@@ -1,4 +1,6 @@
-"""Variances of the modular estimator (MATH §3.3): of every item, whatever the histogram, and a quick upper bound.
+"""Variances of the modular estimator: of every item, whatever the histogram, and a quick upper bound.
+
+See docs/mathematics.md §3.3.
 
 S_j = diag(d0 + d1·g) + α11ᵀ + β(1gᵀ + g1ᵀ) − ggᵀ is the covariance of one debiased report of block j when residues
 follow g. With H_j = w_j T⁻¹A_jᵀ the decoder's part for block j, Var(f̂_i) = Σ_j (1/n_j)(H_j S_j H_jᵀ)_ii.

@@ -1,5 +1,6 @@
-"""A default set of moduli: primes spread widely below the domain's size, picked by their exact error (MATH §3.1,
-§3.2).
+"""A default set of moduli: primes spread widely below the domain's size, picked by their exact error.
+
+See docs/mathematics.md §3.1 and docs/mathematics.md §3.2.
 """
 
 from __future__ import annotations
