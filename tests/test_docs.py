@@ -1,4 +1,4 @@
-"""Every Python example in the README and the docs runs, each page from top to bottom in a fresh directory."""
+"""Every Python example in the pages of the project runs, each page from top to bottom in a fresh directory."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 ELSEWHERE = {"cluster.md"}  # runs in tests/spark, where Java is seen to
 
