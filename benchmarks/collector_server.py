@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sunzi.collection.collector import Collector
-from sunzi.collection.sqlite import SqliteStore
+from sunzi.collector.app import create_app
+from sunzi.collector.collector import Collector
+from sunzi.collector.server import make_server
+from sunzi.collector.settings import Settings
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.collector.state import service_of
 from sunzi.plan import load_plan
-from sunzi.service.app import create_app
-from sunzi.service.server import make_server
-from sunzi.service.settings import Settings
-from sunzi.service.state import service_of
 
 
 def main(directory: Path) -> None:

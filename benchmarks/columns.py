@@ -46,7 +46,7 @@ def by_spark(scale: float) -> Iterator[Result]:
 
 def by_one_machine(scale: float) -> Iterator[Result]:
     """The same reports without Spark; and with ids, of which one in ten is a repetition."""
-    from sunzi import parquet
+    from sunzi.tables import parquet
 
     plan = make_plan("ss-compact", 1024, 1)
     with tempfile.TemporaryDirectory(prefix="sunzi-bench-") as directory:
@@ -77,7 +77,7 @@ def by_one_machine(scale: float) -> Iterator[Result]:
 
 
 def _against_reports(session: SparkSession, plan: Plan, folders: dict[int, Path], scale: float) -> Iterator[Result]:
-    from sunzi import spark
+    from sunzi.tables import spark
 
     for reports, folder in folders.items():
         df = session.read.parquet(str(folder))
@@ -99,7 +99,7 @@ def _against_reports(session: SparkSession, plan: Plan, folders: dict[int, Path]
 def _against_partitions(
     session: SparkSession, plan: Plan, folder: Path, reports: int, scale: float
 ) -> Iterator[Result]:
-    from sunzi import spark
+    from sunzi.tables import spark
 
     size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
     for partitions in _PARTITIONS if scale >= 1 else _PARTITIONS[:2]:

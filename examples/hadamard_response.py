@@ -98,7 +98,7 @@ def main() -> None:
     check_design(HadamardBlocks(4))
     check_protocol("hadamard", domain_size=20, epsilon=1)
     plan = sunzi.make_plan("hadamard", domain=["red", "green", "blue", "grey"], epsilon=1)
-    batch = plan.client().report_many(["red"] * 6000 + ["blue"] * 4000)
+    batch = plan.client().report_batch(["red"] * 6000 + ["blue"] * 4000)
     for row in plan.estimate(plan.tally(batch)).top(4):
         print(f"{row.label:6} {row.frequency:6.3f}  [{row.low:6.3f}, {row.high:6.3f}]")
 

@@ -58,7 +58,7 @@ class Comparison(Experiment):
         worst = max(POPULATIONS, key=lambda each: number_in(errors[each], "mean"))
         attacks = summary([success_rate(plan, values_of("uniform", size, users, each), each) for each in seeds])
         counting, decoding = _server_times(plan, values_of("uniform", size, users, seeds[0]), seeds[0])
-        lengths = [8 * len(report) for report in plan.client(seed=seeds[0][0]).report_each(np.arange(200) % size)]
+        lengths = [8 * len(report) for report in plan.client(seed=seeds[0][0]).reports(np.arange(200) % size)]
         kappa = paper_search(size, epsilon).kappa if name == "mss" else 1.0
         return [
             {

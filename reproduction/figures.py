@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sunzi.files import write_atomically
+from sunzi.atomic_files import write_atomically
 
 # Okabe and Ito's palette as in ``sunzi compare``: with every colour a marker and a dash of its own, for curves that lie
 # on one another and for print in grey. A protocol looks the same in every picture.

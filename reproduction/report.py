@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from sunzi.files import write_atomically
+from sunzi.atomic_files import write_atomically
 
 from .claims import Claim, Verdict
 from .experiment import Evidence, Experiment

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sunzi import __version__
-from sunzi.files import write_atomically
+from sunzi.atomic_files import write_atomically
 from sunzi.processes import number_of_cores, pool_of_processes
 
 from . import catalogue

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import ParameterError
-from sunzi.files import write_atomically
+from sunzi.atomic_files import write_atomically
 
 from .experiment import Row, Value
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Helpers that several directories share, such as packages.
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+# Helpers that several directories share, and the benchmarks, which start the same servers.
+sys.path[:0] = [str(Path(__file__).resolve().parent / "support"), str(Path(__file__).resolve().parents[1])]
 
 # No window is ever opened, and pictures come out the same everywhere.
 os.environ.setdefault("MPLBACKEND", "Agg")

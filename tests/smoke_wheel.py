@@ -37,7 +37,9 @@ def check_protocol(name: str, directory: Path) -> None:
     plan = sunzi.load_plan(directory / "plan.json")
     values = [min(index % SIZE, index % 7) for index in range(USERS)]
     client = plan.client(seed=7)
-    tally = plan.tally(client.report_many(values[: USERS // 2])) + plan.tally(client.report_many(values[USERS // 2 :]))
+    tally = plan.tally(client.report_batch(values[: USERS // 2])) + plan.tally(
+        client.report_batch(values[USERS // 2 :])
+    )
     tally.save(directory / "tally")
     tally = sunzi.load_tally(directory / "tally")
     assert tally.reports == USERS

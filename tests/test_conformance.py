@@ -69,7 +69,7 @@ def replacement_rounds(plan, record):
     rounds = []
     for case in record["batches"]:
         source = CountingSource([int(text) for text in case["words"]])
-        plan.client(source=source).report_many(case["values"])
+        plan.client(source=source).report_batch(case["values"])
         rounds.append(source.requests - 1)
     return max(rounds)
 
@@ -100,7 +100,7 @@ def test_single_reports(name, tmp_path):
         report = plan.client(source=source).report(case["value"])
         assert report.hex() == case["report"]
         assert len(case["words"]) - source.remaining == case["words_used"]
-        assert plan.client(source=scripted(case["words"])).report_each([case["value"]]) == [report]
+        assert plan.client(source=scripted(case["words"])).reports([case["value"]]) == [report]
         assert plan.tally([report]).reports == 1
 
 
@@ -110,10 +110,10 @@ def test_batches(name, tmp_path):
     plan = plan_of(record, tmp_path)
     for case in record["batches"]:
         source = scripted(case["words"])
-        batch = plan.client(source=source).report_many(case["values"])
+        batch = plan.client(source=source).report_batch(case["values"])
         assert batch.hex() == case["batch"]
         assert source.remaining == 0
-        single = plan.client(source=scripted(case["words"])).report_each(case["values"])
+        single = plan.client(source=scripted(case["words"])).reports(case["values"])
         assert plan.tally(io.BytesIO(batch)) == plan.tally(single)
     both = b"".join(bytes.fromhex(case["batch"]) for case in record["batches"])
     assert plan.tally(io.BytesIO(both)).reports == sum(len(case["values"]) for case in record["batches"])
@@ -140,7 +140,7 @@ def test_bad_value(name):
     record = load(name)
     client = Plan.from_json(json.dumps(record["plan"])).client()
     expect(record["error"], lambda: client.report(record["value"]))
-    expect(record["error"], lambda: client.report_many([record["value"]]))
+    expect(record["error"], lambda: client.report_batch([record["value"]]))
 
 
 @pytest.mark.parametrize("name", names("bad_labels_"))

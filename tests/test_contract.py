@@ -41,8 +41,8 @@ def test_plans_round_trip_through_files(name, domain, epsilon, tmp_path):
     assert loaded.domain == plan.domain
     assert (loaded.epsilon, loaded.report_bits) == (plan.epsilon, plan.report_bits)
     values = list(plan.domain.labels or range(plan.domain.size))
-    reports = plan.client(seed=1).report_many(values)
-    assert loaded.client(seed=1).report_many(values) == reports
+    reports = plan.client(seed=1).report_batch(values)
+    assert loaded.client(seed=1).report_batch(values) == reports
     assert loaded.tally(reports) == plan.tally(reports)
 
 
@@ -290,7 +290,7 @@ def test_the_smallest_domains_and_extreme_budgets(name, size, epsilon):
     """Works from plan to estimate; n = 2000 is little at ε = 0.01, so only the form of the result is judged there."""
     plan = make_plan(name, size, epsilon)
     values = np.arange(2000) % size
-    estimate = plan.estimate(plan.tally(plan.client(seed=3).report_many(values)))
+    estimate = plan.estimate(plan.tally(plan.client(seed=3).report_batch(values)))
     assert estimate.frequencies.shape == (size,)
     assert np.all(np.isfinite(estimate.frequencies))
     assert np.all(estimate.standard_errors >= 0)
@@ -306,7 +306,7 @@ def test_ten_million_values(name, options):
     """A plan, a thousand reports and their tally, in the memory of a thousand reports."""
     plan = make_plan(name, 10_000_000, 1, **options)
     values = np.random.default_rng(4).integers(0, 10_000_000, 1000)
-    tally = plan.tally(plan.client(seed=4).report_many(values))
+    tally = plan.tally(plan.client(seed=4).report_batch(values))
     assert tally.reports == 1000
     assert tally.counters.stored <= 1000
     assert plan.report_bits <= 30

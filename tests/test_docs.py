@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-ELSEWHERE = {"cluster.md"}  # runs in tests/spark, where Java is seen to
+ELSEWHERE = {"cluster.md"}  # runs in tests/tables, where Java is seen to
 
 
 def blocks(page: Path) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sunzi.collection.collector import matching_labels
+from sunzi.collector.collector import matching_labels
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan, load_plan, make_plan
@@ -73,7 +73,7 @@ def test_labels_in_a_file_of_their_own(label_file, tmp_path):
     assert loaded == plan
     assert loaded.domain.labels == ("alpha", "beta", "γ", "other")
     assert loaded.domain.indices(["γ", "unheard of"]).tolist() == [2, 3]
-    reports = loaded.client(seed=1).report_many(["alpha", "γ"])
+    reports = loaded.client(seed=1).report_batch(["alpha", "γ"])
     assert bare.tally(reports) == loaded.tally(reports)
     assert loaded.estimate(loaded.tally(reports)).top(1)[0].label in domain.labels
 
@@ -303,7 +303,9 @@ def test_integers_come_in_many_columns(kind):
         with pytest.raises(DomainError, match="not in the domain"):
             domain.indices(INTEGER_COLUMNS[kind](wrong))
     plan = make_plan("grr", 5, 1)
-    assert plan.client(seed=1).report_many(INTEGER_COLUMNS[kind](INTEGERS)) == plan.client(seed=1).report_many(INTEGERS)
+    assert plan.client(seed=1).report_batch(INTEGER_COLUMNS[kind](INTEGERS)) == plan.client(seed=1).report_batch(
+        INTEGERS
+    )
 
 
 LABEL_COLUMNS = {
@@ -382,7 +384,7 @@ def test_what_is_not_an_integer_of_the_domain_is_refused(kind):
     with pytest.raises(DomainError):
         Domain(5).indices(NOT_INTEGERS[kind])
     with pytest.raises(DomainError):
-        make_plan("grr", 5, 1).client().report_many(NOT_INTEGERS[kind])
+        make_plan("grr", 5, 1).client().report_batch(NOT_INTEGERS[kind])
 
 
 @pytest.mark.parametrize("value", [True, 1.0, "1", None, -1, 5, 2**70, [1], np.float64(1), np.bool_(True), (0, 1)])

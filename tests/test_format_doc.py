@@ -216,7 +216,7 @@ def test_examples_are_what_the_library_makes(name):
     plan = Plan.from_json(JSON_EXAMPLES[f"{name}-plan"])
     run = json.loads(JSON_EXAMPLES[f"{name}-run"])
     source = ScriptedSource([int(text) for text in run["words"]])
-    batch = plan.client(source=source).report_many(run["values"])
+    batch = plan.client(source=source).report_batch(run["values"])
     assert batch == HEX_EXAMPLES[f"{name}-batch"]
     assert source.remaining == 0
     if f"{name}-tally" in HEX_EXAMPLES:

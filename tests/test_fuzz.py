@@ -120,7 +120,7 @@ def test_single_reports(case):
     plan, number = plan_of(case), CASES[case][-2]
     oracle, generator = Oracle(plan), np.random.default_rng(61)
     values = generator.integers(0, plan.domain.size, SOURCES)
-    reports = plan.client(seed=61).report_each(values)
+    reports = plan.client(seed=61).reports(values)
     assert all(oracle.accepts(report) for report in reports)
     good, bad = [], []
     for mutant in mutants(reports, number, generator):
@@ -174,7 +174,7 @@ def test_batches(case):
     layout, fingerprint = plan.protocol.report_layout, bytes.fromhex(plan.fingerprint)
     oracle, generator = Oracle(plan), np.random.default_rng(62)
     values = generator.integers(0, plan.domain.size, REPORTS_PER_BATCH)
-    batch = plan.client(seed=62).report_many(values)
+    batch = plan.client(seed=62).report_batch(values)
     accepted = 0
     for _ in range(number):
         mutant = mutated_batch(batch, generator)

@@ -77,7 +77,7 @@ CORE = """
             plan = sunzi.load_plan(Path(directory, "plan.json"))
             client = plan.client(seed=7)
             values = [f"label {index % 4}" for index in range(3000)]
-            batch, each = client.report_many(values), client.report_each(values[:50])
+            batch, each = client.report_batch(values), client.reports(values[:50])
             tally = plan.tally(io.BytesIO(batch)) + plan.tally([*each, client.report("label 3")])
             tally.save(Path(directory, "tally"))
             tally = sunzi.load_tally(Path(directory, "tally"))
@@ -113,18 +113,18 @@ FEATURES = {
     "estimate.simplex().to_frame()": "frames",
     "estimate.plot()": "plot",
     "estimate.plot('picture.png')": "plot",
-    "sunzi.parquet.tally('reports.parquet', plan)": "frames",
-    "sunzi.parquet.tally_by('reports.parquet', plan, ['day'])": "frames",
-    "sunzi.spark.tally(None, plan)": "spark",
-    "sunzi.spark.privatize(None, plan, 'browser', 'reports')": "spark",
+    "sunzi.tables.parquet.tally('reports.parquet', plan)": "frames",
+    "sunzi.tables.parquet.tally_by('reports.parquet', plan, ['day'])": "frames",
+    "sunzi.tables.spark.tally(None, plan)": "spark",
+    "sunzi.tables.spark.privatize(None, plan, 'browser', 'reports')": "spark",
 }
 
 
 def test_a_feature_without_its_extra_names_the_extra():
     code = f"""
-        import sunzi, sunzi.parquet, sunzi.spark
+        import sunzi, sunzi.tables.parquet, sunzi.tables.spark
         plan = sunzi.make_plan("grr", 5, 1)
-        estimate = plan.estimate(plan.tally(plan.client(seed=1).report_many([0, 1, 2, 3])))
+        estimate = plan.estimate(plan.tally(plan.client(seed=1).report_batch([0, 1, 2, 3])))
         for call in {list(FEATURES)!r}:
             try:
                 eval(call)
@@ -145,7 +145,7 @@ def test_with_the_extras_the_same_calls_work(tmp_path):
         matplotlib.use("Agg")
         import sunzi
         plan = sunzi.make_plan("grr", 5, 1)
-        estimate = plan.estimate(plan.tally(plan.client(seed=1).report_many([0, 1, 2, 3])))
+        estimate = plan.estimate(plan.tally(plan.client(seed=1).report_batch([0, 1, 2, 3])))
         print(type(estimate.to_frame()).__module__, type(estimate.to_frame("polars")).__module__)
         estimate.plot({str(tmp_path / "picture.png")!r})
     """

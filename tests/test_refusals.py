@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sunzi.errors import EstimateError, ParameterError, PlanError, PrivacyError, ReportError, TallyError
-from sunzi.numerics.intervals import normal_quantile, simultaneous_level
+from sunzi.numerics.intervals import normal_quantile, simultaneous_confidence
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.catalogue import catalogue
 
@@ -85,7 +85,7 @@ def test_reports(reports):
 
 
 def test_tallies():
-    for wrong in (None, PLAN.client().report_many([1, 2]), [TALLY]):
+    for wrong in (None, PLAN.client().report_batch([1, 2]), [TALLY]):
         with pytest.raises(TallyError, match=r"takes a Tally, got .*plan\.tally"):
             PLAN.estimate(wrong)
 
@@ -120,7 +120,7 @@ def test_too_few_reports_for_the_moduli():
 @pytest.mark.parametrize("level", ["a", None, float("nan"), 0, 1, -1, 95, True])
 def test_levels(level):
     for ask in (ESTIMATE.interval, ESTIMATE.significant, lambda level: ESTIMATE.top(3, level)):
-        with pytest.raises(ParameterError, match="level must"):
+        with pytest.raises(ParameterError, match="confidence must"):
             ask(level)
 
 
@@ -130,8 +130,8 @@ def test_levels_close_to_one():
     low, high = ESTIMATE.interval(1 - 2**-53)
     assert np.all(low < high)
     with pytest.raises(ParameterError, match=r"10000000 intervals at once .* lower it"):
-        simultaneous_level(0.9999999999, 10**7)
-    assert simultaneous_level(0.95, 10**7) < 1
+        simultaneous_confidence(0.9999999999, 10**7)
+    assert simultaneous_confidence(0.95, 10**7) < 1
 
 
 @pytest.mark.parametrize("number", [2.5, None, "a", -1, True])
@@ -197,7 +197,7 @@ def test_plans_and_estimates_can_be_pickled(name):
     copy = pickle.loads(pickle.dumps(plan))
     assert copy == plan
     assert copy.contract == plan.contract
-    assert copy.client(seed=1).report_many(range(12)) == plan.client(seed=1).report_many(range(12))
+    assert copy.client(seed=1).report_batch(range(12)) == plan.client(seed=1).report_batch(range(12))
     with pytest.raises(TypeError, match="item assignment"):
         copy.contract.parameters["x"] = 1
     estimate = plan.estimate(plan.simulate(np.arange(2400) % 12, seed=1))

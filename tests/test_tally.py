@@ -34,7 +34,7 @@ def plan(request):
 
 def some_tally(plan, number=40, seed=0):
     values = np.random.default_rng(seed).integers(0, plan.domain.size, number)
-    return plan.tally(plan.client(seed=seed).report_many(values))
+    return plan.tally(plan.client(seed=seed).report_batch(values))
 
 
 @settings(max_examples=15)
@@ -43,7 +43,7 @@ def test_the_merge_law(plan, data):
     """Associative, commutative, with a zero, and equal to the tally of all reports at once."""
     lists = data.draw(st.lists(st.lists(st.integers(0, plan.domain.size - 1), max_size=15), min_size=3, max_size=3))
     seed = data.draw(st.integers(0, 2**20))
-    each = [plan.client(seed=[seed, index]).report_each(values) for index, values in enumerate(lists)]
+    each = [plan.client(seed=[seed, index]).reports(values) for index, values in enumerate(lists)]
     first, second, third = (plan.tally(reports) for reports in each)
     whole = plan.tally([report for reports in each for report in reports])
     assert first + second == second + first
@@ -120,9 +120,9 @@ def test_both_forms_are_saved_as_they_are():
 def test_a_thousand_reports_on_millions_of_counters_store_a_thousand_cells():
     plan = make_plan("ss-compact", 1_000_000, 2)
     assert plan.protocol.tally_layout.length > 7_000_000
-    tally = plan.tally(plan.client(seed=1).report_many(np.arange(1000)))
+    tally = plan.tally(plan.client(seed=1).report_batch(np.arange(1000)))
     assert tally.counters.stored <= 1000
-    merged = tally + plan.tally(plan.client(seed=2).report_many(np.arange(500)))
+    merged = tally + plan.tally(plan.client(seed=2).report_batch(np.arange(500)))
     assert merged.counters.stored <= 1500
     assert len(merged.to_bytes()) < 1500 * 16 + 400
     assert Tally.from_bytes(merged.to_bytes()) == merged

@@ -87,8 +87,8 @@ def test_round_trips(plan, data):
     """Singles, lists, batches, lists of both and streams all count the same, and encode to the same bytes again."""
     values = data.draw(st.lists(st.integers(0, plan.domain.size - 1), max_size=40))
     seed = data.draw(st.integers(0, 2**32))
-    each = plan.client(seed=seed).report_each(values)
-    batch = plan.client(seed=seed).report_many(values)
+    each = plan.client(seed=seed).reports(values)
+    batch = plan.client(seed=seed).report_batch(values)
     assert batch == build_batch(plan, [split_report(plan, report) for report in each])
     tally = plan.tally(each)
     assert tally.reports == len(values)
@@ -106,7 +106,7 @@ def test_round_trips(plan, data):
 def test_streams_of_batches_in_odd_pieces(plan, data):
     """Several batches back to back, read in pieces of a few bytes: no bit is lost where pieces and bytes part ways."""
     sizes = data.draw(st.lists(st.integers(0, 70), min_size=1, max_size=4))
-    batches = [plan.client(seed=size).report_many(values_of(plan, size, size)) for size in sizes]
+    batches = [plan.client(seed=size).report_batch(values_of(plan, size, size)) for size in sizes]
     expected = sum((plan.tally(batch) for batch in batches), start=plan.empty_tally())
     chunk = data.draw(st.sampled_from([1, 2, 3, 7, 8, 13, 50, 101]))
     fingerprint, layout = bytes.fromhex(plan.fingerprint), plan.protocol.report_layout
@@ -116,7 +116,7 @@ def test_streams_of_batches_in_odd_pieces(plan, data):
     assert sum(len(piece) for piece in pieces) == sum(sizes)
     assert all(len(piece) <= max(8, 8 * chunk) for piece in pieces)
     again = [report for piece in pieces for report in wire.encode_each(layout, piece)]
-    of_batches = [plan.client(seed=size).report_each(values_of(plan, size, size)) for size in sizes]
+    of_batches = [plan.client(seed=size).reports(values_of(plan, size, size)) for size in sizes]
     assert again == [report for each in of_batches for report in each]
 
 
@@ -124,14 +124,14 @@ def test_streams_of_batches_in_odd_pieces(plan, data):
 @given(data=st.data())
 def test_a_single_report_is_a_batch_of_one(plan, data):
     value, seed = data.draw(st.integers(0, plan.domain.size - 1)), data.draw(st.integers(0, 2**32))
-    assert plan.client(seed=seed).report(value) == plan.client(seed=seed).report_each([value])[0]
+    assert plan.client(seed=seed).report(value) == plan.client(seed=seed).reports([value])[0]
 
 
 def test_the_length_depends_on_the_selector_alone(plan):
     layout = plan.protocol.report_layout
     lengths = {}
     for value in range(0, plan.domain.size, 1 + plan.domain.size // 20):
-        for report in plan.client(seed=value).report_each([value] * 60):
+        for report in plan.client(seed=value).reports([value] * 60):
             lengths.setdefault(split_report(plan, report)[0], set()).add(len(report))
     for selector, found in lengths.items():
         assert found == {(layout.selector_bits + layout.payload_bits[selector] + 7) // 8}
@@ -185,7 +185,7 @@ def test_the_compact_design_takes_the_promised_bits(size, epsilon, expected):
 
 def test_a_foreign_fingerprint_is_refused(plan):
     other = make_plan("grr", 14, 1)
-    batch = plan.client(seed=1).report_many(values_of(plan, 5))
+    batch = plan.client(seed=1).report_batch(values_of(plan, 5))
     with pytest.raises(ReportError, match="belong to the plan"):
         other.tally(batch)
     for byte in range(32):
@@ -197,7 +197,7 @@ def test_a_foreign_fingerprint_is_refused(plan):
 
 
 def test_truncation_at_every_byte_is_refused(plan):
-    batch = plan.client(seed=2).report_many(values_of(plan, 21))
+    batch = plan.client(seed=2).report_batch(values_of(plan, 21))
     for cut in range(1, len(batch)):
         with pytest.raises(ReportError):
             plan.tally(io.BytesIO(batch[:cut]))
@@ -214,7 +214,7 @@ def test_truncation_at_every_byte_is_refused(plan):
 
 @pytest.mark.parametrize("rest", [b"\0", b"S", b"SUNZIRB\x01", bytes(60)])
 def test_leftover_bytes_are_refused(plan, rest):
-    batch, report = plan.client(seed=3).report_many(values_of(plan, 9)), plan.client(seed=3).report(0)
+    batch, report = plan.client(seed=3).report_batch(values_of(plan, 9)), plan.client(seed=3).report(0)
     for data in (batch + rest, io.BytesIO(batch + rest), report + rest, [report, report + rest]):
         with pytest.raises(ReportError):
             plan.tally(data)
@@ -222,7 +222,7 @@ def test_leftover_bytes_are_refused(plan, rest):
 
 def test_every_flipped_bit_of_a_batch_is_refused(plan):
     """Magic, fingerprint, count, content and checksum: a CRC-32 finds every single flip."""
-    batch = plan.client(seed=4).report_many(values_of(plan, 5))
+    batch = plan.client(seed=4).report_batch(values_of(plan, 5))
     for bit in range(8 * len(batch)):
         damaged = bytearray(batch)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -236,7 +236,7 @@ def test_padding_that_is_not_zero_is_refused(plan, chunk):
     layout = plan.protocol.report_layout
     checked = 0
     for number in range(1, 20):
-        each = plan.client(seed=5).report_each(values_of(plan, number))
+        each = plan.client(seed=5).reports(values_of(plan, number))
         reports = [split_report(plan, report) for report in each]
         payload_bits = sum(layout.payload_bits[selector] for selector, _ in reports)
         body = bytearray(build_batch(plan, reports)[:-4])
@@ -267,7 +267,7 @@ def test_payloads_out_of_range_are_refused(plan):
     """The limit itself and the largest payload that fits in the bits, alone and inside a batch."""
     layout = plan.protocol.report_layout
     checked = 0
-    good = [split_report(plan, report) for report in plan.client(seed=6).report_each(values_of(plan, 9))]
+    good = [split_report(plan, report) for report in plan.client(seed=6).reports(values_of(plan, 9))]
     pairs = list(zip(layout.payload_bits, layout.payload_limits, strict=True))
     for selector, (width, limit) in enumerate(pairs):
         for payload in {limit, (1 << width) - 1} - set(range(min(limit, 10))):
@@ -302,7 +302,7 @@ def test_the_last_payload_below_the_limit_is_accepted(plan):
 def test_selectors_out_of_range_are_refused(name):
     plan = PLANS[name]()
     layout = plan.protocol.report_layout
-    good = [split_report(plan, report) for report in plan.client(seed=7).report_each(values_of(plan, 9))]
+    good = [split_report(plan, report) for report in plan.client(seed=7).reports(values_of(plan, 9))]
     for selector in range(len(layout.payload_bits), 1 << layout.selector_bits):
         for length in range(1, 60):
             with pytest.raises(ReportError, match="selector must be below"):
@@ -352,7 +352,7 @@ def test_what_is_not_bytes_is_refused(plan, wrong):
 
 
 def test_all_kinds_of_buffers_are_bytes(plan):
-    batch, report = plan.client(seed=8).report_many([1, 0]), plan.client(seed=8).report(1)
+    batch, report = plan.client(seed=8).report_batch([1, 0]), plan.client(seed=8).report(1)
     for data in (batch, report):
         assert plan.tally(bytearray(data)) == plan.tally(memoryview(data)) == plan.tally([bytearray(data)])
     assert plan.tally(iter([report, batch])) == plan.tally(report) + plan.tally(batch)
@@ -361,16 +361,16 @@ def test_all_kinds_of_buffers_are_bytes(plan):
 
 
 def test_a_refused_report_among_good_ones_counts_nothing(plan):
-    each = plan.client(seed=9).report_each(values_of(plan, 30))
+    each = plan.client(seed=9).reports(values_of(plan, 30))
     with pytest.raises(ReportError):
         plan.tally([*each, each[0] + b"\0"])
-    batch = plan.client(seed=9).report_many(values_of(plan, 30))
+    batch = plan.client(seed=9).report_batch(values_of(plan, 30))
     with pytest.raises(ReportError):
         plan.tally([batch, batch[:-1]])
 
 
 def test_an_empty_batch_has_52_bytes(plan):
-    batch = plan.client().report_many([])
+    batch = plan.client().report_batch([])
     assert batch == build_batch(plan, [])
     assert len(batch) == 52
     assert plan.tally(batch) == plan.empty_tally()
@@ -387,7 +387,7 @@ def test_the_layouts_used_here_cover_both_sides_of_every_divide():
 
 def test_unbuffered_pipes_give_what_they_have() -> None:
     plan = make_plan("ss-compact", 1000, 1)
-    batch = plan.client(seed=1).report_many(np.arange(200_000) % 1000)
+    batch = plan.client(seed=1).report_batch(np.arange(200_000) % 1000)
     reading, writing = os.pipe()
 
     def write() -> None:

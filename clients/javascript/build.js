@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { minify } from "terser";
 
-const ENTRIES = ["index", "subsets", "longitudinal", "reading", "node"];
+const ENTRIES = ["index", "subsets", "device", "reading", "node"];
 const BUNDLING = {
   absWorkingDir: import.meta.dirname,
   bundle: true,
@@ -48,8 +48,8 @@ async function printSizes() {
   const programs = {
     "client and sending": ["index"],
     "with subsets": ["index", "subsets"],
-    "with memoising, ledger and outbox": ["index", "longitudinal"],
-    everything: ["index", "subsets", "longitudinal"],
+    "with memoising, ledger and outbox": ["index", "device"],
+    everything: ["index", "subsets", "device"],
   };
   for (const [name, entries] of Object.entries(programs))
     console.log(`${name}: ${await gzippedSize(...entries)} bytes`);

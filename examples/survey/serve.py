@@ -19,12 +19,12 @@ from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 import sunzi
-from sunzi.collection.collector import Collector
-from sunzi.collection.remote import RemoteCollector
-from sunzi.collection.sqlite import SqliteStore
-from sunzi.service.app import create_app
-from sunzi.service.server import make_server
-from sunzi.service.settings import Settings
+from sunzi.collector.app import create_app
+from sunzi.collector.collector import Collector
+from sunzi.collector.remote import RemoteCollector
+from sunzi.collector.server import make_server
+from sunzi.collector.settings import Settings
+from sunzi.collector.sqlite import SqliteStore
 
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent.parent / "clients" / "javascript" / "dist"

@@ -63,7 +63,7 @@ def batch_records(case: Case, stream: WordSource) -> Iterator[Record]:
 def batch_record(case: Case, rows: int, source: Script) -> Record:
     """One batch."""
     values = [case.value(row) for row in range(rows)]
-    batch = case.plan.client(source=source).report_many(values)
+    batch = case.plan.client(source=source).report_batch(values)
     return {"values": values, "words": texts(source.taken), "batch": batch.hex()}
 
 
@@ -84,7 +84,7 @@ def tallies() -> Iterator[tuple[str, Record]]:
     stream = ReproducibleSource([SEED, 1])
     for name, plan_record in (("grr", GRR), ("ss", SS), ("oue", OUE), ("mss", MSS), ("mss_compact", MSS_COMPACT)):
         plan = Plan.from_contract(Contract.from_json(plan_record))
-        batch = plan.client(source=Script([], stream)).report_many([0, 1, 2, 3, 3, 3, 1])
+        batch = plan.client(source=Script([], stream)).report_batch([0, 1, 2, 3, 3, 3, 1])
         tally = plan.tally(batch)
         counts = [int(count) for count in tally.counts]
         filled = [index for index, count in enumerate(counts) if count]

@@ -2,7 +2,7 @@
 
 >>> import sunzi
 >>> plan = sunzi.make_plan("mss", domain=22000, epsilon=2)
->>> reports = plan.client().report_many([3, 1, 4, 1, 5])
+>>> reports = plan.client().report_batch([3, 1, 4, 1, 5])
 >>> estimate = plan.estimate(plan.tally(reports))
 
 Names are loaded when they are first used (PEP 562): ``import sunzi`` alone imports neither numpy nor scipy.

@@ -79,17 +79,17 @@ class Client:
         index = int(uniform_below(words, bounds, self._source)[0, 0])
         return self.report_index(index)
 
-    def report_each(self, values: object) -> list[bytes]:
+    def reports(self, values: object) -> list[bytes]:
         """The bytes of one report for each value."""
         encoded = self._randomize(self.plan.domain.indices(values))
         return wire.encode_each(self.plan.protocol.report_layout, encoded)
 
-    def report_many(self, values: object) -> bytes:
+    def report_batch(self, values: object) -> bytes:
         """One batch of reports, one for each of many values: a list, an array, or a column of a data frame."""
         return self.report_indices(self.plan.domain.indices(values))
 
     def report_indices(self, indices: NDArray[np.int64]) -> bytes:
-        """:meth:`report_many` for values already looked up in the plan's domain."""
+        """:meth:`report_batch` for values already looked up in the plan's domain."""
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
             raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
         encoded = self._randomize(indices)

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sunzi.atomic_files import write_atomically
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
-from sunzi.files import write_atomically
 from sunzi.numerics.thresholds import parse_epsilon
 
 FORMAT = "sunzi-plan"

@@ -34,8 +34,8 @@ class Uncertainty(Protocol):
     def variances(self, target: Target) -> Floats:
         """The variance of every frequency."""
 
-    def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Lower and upper ends, one pair an item, each covering with probability ``level``."""
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Lower and upper ends, one pair an item, each covering with probability ``confidence``."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class SupportUncertainty:
         extra = projected * (1 - projected) if target == "population" else 0.0
         return (at_hand + extra) / self.reports
 
-    def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals; exact ones where supports are few; normal ones on request."""
-        quantile = intervals.normal_quantile(level)
+        quantile = intervals.normal_quantile(confidence)
         if method == "auto":
             few = self.reports * self.probabilities.false < _FEW_COUNTS * quantile**2
             method = "exact" if few else "score"
         if method == "exact":
-            return intervals.exact(self.support, self.reports, self.probabilities, level)
+            return intervals.exact(self.support, self.reports, self.probabilities, confidence)
         if method == "score":
             return intervals.score(self.support, self.reports, self.probabilities, quantile, target == "reporters")
         half = quantile * intervals.standard_error(self.variances(target))
@@ -169,24 +169,29 @@ class Estimate:
         return self._uncertainty
 
     def interval(
-        self, level: float = 0.95, *, target: Target = "reporters", simultaneous: bool = False, method: Method = "auto"
+        self,
+        confidence: float = 0.95,
+        *,
+        target: Target = "reporters",
+        simultaneous: bool = False,
+        method: Method = "auto",
     ) -> tuple[Floats, Floats]:
         """Lower and upper ends of an interval for every frequency.
 
-        Each covers its own true frequency with probability ``level``; with ``simultaneous`` all of them do at once.
+        Each covers its own true frequency with probability ``confidence``; with ``simultaneous`` all do at once.
         Ends are not clipped to [0, 1]: an interval that lies below 0 says that the truth is near 0. ``method`` "auto"
         takes score intervals, and exact ones where counts are small.
         """
-        level = intervals.check_level(level)
+        confidence = intervals.check_confidence(confidence)
         _check_target(target)
         if method not in ("auto", "normal", "score", "exact"):
             raise ParameterError(f"method must be auto, normal, score or exact, got {method!r}")
-        each = intervals.simultaneous_level(level, self.domain.size) if simultaneous else level
+        each = intervals.simultaneous_confidence(confidence, self.domain.size) if simultaneous else confidence
         return self._errors_of_this().interval(each, target, method)
 
-    def top(self, number: int = 10, level: float = 0.95, *, target: Target = "reporters") -> list[Row]:
+    def top(self, number: int = 10, confidence: float = 0.95, *, target: Target = "reporters") -> list[Row]:
         """The rows of the largest frequencies, with intervals."""
-        low, high = self.interval(level, target=target)
+        low, high = self.interval(confidence, target=target)
         errors = self.standard_errors_for(target)
         return [
             Row(
@@ -215,13 +220,15 @@ class Estimate:
         effect = "non-negative and sums to 1; rare items pulled to 0, frequent ones biased slightly downwards"
         return self._processed(simplex.project(self.frequencies), "simplex", effect)
 
-    def significant(self, level: float = 0.95) -> Histogram:
+    def significant(self, confidence: float = 0.95) -> Histogram:
         """Only items whose simultaneous interval lies above 0; kept ones are biased upwards, since they were chosen for
         being large.
         """
-        low, _ = self.interval(level, simultaneous=True)
+        low, _ = self.interval(confidence, simultaneous=True)
         kept = np.where(low > 0, self.frequencies, 0.0)
-        effect = f"items not distinguishable from 0 at {level:.0%}, all at once, set to 0; kept ones biased upwards"
+        effect = (
+            f"items not distinguishable from 0 at {confidence:.0%}, all at once, set to 0; kept ones biased upwards"
+        )
         return self._processed(kept, "significant", effect)
 
     def constrained(self) -> Histogram:
@@ -238,9 +245,9 @@ class Estimate:
     def _processed(self, frequencies: Floats, method: str, effect: str) -> Histogram:
         return Histogram(self.domain, self.reports, frequencies, method, effect)
 
-    def to_frame(self, library: str | None = None, level: float = 0.95) -> Any:
+    def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:
         """A pandas or polars data frame with label, frequency, count, standard error and interval."""
-        low, high = self.interval(level)
+        low, high = self.interval(confidence)
         columns = {
             "label": _labels(self.domain),
             "frequency": self.frequencies,
@@ -256,7 +263,7 @@ class Estimate:
         path: str | Path | None = None,
         *,
         top: int = 20,
-        level: float = 0.95,
+        confidence: float = 0.95,
         target: Target = "reporters",
         truth: Sequence[float] | Floats | None = None,
     ) -> Figure:
@@ -267,7 +274,7 @@ class Estimate:
             if error.name != "matplotlib":
                 raise
             raise MissingExtraError("plotting", "plot") from None
-        return plot_estimate(self, path, top=top, level=level, target=target, truth=truth)
+        return plot_estimate(self, path, top=top, confidence=confidence, target=target, truth=truth)
 
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""

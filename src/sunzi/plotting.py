@@ -29,7 +29,7 @@ def plot_estimate(
     path: str | Path | None = None,
     *,
     top: int = 20,
-    level: float = 0.95,
+    confidence: float = 0.95,
     target: Target = "reporters",
     truth: Sequence[float] | NDArray[np.float64] | None = None,
 ) -> Figure:
@@ -38,7 +38,7 @@ def plot_estimate(
         raise ParameterError(f"top must be at least 1, got {top}")
     if truth is not None and len(truth) != estimate.domain.size:
         raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
-    rows = estimate.top(top, level, target=target)
+    rows = estimate.top(top, confidence, target=target)
     figure = Figure(figsize=(8, 1.4 + 0.32 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     places = np.arange(len(rows))
@@ -47,19 +47,19 @@ def plot_estimate(
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
     # The bars were picked among all items, so what stands out must do so with all items considered.
-    lowest = estimate.interval(level, target=target, simultaneous=True)[0]
+    lowest = estimate.interval(confidence, target=target, simultaneous=True)[0]
     colours = [_CLEAR if lowest[row.index] > 0 else _UNCLEAR for row in rows]
     axes.barh(places, values, color=colours, height=0.7)
     axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)
     if truth is not None:
         axes.plot([truth[row.index] for row in rows], places, linestyle="none", marker="D", markersize=5, color=_TRUTH)
-    _dress(axes, estimate, [row.label for row in rows], level, with_truth=truth is not None)
+    _dress(axes, estimate, [row.label for row in rows], confidence, with_truth=truth is not None)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
-def _dress(axes: Axes, estimate: Estimate, labels: list[str], level: float, *, with_truth: bool) -> None:
+def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float, *, with_truth: bool) -> None:
     """Axis, labels, legend and title."""
     shown = [label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…" for label in labels]
     axes.set_yticks(np.arange(len(labels)), [label.replace("$", r"\$") for label in shown])
@@ -74,7 +74,7 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], level: float, *, w
     handles: list[Patch | Line2D] = [
         Patch(color=_CLEAR, label="above 0, all items considered"),
         Patch(color=_UNCLEAR, label="not distinguishable from 0"),
-        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{level:.0%} interval"),
+        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{confidence:.0%} interval"),
     ]
     if with_truth:
         handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))

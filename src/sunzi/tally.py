@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi.atomic_files import write_atomically
 from sunzi.errors import SunziError, TallyError
-from sunzi.files import write_atomically
 from sunzi.numerics.counters import Counters
 
 MAGIC = b"SUNZITL\x01"

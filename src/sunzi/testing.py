@@ -165,11 +165,11 @@ def check_plan_round_trip(plan: Plan) -> None:
 def check_words_decide(plan: Plan) -> None:
     """Reports are a function of value and words, and of both; without rejections, a batch is its reports one by one."""
     values = _values(plan, 8)
-    first, second = (plan.client(seed=5).report_many(values) for _ in range(2))
+    first, second = (plan.client(seed=5).report_batch(values) for _ in range(2))
     assert first == second, "the same words gave different reports"
     assert _words_matter(plan), "other words gave the same reports"
     one, many = plan.client(seed=5), plan.client(seed=5)
-    assert one.report(int(values[0])) == many.report_each(values[:1])[0], "a batch of one is not a report"
+    assert one.report(int(values[0])) == many.reports(values[:1])[0], "a batch of one is not a report"
 
 
 def _words_matter(plan: Plan) -> bool:
@@ -183,7 +183,7 @@ def _words_matter(plan: Plan) -> bool:
     count = 8
     while True:
         values = _values(plan, min(count, enough))
-        if plan.client(seed=5).report_many(values) != plan.client(seed=6).report_many(values):
+        if plan.client(seed=5).report_batch(values) != plan.client(seed=6).report_batch(values):
             return True
         if count >= enough:
             return False
@@ -230,8 +230,8 @@ def check_report_bytes(plan: Plan) -> None:
     """Single reports, lists of them, batches and streams of batches all count the same, in the stated bits."""
     values = _values(plan, 300)
     layout = plan.protocol.report_layout
-    each = plan.client(seed=11).report_each(values)
-    batch = plan.client(seed=11).report_many(values)
+    each = plan.client(seed=11).reports(values)
+    batch = plan.client(seed=11).report_batch(values)
     assert max(len(report) for report in each) <= (plan.max_report_bits + 7) // 8, "a report is longer than stated"
     assert plan.tally(each) == plan.tally(batch), "a batch counts differently from its reports"
     assert plan.tally(io.BytesIO(batch + batch)) == plan.tally([batch, batch]), "a stream counts differently"
@@ -244,7 +244,7 @@ def check_report_bytes(plan: Plan) -> None:
 def check_refusals(plan: Plan) -> None:
     """Cut, lengthened and foreign bytes are refused, and so is another plan's tally."""
     values = _values(plan, 20)
-    report, batch = plan.client(seed=1).report(int(values[0])), plan.client(seed=1).report_many(values)
+    report, batch = plan.client(seed=1).report(int(values[0])), plan.client(seed=1).report_batch(values)
     foreign = bytearray(batch)
     foreign[8] ^= 1
     damaged = bytearray(batch)
@@ -268,7 +268,7 @@ def _refused(action: Callable[[], object], expected: type[Exception]) -> None:
 def check_merge(plan: Plan) -> None:
     """Tallies add up: in any order, in any grouping, and through their bytes."""
     values = _values(plan, 90)
-    parts = [plan.tally(plan.client(seed=index).report_many(values[index::3])) for index in range(3)]
+    parts = [plan.tally(plan.client(seed=index).report_batch(values[index::3])) for index in range(3)]
     first, second, third = parts
     assert first + second == second + first
     assert (first + second) + third == first + (second + third)
@@ -284,7 +284,7 @@ def check_estimates(plan: Plan) -> None:
     values = _values(plan)
     truth = np.bincount(values, minlength=plan.domain.size) / values.size
     runs = [plan.estimate(plan.simulate(values, seed=seed)) for seed in range(_RUNS)]
-    runs.append(plan.estimate(plan.tally(plan.client(seed=99).report_many(values))))
+    runs.append(plan.estimate(plan.tally(plan.client(seed=99).report_batch(values))))
     errors = np.array([run.frequencies - truth for run in runs])
     stated = np.sqrt(np.mean([run.standard_errors**2 for run in runs], axis=0))
     alarm = FALSE_ALARM / (4 * plan.domain.size)

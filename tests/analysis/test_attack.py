@@ -38,7 +38,7 @@ def trials_for(plan):
 def test_the_attacker_succeeds_as_often_as_the_formula_says(name, size):
     for epsilon, prior in ((1, None), (4, "zipf:1")):
         plan = sunzi.make_plan(name, size, epsilon)
-        found = simulate(plan, trials=trials_for(plan), prior=prior, seed=11, level=LEVEL)
+        found = simulate(plan, trials=trials_for(plan), prior=prior, seed=11, confidence=LEVEL)
         assert found.formula is not None
         assert found.agrees, found
         if prior is None:
@@ -104,7 +104,7 @@ def test_tables_agree_with_single_questions(name, size, options):
         assert np.array_equal(table[:, value], evidence.supports(np.full(50, value)))
     chosen = np.array([7, 3, 3, 49])
     assert np.array_equal(evidence.take(chosen).table(size), table[chosen])
-    each = plan.client(seed=2).report_each(values)
+    each = plan.client(seed=2).reports(values)
     assert np.array_equal(read_reports(plan, each).table(size), table)
     tally = plan.tally(batch)
     if hasattr(plan.protocol, "support_counts"):
@@ -114,7 +114,7 @@ def test_tables_agree_with_single_questions(name, size, options):
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_fresh_reports_add_up_and_memoised_ones_do_not(name):
     plan = sunzi.make_plan(name, 20, 1, **({"moduli": (5, 7, 11)} if name.startswith("mss") else {}))
-    found = simulate(plan, trials=1500, seed=4, reports=(1, 10, 60), level=LEVEL)
+    found = simulate(plan, trials=1500, seed=4, reports=(1, 10, 60), confidence=LEVEL)
     first, tenth, last = (growth.success for growth in found.repeated)
     assert [growth.reports for growth in found.repeated] == [1, 10, 60]
     assert first.low <= plan.attackability <= first.high
@@ -129,7 +129,7 @@ def test_growth_is_the_exact_posterior():
     plan = sunzi.make_plan("grr", 2, 1)
     true = plan.protocol.probabilities.true
     users = np.random.default_rng(8).integers(0, 2, 40_000)
-    found = repeated(plan, users, fresh_rounds(plan.client(seed=9), users), [3], level=LEVEL)
+    found = repeated(plan, users, fresh_rounds(plan.client(seed=9), users), [3], confidence=LEVEL)
     exact = true**3 + 3 * true**2 * (1 - true)
     assert found[0].success.low <= exact <= found[0].success.high
 

@@ -80,7 +80,7 @@ def test_long_reports_get_fewer_trials_and_a_wider_bound(name, options):
 
 
 def test_private_clients_are_audited_by_default():
-    found = audit(sunzi.make_plan("ss-compact", 20, 1), trials=20_000, level=1 - 1e-7)  # two such checks
+    found = audit(sunzi.make_plan("ss-compact", 20, 1), trials=20_000, confidence=1 - 1e-7)  # two such checks
     assert found.is_private
     assert found.passed, found.findings
     assert not audit(sunzi.make_plan("ss-compact", 20, 1), trials=2_000, seed=1).is_private
@@ -148,8 +148,8 @@ def test_wrong_settings_are_refused():
     plan = sunzi.make_plan("grr", 5, 1)
     with pytest.raises(sunzi.ParameterError, match="trials must be a whole number between 1 and 100000000, got 0"):
         audit(plan, trials=0)
-    with pytest.raises(sunzi.ParameterError, match="level must lie between 0 and 1"):
-        audit(plan, level=1.0)
+    with pytest.raises(sunzi.ParameterError, match="confidence must lie between 0 and 1"):
+        audit(plan, confidence=1.0)
     with pytest.raises(sunzi.ParameterError, match="another plan"):
         audit(plan, client=sunzi.make_plan("grr", 5, 2).client(seed=1))
 
@@ -218,7 +218,7 @@ def test_passing_words_are_spread_evenly():
 def test_equal_reports_are_as_likely_as_stated():
     for name, options in (("grr", {}), ("ss-compact", {}), ("oue", {}), ("mss-compact", {"moduli": (5, 7)})):
         plan = sunzi.make_plan(name, 7, 1, **options)
-        each = plan.client(seed=4).report_each([3] * 40_000)
+        each = plan.client(seed=4).reports([3] * 40_000)
         equal = np.mean([one == two for one, two in zip(each[::2], each[1::2], strict=True)])
         stated = collision_probability(plan)
         assert equal == pytest.approx(stated, abs=5 * (stated / 20_000) ** 0.5)

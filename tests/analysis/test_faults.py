@@ -1,18 +1,10 @@
 """Every planted fault is caught by the checks that are said to catch it, and the client that ships passes them all."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
+import faults
 import pytest
 
 from sunzi.analysis.audit import audit
 from sunzi.plan import Plan, make_plan
-
-_spec = importlib.util.spec_from_file_location("analysis_faults", Path(__file__).with_name("faults.py"))
-faults = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = faults  # dataclasses look their module up
-_spec.loader.exec_module(faults)
 
 SEED = 5
 # Seeds are fixed; over all seeds a right client would fail a check once in 100,000 audits.
@@ -23,7 +15,7 @@ def control(fault):
     """The same audit of the client as it ships."""
     plan = fault.plan()
     honest = Plan.from_contract(plan.contract).client(seed=SEED)
-    return audit(plan, client=honest, trials=fault.trials, seed=SEED, level=LEVEL, **fault.options)
+    return audit(plan, client=honest, trials=fault.trials, seed=SEED, confidence=LEVEL, **fault.options)
 
 
 def failed(found):
@@ -33,7 +25,9 @@ def failed(found):
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_caught(fault):
     plan = fault.plan()
-    found = audit(plan, client=fault.client(plan, SEED), trials=fault.trials, seed=SEED, level=LEVEL, **fault.options)
+    found = audit(
+        plan, client=fault.client(plan, SEED), trials=fault.trials, seed=SEED, confidence=LEVEL, **fault.options
+    )
     assert failed(found) >= fault.caught_by, [finding for finding in found.findings if not finding.passed]
     assert found.verdict == "violation" if fault.proves else not found.passed
 
@@ -71,7 +65,7 @@ def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
     plan = make_plan(name, 20, 1)
     for response in faults.responses(plan):
         faults.change(response, threshold=response.threshold + change)
-    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
+    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, confidence=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == verdict
 
@@ -79,6 +73,6 @@ def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
 def test_thresholds_of_bits_that_leak_are_caught():
     plan = make_plan("oue", 6, 1)
     faults.change(plan.protocol, false_threshold=plan.protocol.false_threshold - 2)
-    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, level=LEVEL)
+    found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, confidence=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == "violation"

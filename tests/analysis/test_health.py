@@ -209,7 +209,7 @@ ALWAYS_SPEAK = {
 @pytest.mark.parametrize(("name", "size", "epsilon", "users", "population"), SETTINGS)
 def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, population):
     plan = sunzi.make_plan(name, size, epsilon)
-    checked = [health.check(plan, honest_tally(plan, users, run, population), level=0.05) for run in range(RUNS)]
+    checked = [health.check(plan, honest_tally(plan, users, run, population), significance=0.05) for run in range(RUNS)]
     spoken = {finding.name for finding in checked[0].findings if finding.p_value is not None}
     assert spoken >= ALWAYS_SPEAK.get(name, set()) | {"negative frequencies"}
     for test in spoken:
@@ -239,7 +239,7 @@ def test_p_values_are_far_from_useless():
 def test_few_reports_raise_no_alarm(name):
     plan = sunzi.make_plan(name, 200, 1)
     for users in (1, 2, 7, 100, 101):
-        found = health.check(plan, honest_tally(plan, users, users), level=FALSE_ALARM)
+        found = health.check(plan, honest_tally(plan, users, users), significance=FALSE_ALARM)
         assert not found.alarms
         json.dumps(found.to_dict(), allow_nan=False)
 
@@ -248,7 +248,7 @@ def test_few_reports_raise_no_alarm(name):
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_tiny_domains(name, size):
     plan = sunzi.make_plan(name, size, "1/2")
-    found = health.check(plan, honest_tally(plan, 3000, 4), level=FALSE_ALARM)
+    found = health.check(plan, honest_tally(plan, 3000, 4), significance=FALSE_ALARM)
     assert not found.alarms
     assert found.p_value is not None
 
@@ -266,7 +266,7 @@ def test_too_few_reports_are_told():
 def test_ten_million_reports(name):
     plan = sunzi.make_plan(name, 1024, 1)
     values = np.repeat(np.arange(1000), 10_000)
-    found = health.check(plan, plan.simulate(values, seed=1), level=FALSE_ALARM)
+    found = health.check(plan, plan.simulate(values, seed=1), significance=FALSE_ALARM)
     assert not found.alarms
     assert all(finding.p_value is not None for finding in found.findings if finding.name != "fit residual")
 
@@ -280,7 +280,7 @@ def test_large_domains_take_about_ten_decodings():
         original = getattr(design, method)
         vars(design)[method] = lambda *words, original=original: calls.append(1) or original(*words)
     tally = honest_tally(plan, 20_000, 1, "uniform")
-    assert not health.check(plan, tally, level=FALSE_ALARM).alarms
+    assert not health.check(plan, tally, significance=FALSE_ALARM).alarms
     assert 3 <= len(calls) <= 10
 
 
@@ -422,7 +422,7 @@ def test_wrong_arguments_are_named():
     plan, other = sunzi.make_plan("grr", 5, 1), sunzi.make_plan("grr", 6, 1)
     with pytest.raises(TallyError, match="belongs to the plan"):
         health.check(plan, other.empty_tally())
-    with pytest.raises(ParameterError, match="level must lie between 0 and 1, got 2"):
-        health.check(plan, plan.empty_tally(), level=2)
+    with pytest.raises(ParameterError, match="significance must lie between 0 and 1, got 2"):
+        health.check(plan, plan.empty_tally(), significance=2)
     with pytest.raises(ParameterError, match="no test named 'nothing'"):
         health.check(plan, plan.simulate([1, 2], seed=1))["nothing"]

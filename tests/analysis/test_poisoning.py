@@ -148,7 +148,7 @@ def test_maximal_gain_shows(name):
 @pytest.mark.parametrize("attack", ["input", "noiseless"])
 def test_imitations_of_the_honest_client_do_not_show(name, attack):
     """Chance alone raises an alarm in one of 5 million runs of this test, all sixteen cases together."""
-    assert measured(name, attack, size=200, users=10_000, runs=3, level=4e-9).detected == 0
+    assert measured(name, attack, size=200, users=10_000, runs=3, significance=4e-9).detected == 0
 
 
 def test_the_residual_sees_what_balance_does_not_from_some_share_on():
@@ -272,5 +272,5 @@ def test_documented_false_alarms():
         assert number(row[1]) <= 100 * stats.binom.isf(1e-6, 1000, 0.05) / 1000
         assert number(row[2]) <= 100 * stats.binom.isf(1e-6, 1000, 0.001) / 1000
     plan = sunzi.make_plan("oue", 100, 1)
-    found = next(study(plan, [], [], users=2000, runs=1000, seed=1, level=0.05))
+    found = next(study(plan, [], [], users=2000, runs=1000, seed=1, significance=0.05))
     assert agrees(next(row for row in rows if row[0] == "oue")[1], 100 * found.detected)

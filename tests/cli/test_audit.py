@@ -92,7 +92,7 @@ def test_a_pair_is_two_labels(collection, capsys):
     ("words", "complaint_words"),
     [
         (("--trials", "0"), "trials must be a whole number between 1 and 100000000, got 0"),
-        (("--level", "2"), "level must lie between 0 and 1"),
+        (("--confidence", "2"), "confidence must lie between 0 and 1"),
         (("--pair", "Edge", "Edge"), "two different values"),
     ],
 )

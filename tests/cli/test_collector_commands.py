@@ -11,8 +11,8 @@ import pytest
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.collection.collector import Collector
-from sunzi.collection.sqlite import SqliteStore
+from sunzi.collector.collector import Collector
+from sunzi.collector.sqlite import SqliteStore
 
 LABELS = ["apple", "pear", "plum", "fig"]
 

@@ -18,8 +18,8 @@ from sunzi.cli.main import main
 RAW = ["label", "frequency", "low", "high", "standard_error", "count"]
 
 
-def columns_of(estimate, level=0.95, target="reporters"):
-    low, high = estimate.interval(level, target=target)
+def columns_of(estimate, confidence=0.95, target="reporters"):
+    low, high = estimate.interval(confidence, target=target)
     errors = estimate.standard_errors_for(target)
     return dict(
         zip(RAW, [list(estimate.domain.labels), estimate.frequencies, low, high, errors, estimate.counts], strict=True)
@@ -57,11 +57,11 @@ def test_tables_hold_the_estimate_exactly(counted, suffix):
 
 
 def test_level_and_target_reach_the_intervals(counted):
-    words = ("--level", "0.5", "--target", "population", "-o", "out.json")
+    words = ("--confidence", "0.5", "--target", "population", "-o", "out.json")
     assert counted.run("estimate", "plan.json", "tally.bin", *words) == 0
-    agree(read(counted.directory / "out.json"), expected(counted, level=0.5, target="population"))
+    agree(read(counted.directory / "out.json"), expected(counted, confidence=0.5, target="population"))
     notes = json.loads((counted.directory / "out.json").read_text())
-    assert (notes["level"], notes["target"], notes["reports"]) == (0.5, "population", 4_000)
+    assert (notes["confidence"], notes["target"], notes["reports"]) == (0.5, "population", 4_000)
     assert (notes["plan"], notes["epsilon"]) == (counted.plan.fingerprint, "3")
 
 
@@ -142,7 +142,7 @@ def test_a_page_draws_no_bar_without_its_interval(tmp_path):
 
 
 def test_a_page_says_what_was_promised(tmp_path):
-    text = nasty_page(tmp_path, "--postprocess", "simplex", "--level", "0.9", "--target", "population")
+    text = nasty_page(tmp_path, "--postprocess", "simplex", "--confidence", "0.9", "--target", "population")
     for words in (
         "800 reports",
         "7.39 times as likely",
@@ -172,7 +172,7 @@ def test_a_font_that_lacks_a_label_is_one_note(tmp_path, capsys):
 
 FAILURES = {
     "top": (["--top", "0"], "--top must be at least 1, got 0"),
-    "level": (["--level", "2"], "level must lie between 0 and 1, got 2"),
+    "confidence": (["--confidence", "2"], "confidence must lie between 0 and 1, got 2"),
     "suffix": (["-o", "out.docx"], "must end in one of .csv"),
     "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows the unbiased estimate only"),
 }

@@ -35,7 +35,7 @@ def test_plans_of_every_protocol(tmp_path, capsys, name):
 
 
 def test_reports_are_counted_without_their_plan(counted, capsys):
-    batch = counted.plan.client().report_many(["Chrome"] * 500)
+    batch = counted.plan.client().report_batch(["Chrome"] * 500)
     with (counted.directory / "reports.bin").open("ab") as stream:
         stream.write(batch)
     assert counted.run("inspect", "reports.bin") == 0

@@ -95,7 +95,7 @@ def test_the_help_names_every_attack(capsys):
         (["--targets", "41"], "targets must be between 1 and 40 items, got 41"),
         (["--runs", "1"], "runs must be a whole number between 2 and 100000000"),
         (["--population", "flat"], "population must be uniform"),
-        (["--level", "0"], "level must lie between 0 and 1"),
+        (["--significance", "0"], "significance must lie between 0 and 1"),
     ],
 )
 def test_complaints(plan_file, complaint, words, message):

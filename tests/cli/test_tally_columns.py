@@ -17,7 +17,7 @@ from sunzi.cli.main import main
 
 @pytest.fixture
 def reports(collection):
-    return collection.plan.client(seed=1).report_each(["Chrome", "Firefox", "Safari", "Edge", "other"] * 20)
+    return collection.plan.client(seed=1).reports(["Chrome", "Firefox", "Safari", "Edge", "other"] * 20)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_what_cannot_be_is_refused(collection, table, complaint, monkeypatch, wo
     monkeypatch.chdir(collection.directory)
     Path("there").mkdir()
     Path("file").touch()
-    Path("reports.bin").write_bytes(collection.plan.client(seed=1).report_many(["Chrome"]))
+    Path("reports.bin").write_bytes(collection.plan.client(seed=1).report_batch(["Chrome"]))
     Path("broken.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     before = collection.names()
     words = words if "-o" in words or "--by" in words else (*words, "-o", "out")
@@ -245,7 +245,7 @@ def test_what_cannot_be_is_refused(collection, table, complaint, monkeypatch, wo
 
 def test_an_output_that_cannot_be_is_told_of_before_the_work(collection, table, monkeypatch):
     """Hours of counting must not end in a complaint about -o."""
-    from sunzi import parquet
+    from sunzi.tables import parquet
 
     monkeypatch.setattr(parquet, "sift_by", lambda *_, **__: pytest.fail("it was counted first"))
     for out in (collection.path("gone/a.tally"), str(collection.directory)):

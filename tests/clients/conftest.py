@@ -1,11 +1,6 @@
-"""Tests of other clients share `javascript`, which lies beside them, and the running service of tests/service."""
-
-import sys
-from pathlib import Path
+"""The JavaScript client that the tests here run."""
 
 import pytest
-
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "service")]
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 /** The typed errors of all entries, as their instances name themselves: `{name: [name, its parent's name, …]}`. */
 
 import * as client from "../../clients/javascript/dist/index.js";
-import * as longitudinal from "../../clients/javascript/dist/longitudinal.js";
+import * as longitudinal from "../../clients/javascript/dist/device.js";
 import * as node from "../../clients/javascript/dist/node.js";
 import * as reading from "../../clients/javascript/dist/reading.js";
 import * as subsets from "../../clients/javascript/dist/subsets.js";

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { Plan } from "../../clients/javascript/dist/index.js";
-import { importDeviceKey, MemoisingClient } from "../../clients/javascript/dist/longitudinal.js";
+import { importDeviceKey, MemoisingClient } from "../../clients/javascript/dist/device.js";
 import { subsets } from "../../clients/javascript/dist/subsets.js";
 
 const answers = [];

@@ -29,7 +29,7 @@ const answers = JSON.parse(readFileSync(0, "utf8")).map(({ plan, cases }) => {
   return cases.map(([values, words, isBatch]) => {
     const source = new ScriptedSource(words);
     const client = new Client(checked, { source });
-    const made = isBatch ? client.reportMany(values) : client.report(values);
+    const made = isBatch ? client.reportBatch(values) : client.report(values);
     return [Buffer.from(made).toString("hex"), source.used];
   });
 });

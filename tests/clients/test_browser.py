@@ -107,7 +107,7 @@ def shown_histogram(dashboard):
 def check_shown(dashboard, values):
     """The live page's histogram is right: the truth is within its intervals, and they say something."""
     expect(dashboard.locator("#histogram-about")).to_have_text("all 5 values, from 2,000 reports")
-    expect(dashboard.locator("#level")).to_have_text("95 % interval")
+    expect(dashboard.locator("#interval")).to_have_text("95 % interval")
     shown = shown_histogram(dashboard)
     assert shown.keys() == set(LABELS)
     for label, (low, share, high) in shown.items():

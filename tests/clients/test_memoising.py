@@ -8,7 +8,7 @@ import pytest
 import vectors
 
 import sunzi
-from sunzi.longitudinal.memoising import MemoisingClient
+from sunzi.device.memoising import MemoisingClient
 
 ATTRIBUTES = ["browser", "Sprache", "年齢", "a\0b", " "]
 

@@ -177,7 +177,7 @@ def test_bits_and_words_are_those_of_real_reports(name):
     users = 4000
     plan = sunzi.make_plan(name, 90, 1)
     result, source = axes(plan, users), CountingSource(5)
-    batch = plan.client(source=source).report_many(np.arange(users) % 90)
+    batch = plan.client(source=source).report_batch(np.arange(users) % 90)
     bits = 8 * len(batch) / users
     widths = np.array(plan.protocol.report_layout.payload_bits)
     slack = SURE * widths.std() / math.sqrt(users) + 8 * 128 / users  # the batch has a header

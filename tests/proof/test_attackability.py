@@ -4,9 +4,9 @@ from itertools import product
 from math import exp
 
 import numpy as np
-import proof_oracle as oracle
-import proof_statistics as statistics
+import oracle
 import pytest
+import simulation_statistics as statistics
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons

@@ -9,8 +9,8 @@ counts are small intervals cover more than they say, and at least 94 % is as far
 from dataclasses import dataclass
 
 import numpy as np
-import proof_statistics as statistics
 import pytest
+import simulation_statistics as statistics
 from scipy import signal, stats
 
 from sunzi.designs.cyclotomic import Cyclotomic
@@ -18,7 +18,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.estimate import SupportUncertainty
 from sunzi.numerics import kernels
-from sunzi.numerics.intervals import simultaneous_level
+from sunzi.numerics.intervals import simultaneous_confidence
 from sunzi.plan import make_plan
 
 SIZE = 57
@@ -249,5 +249,5 @@ def test_simultaneous_intervals_cover_all_absent_items_of_large_domains(size, ep
     """No simulation: bits are independent, so all absent items are covered with the product of their chances."""
     rates = make_plan("oue", size, epsilon).protocol.probabilities
     users = int(np.ceil(supports / rates.false))
-    each = listed_coverage(rates, users, 0, "reporters", simultaneous_level(0.95, size))
+    each = listed_coverage(rates, users, 0, "reporters", simultaneous_confidence(0.95, size))
     assert each ** (size - 1) >= 0.94

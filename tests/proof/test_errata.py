@@ -7,9 +7,9 @@ from itertools import combinations
 from math import ceil, comb, exp, log, log2
 
 import numpy as np
-import proof_oracle as oracle
-import proof_statistics as statistics
+import oracle
 import pytest
+import simulation_statistics as statistics
 
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse

@@ -6,7 +6,7 @@ from math import ceil, exp, log
 from pathlib import Path
 
 import numpy as np
-import proof_oracle as oracle
+import oracle
 import pytest
 
 from sunzi.numerics.incidence import incidence_counts

@@ -1,9 +1,9 @@
 """Post-processed copies do what they say, by the conditions that a best fit satisfies; and the slow decoder agrees."""
 
 import numpy as np
-import proof_oracle as oracle
-import proof_statistics as statistics
+import oracle
 import pytest
+import simulation_statistics as statistics
 
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import simplex

@@ -1,9 +1,9 @@
 """Every protocol's estimate is right on average: exactly, on expected tallies, and measured, by runs and real bytes."""
 
 import numpy as np
-import proof_oracle as oracle
-import proof_statistics as statistics
+import oracle
 import pytest
+import simulation_statistics as statistics
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.subsets import Subsets
@@ -102,7 +102,7 @@ def test_reports_through_bytes_have_the_mean_of_simulated_ones(name):
     runs, users = 20, 600
     plan = make_plan(name, SIZE, 1, **(MODULAR if name.startswith("mss") else {}))
     values, truth = statistics.values_of(statistics.histogram("zipf", SIZE), users)
-    sent = [plan.tally(plan.client(seed=run).report_many(values)) for run in range(runs)]
+    sent = [plan.tally(plan.client(seed=run).report_batch(values)) for run in range(runs)]
     drawn = [plan.simulate(values, seed=run + runs) for run in range(runs)]
     means = [np.mean([plan.estimate(tally).frequencies for tally in tallies], axis=0) for tallies in (sent, drawn)]
     errors = np.sqrt(statistics.stated_variances(plan.protocol, truth, users) / runs)

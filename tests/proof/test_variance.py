@@ -1,9 +1,9 @@
 """Errors are what the formulas say: covariances against listed blocks, variances against matrices and against runs."""
 
 import numpy as np
-import proof_oracle as oracle
-import proof_statistics as statistics
+import oracle
 import pytest
+import simulation_statistics as statistics
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse

@@ -24,7 +24,7 @@ export interface ClientOptions extends PlanOptions {
  * Randomises values under one plan, which it checks by itself, whoever wrote it.
  *
  * Every report is ε-locally differentially private and costs ε anew: for a value that is reported again and again, see
- * `sunzi/longitudinal`.
+ * `sunzi/device`.
  */
 export class Client {
   readonly plan: Plan;
@@ -79,11 +79,11 @@ export class Client {
   }
 
   /** One batch of reports, one for each value. */
-  reportMany(values: Iterable<Value>): Uint8Array {
+  reportBatch(values: Iterable<Value>): Uint8Array {
     return this.reportIndices(Array.from(values, (value) => this.plan.domain.index(value)));
   }
 
-  /** {@link reportMany} for places in the domain; fast for a Uint32Array. */
+  /** {@link reportBatch} for places in the domain; fast for a Uint32Array. */
   reportIndices(indices: ArrayLike<number>): Uint8Array {
     const { protocol, fingerprintBytes } = this.plan;
     return (this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices)));
@@ -95,7 +95,7 @@ export class Client {
    * again, which tells nothing more, whereas a new report would.
    *
    * @param url the collector, a collection of it (`…/v1/collections/NAME`) or an epoch (`…/epochs/N`)
-   * @param body what {@link report} or {@link reportMany} returned; the one that was made last unless told
+   * @param body what {@link report} or {@link reportBatch} returned; the one that was made last unless told
    */
   async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
     check(body, "there is no report yet", ParameterError);

@@ -1,3 +1,3 @@
 /** What only Node has: a device in a directory. */
 
-export { FileStore } from "./longitudinal/file_store.js";
+export { FileStore } from "./device/file_store.js";

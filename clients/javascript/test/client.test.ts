@@ -92,12 +92,12 @@ describe("values", () => {
   test("many at once, from any list", () => {
     const client = new Client(GRR);
     for (const values of [[0, 1, 4], Uint8Array.of(0, 1, 4), new Set([0, 1, 4])]) {
-      expect(readBatches(client.plan, client.reportMany(values))).toHaveLength(3);
+      expect(readBatches(client.plan, client.reportBatch(values))).toHaveLength(3);
     }
     for (const wrong of [[5], [-1], [0.5], [NaN], Float64Array.of(2 ** 32)]) {
       refused("DomainError", () => client.reportIndices(wrong));
     }
-    expect(client.reportMany([])).toHaveLength(52);
+    expect(client.reportBatch([])).toHaveLength(52);
   });
 
   test("reports that are truths as often as they should be", () => {

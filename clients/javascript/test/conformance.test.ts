@@ -53,7 +53,7 @@ describe.each(GOOD)("%s", (name) => {
   test("batches", () => {
     for (const { values, words, batch } of record.batches) {
       const source = new ScriptedSource(words);
-      const made = new Client(plan, { source }).reportMany(values);
+      const made = new Client(plan, { source }).reportBatch(values);
       expect(hexOf(made)).toBe(batch);
       expect(source.remaining).toBe(0);
       expect(readBatches(plan, made)).toHaveLength(values.length);
@@ -81,7 +81,7 @@ test.each(named("bad_value_"))("%s", (name) => {
   const record = load(name);
   const client = new Client(record.plan, { designs });
   refused(record.error, () => client.report(record.value));
-  refused(record.error, () => client.reportMany([record.value]));
+  refused(record.error, () => client.reportBatch([record.value]));
 });
 
 test.each(named("bad_labels_"))("%s", (name) => {

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { Plan } from "../src/index.js";
-import { Device } from "../src/longitudinal.js";
+import { Device } from "../src/device.js";
 import { FileStore } from "../src/node.js";
 import { load } from "./support.js";
 

@@ -10,7 +10,7 @@ const PACKAGE = join(import.meta.dirname, "..");
 
 const PROGRAM = `
 import { Client, type Epoch, fetchEpoch, type Outcome, Plan, SunziError } from "sunzi";
-import { Device, type Queued } from "sunzi/longitudinal";
+import { Device, type Queued } from "sunzi/device";
 import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
 import { subsets } from "sunzi/subsets";

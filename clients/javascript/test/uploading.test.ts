@@ -80,7 +80,7 @@ test("a report goes to the epoch, named by its plan and an id", async () => {
 test("a batch goes to the batches, and the epoch is looked up where only the collector is named", async () => {
   const client = new Client(plan);
   const asked = answers(envelope(), counted("repeated"));
-  expect(await client.send("https://c.example", client.reportMany([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
+  expect(await client.send("https://c.example", client.reportBatch([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
     "repeated",
   );
   expect(asked[1]!.url).toBe(`https://c.example/v1/collections/default/epochs/7/batches?id=${"ab".repeat(16)}`);
@@ -106,7 +106,7 @@ test("it is sent again, the same, while it may still succeed", async () => {
 test("a report keeps its id, so that whoever sends it again after all patience has it counted once", async () => {
   const client = new Client(plan);
   await refusedLater("ParameterError", client.send("https://c.example/epochs/1"));
-  for (const make of [() => client.report(1), () => client.reportBackground(), () => client.reportMany([1, 2])]) {
+  for (const make of [() => client.report(1), () => client.reportBackground(), () => client.reportBatch([1, 2])]) {
     const made = make();
     const asked = answers(new TypeError("offline"));
     await refusedLater("StoreError", client.send("https://c.example/epochs/1", made, { patience: 0 }));

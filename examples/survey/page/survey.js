@@ -1,7 +1,7 @@
 // One question. The answer is randomised here by Sunzi's client, queued by its device, and sent until it is acknowledged.
 
 import { fetchEpoch } from "./client/index.js";
-import { Device } from "./client/longitudinal.js";
+import { Device } from "./client/device.js";
 import { readReport } from "./client/reading.js";
 
 const COLLECTION = "/v1/collections/browsers";

@@ -99,7 +99,7 @@ def simulate(
     prior: Prior | str | Floats | None = None,
     seed: int | None = None,
     reports: Sequence[int] = (),
-    level: float = 0.95,
+    confidence: float = 0.95,
     client: Client | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Attack:
@@ -131,7 +131,7 @@ def simulate(
                 rounds,
                 reports,
                 prior=belief,
-                level=level,
+                confidence=confidence,
                 memoised=index == 1,
                 progress=report_progress[1 + index],
             )
@@ -142,7 +142,7 @@ def simulate(
         prior=belief.name,
         baseline=belief.best_guess,
         formula=attackability(plan, belief.chances),
-        success=Proportion(successes, number, level),
+        success=Proportion(successes, number, confidence),
         repeated=grown[0],
         memoised=grown[1],
     )
@@ -204,7 +204,7 @@ def repeated(
     reports: Sequence[int],
     *,
     prior: Prior | str | Floats | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     memoised: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Growth, ...]:
@@ -231,7 +231,7 @@ def repeated(
             posterior[new] += evidence.table(plan.domain.size) * evidence.log_odds[:, None]
         if number in schedule:
             right = int(np.count_nonzero(np.argmax(posterior, axis=1) == values))
-            grown.append(Growth(number, Proportion(right, values.size, level)))
+            grown.append(Growth(number, Proportion(right, values.size, confidence)))
         if progress is not None:
             progress(number / schedule[-1])
     if len(grown) < len(schedule):

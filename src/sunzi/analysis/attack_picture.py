@@ -52,10 +52,10 @@ def draw_growth(attack: Attack) -> Figure:
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_xlabel("reports of one value")
     axes.set_ylabel("attacker guesses right")
-    level = attack.success.level
+    confidence = attack.success.confidence
     axes.set_title(
         f"{attack.protocol}, {attack.domain_size:,} values, epsilon {float(attack.epsilon):g} a report, "
-        f"prior {PurePath(attack.prior).name}; bars: {100 * level:g} % intervals",
+        f"prior {PurePath(attack.prior).name}; bars: {100 * confidence:g} % intervals",
         loc="left",
         fontsize="medium",
     )

@@ -4,7 +4,7 @@ Three kinds of checks, each blind to something that another one sees:
 
 - **sampling** bounds ε from below: the client sends many reports, and the rates of its tightest event
   (:mod:`sunzi.analysis.events`) give a Clopper–Pearson lower bound on ε. If it exceeds the ε of the plan, the client
-  gives away too much. A right client raises this alarm with probability at most 1 − level;
+  gives away too much. A right client raises this alarm with probability at most 1 − confidence;
 - **conformity** compares all else that reports show with what the plan states (:mod:`sunzi.analysis.conformity`);
 - **exact** checks look below what sampling can resolve: words at the very edge of a decision, and all words of a few
   bits (:mod:`sunzi.analysis.words`, :mod:`sunzi.analysis.enumeration`).
@@ -32,7 +32,7 @@ from sunzi.analysis.proportions import lower_limits
 from sunzi.analysis.words import check_words
 from sunzi.client import Client
 from sunzi.errors import ParameterError
-from sunzi.numerics.intervals import check_level
+from sunzi.numerics.intervals import check_confidence
 from sunzi.plan import Plan
 
 LEVEL = 0.9999
@@ -65,9 +65,9 @@ class Audit:
     trials: int
     hits: int
     misses: int
-    level: float
+    confidence: float
     lower_bound: float
-    """ε is at least this, with confidence ``level``, if what the client sends is what it was seen to send."""
+    """ε is at least this, at this confidence, if what the client sends is what it was seen to send."""
     trials_needed: int
     """Trials after which the bound would lie within 4 % of ε."""
     is_private: bool
@@ -110,7 +110,7 @@ def audit(
     plan: Plan,
     *,
     trials: int | None = None,
-    level: float = LEVEL,
+    confidence: float = LEVEL,
     seed: int | None = None,
     client: Client | None = None,
     pair: tuple[int, int] | None = None,
@@ -123,7 +123,7 @@ def audit(
     ``pair`` fixes the two values of the tightest event. ``exact`` runs the checks by chosen words and by enumeration,
     which take about a second.
     """
-    check_level(level)
+    check_confidence(confidence)
     number = default_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)
@@ -137,13 +137,13 @@ def audit(
         findings += [] if enumerated is None else [enumerated]
     sample = max(2, min(number, 2 * number // _CONFORMITY_SHARE))
     values = event.pair or (0, plan.domain.size - 1)
-    findings += check_conformity(plan, clients, values, sample, level, generator)
+    findings += check_conformity(plan, clients, values, sample, confidence, generator)
     hits, misses, bound = 0, 0, 0.0
     if all(finding.passed for finding in findings if finding.check == "readable"):
         hits, misses = _sample(plan, clients[0], event, number, generator, progress)
-        share = float(lower_limits(hits, hits + misses, 1 - level)) if hits + misses else 0.0
+        share = float(lower_limits(hits, hits + misses, 1 - confidence)) if hits + misses else 0.0
         bound = bound_epsilon(hits, misses, event.rivals, share)
-        findings.insert(0, _judge(plan, bound, level))
+        findings.insert(0, _judge(plan, bound, confidence))
     return Audit(
         protocol=plan.protocol.name,
         domain_size=plan.domain.size,
@@ -155,9 +155,9 @@ def audit(
         trials=number,
         hits=hits,
         misses=misses,
-        level=level,
+        confidence=confidence,
         lower_bound=bound,
-        trials_needed=trials_for(event, float(plan.epsilon), NormalDist().inv_cdf(level), SHORTFALL),
+        trials_needed=trials_for(event, float(plan.epsilon), NormalDist().inv_cdf(confidence), SHORTFALL),
         is_private=clients[0].is_private,
         findings=tuple(findings),
     )
@@ -192,8 +192,8 @@ def _sample(
     return hits, misses
 
 
-def _judge(plan: Plan, bound: float, level: float) -> Finding:
-    alarm = f"a right client raises this alarm once in {1 / (1 - level):,.0f} audits"
+def _judge(plan: Plan, bound: float, confidence: float) -> Finding:
+    alarm = f"a right client raises this alarm once in {1 / (1 - confidence):,.0f} audits"
     if bound > float(plan.epsilon):
         detail = f"the lower bound {bound:.4g} exceeds epsilon {float(plan.epsilon):.4g}; {alarm}"
         return Finding("epsilon", False, detail, breaks_epsilon=True)

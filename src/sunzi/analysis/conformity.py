@@ -3,7 +3,7 @@
 A client may depart from its plan and yet leave the tightest event alone. So two values are sent many times, by two
 clients, and everything that a server could count is compared with what the plan states: how often each value is
 supported, how often each selector is drawn, how often two reports are equal, and that every report can be read at all.
-All comparisons together raise a false alarm with probability at most 1 − level (Bonferroni).
+All comparisons together raise a false alarm with probability at most 1 − confidence (Bonferroni).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SINGLE_REPORTS = 200
 
 
 def check_conformity(
-    plan: Plan, clients: Sequence[Client], pair: tuple[int, int], trials: int, level: float, generator: Any
+    plan: Plan, clients: Sequence[Client], pair: tuple[int, int], trials: int, confidence: float, generator: Any
 ) -> list[Finding]:
     """All checks, on ``trials`` reports of each of two clients."""
-    alarm = (1 - level) / len(CHECKS)
+    alarm = (1 - confidence) / len(CHECKS)
     # Twos of equal values: reports that reuse words must meet a report of the same value to show it.
     sent = np.array(pair)[np.repeat(generator.integers(0, 2, max(1, trials // 2)), 2)]
     try:

@@ -4,8 +4,8 @@ Every test compares the tally with something that holds for all histograms at on
 the shipped client does not make: crafted ones, a broken client, a damaged store. No alarm means little: fake clients
 that run the honest client on false values, or that imitate its noise, pass (docs/poisoning.md).
 
-Guarantee: with honest reports, ``check`` raises an alarm with probability at most about ``level`` (exactly for the
-tests on extreme counts, asymptotically for the others, which stay silent where reports are too few for that).
+Guarantee: with honest reports, ``check`` raises an alarm with probability at most about ``significance`` (exactly for
+the tests on extreme counts, asymptotically for the others, which stay silent where reports are too few for that).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Health:
 
     reports: int
     findings: tuple[HealthFinding, ...]
-    level: float = LEVEL
+    significance: float = LEVEL
 
     @property
     def p_value(self) -> float | None:
@@ -64,8 +64,8 @@ class Health:
 
     @property
     def test_level(self) -> float:
-        """At or below this p-value a single finding is an alarm: the level, shared by all tests that spoke."""
-        return self.level / max(1, sum(finding.p_value is not None for finding in self.findings))
+        """At or below this p-value a single finding is an alarm: the significance, shared by all tests that spoke."""
+        return self.significance / max(1, sum(finding.p_value is not None for finding in self.findings))
 
     @property
     def alarms(self) -> tuple[HealthFinding, ...]:
@@ -103,7 +103,7 @@ class Health:
         """Everything as JSON."""
         return {
             "reports": self.reports,
-            "level": self.level,
+            "significance": self.significance,
             "p_value": self.p_value,
             "alarm": bool(self.alarms),
             "verdict": self.verdict,
@@ -111,14 +111,14 @@ class Health:
         }
 
 
-def check(plan: Plan, tally: Tally, level: float = LEVEL) -> Health:
+def check(plan: Plan, tally: Tally, significance: float = LEVEL) -> Health:
     """Every test that this plan's protocol admits, on a tally alone; takes the time of about ten decodings."""
-    if not 0 < level < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level}")
+    if not 0 < significance < 1:
+        raise ParameterError(f"significance must lie between 0 and 1, got {significance}")
     if tally.fingerprint != plan.contract.fingerprint:
         plan.estimate(tally)  # says which plan it belongs to
     if not tally.reports:
-        return Health(0, (), level)
+        return Health(0, (), significance)
     protocol = plan.protocol
     if isinstance(protocol, ModularProtocol):
         findings = _check_modular(plan, protocol, tally)
@@ -126,7 +126,7 @@ def check(plan: Plan, tally: Tally, level: float = LEVEL) -> Health:
         findings = _check_support(plan, protocol, tally)
     else:
         findings = []
-    return Health(tally.reports, tuple(findings), level)
+    return Health(tally.reports, tuple(findings), significance)
 
 
 def _check_support(plan: Plan, protocol: SupportProtocol, tally: Tally) -> list[HealthFinding]:

@@ -32,14 +32,14 @@ class HealthFinding:
         freedom = "" if self.degrees_of_freedom is None else f" on {self.degrees_of_freedom:,.0f} degrees of freedom"
         return f"{self.statistic:,.4g}{freedom}, {chance_in_words(self.p_value)}"
 
-    def verdict(self, level: float) -> str:
+    def verdict(self, significance: float) -> str:
         """One line: whether it holds, and the numbers."""
         if self.p_value is None:
             return f"{self.name}: cannot say, {self.reason}"
-        holds = "as honest reports have it" if self.p_value > level else "NOT as honest reports have it"
+        holds = "as honest reports have it" if self.p_value > significance else "NOT as honest reports have it"
         return f"{self.name}: {holds} ({self.figures})"
 
-    def to_dict(self, level: float) -> dict[str, Any]:
+    def to_dict(self, significance: float) -> dict[str, Any]:
         """Everything as JSON."""
         return {
             "name": self.name,
@@ -48,8 +48,8 @@ class HealthFinding:
             "statistic": self.statistic,
             "degrees_of_freedom": self.degrees_of_freedom,
             "p_value": self.p_value,
-            "alarm": self.p_value is not None and self.p_value <= level,
-            "verdict": self.verdict(level),
+            "alarm": self.p_value is not None and self.p_value <= significance,
+            "verdict": self.verdict(significance),
         }
 
 

@@ -109,7 +109,7 @@ class Study:
     runs: int = RUNS
     seed: int = 1
     population: Population = UNIFORM
-    level: float = LEVEL
+    significance: float = LEVEL
 
     def __post_init__(self) -> None:
         """A standard error needs two runs; an attack, a liar and somebody honest."""
@@ -119,7 +119,9 @@ class Study:
 
     def honest(self) -> Poisoning:
         """Nobody lies: the push is 0 and every alarm is false."""
-        trials = [Trial(0.0, check(self.plan, self._honest(self.users, run), self.level)) for run in range(self.runs)]
+        trials = [
+            Trial(0.0, check(self.plan, self._honest(self.users, run), self.significance)) for run in range(self.runs)
+        ]
         return Poisoning(HONEST, 0.0, self.targets, self.users, 0.0, tuple(trials))
 
     def run(self, attack: str, share: float) -> Poisoning:
@@ -133,7 +135,7 @@ class Study:
             fake = self.plan.tally(as_bytes(self.plan, crafter.messages(attack, liars)))
             both = honest + fake
             pushed = self._targets_of(both) - self._targets_of(honest)
-            trials.append(Trial(pushed, check(self.plan, both, self.level)))
+            trials.append(Trial(pushed, check(self.plan, both, self.significance)))
         return Poisoning(attack, share, self.targets, self.users, reach.push.bound, tuple(trials))
 
     def _liars(self, share: float) -> int:
@@ -164,14 +166,14 @@ def study(
     runs: int = RUNS,
     seed: int = 1,
     population: Population = UNIFORM,
-    level: float = LEVEL,
+    significance: float = LEVEL,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Poisoning]:
     """The honest row, then every attack at every share, as soon as it is there."""
     unknown = next((attack for attack in attacks if attack not in ATTACKS), None)
     if unknown is not None:
         raise ParameterError(f"attack must be one of {', '.join(ATTACKS)}; got {unknown!r}")
-    setting = Study(plan, users, tuple(spread_targets(plan.domain.size, targets)), runs, seed, population, level)
+    setting = Study(plan, users, tuple(spread_targets(plan.domain.size, targets)), runs, seed, population, significance)
     total = 1 + len(attacks) * len(shares)
     yield setting.honest()
     for done, (attack, share) in enumerate([(attack, share) for attack in attacks for share in shares], start=1):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special  # its distributions cost half a second to import, its special functions nothing
 
 from sunzi.errors import ParameterError
-from sunzi.numerics.intervals import check_level
+from sunzi.numerics.intervals import check_confidence
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,14 +30,14 @@ def upper_limits(successes: Integers | int, trials: Integers | int, alarm: float
 
 @dataclass(frozen=True)
 class Proportion:
-    """Successes out of trials, and an interval that covers the true proportion with probability at least ``level``."""
+    """Successes out of trials, with an interval that covers the true proportion with at least this confidence."""
 
     successes: int
     trials: int
-    level: float = 0.95
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        check_level(self.level)
+        check_confidence(self.confidence)
         if not 0 <= self.successes <= self.trials or self.trials < 1:
             raise ParameterError(
                 f"a proportion needs 1 trial or more, and 0 to all successes; got {self.successes} of {self.trials}"
@@ -51,12 +51,12 @@ class Proportion:
     @property
     def low(self) -> float:
         """The lower end of the interval."""
-        return float(lower_limits(self.successes, self.trials, (1 - self.level) / 2))
+        return float(lower_limits(self.successes, self.trials, (1 - self.confidence) / 2))
 
     @property
     def high(self) -> float:
         """The upper end of the interval."""
-        return float(upper_limits(self.successes, self.trials, (1 - self.level) / 2))
+        return float(upper_limits(self.successes, self.trials, (1 - self.confidence) / 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON and tables."""
@@ -66,7 +66,7 @@ class Proportion:
             "rate": self.rate,
             "low": self.low,
             "high": self.high,
-            "level": self.level,
+            "confidence": self.confidence,
         }
 
 

@@ -51,7 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--seed", type=int, help="make it reproducible; the client is then not the private one")
     parser.add_argument(
-        "--level", metavar="L", type=float, default=0.95, help="how often an interval covers (default: %(default)s)"
+        "--confidence",
+        metavar="C",
+        type=float,
+        default=0.95,
+        help="how often an interval covers (default: %(default)s)",
     )
     add_format(parser)
     parser.add_argument(
@@ -80,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             prior=arguments.prior,
             seed=arguments.seed,
             reports=reports,
-            level=arguments.level,
+            confidence=arguments.confidence,
             progress=waiting.show,
         )
     if arguments.plot is not None:
@@ -114,7 +118,7 @@ def _need_pictures(path: str) -> Any:
 
 def _draw(path: str, attack: Attack) -> None:
     """One file, whole or not at all."""
-    from sunzi.files import write_atomically
+    from sunzi.atomic_files import write_atomically
 
     drawn = io.BytesIO()
     form = PurePath(path).suffix.lower().removeprefix(".")
@@ -143,7 +147,7 @@ def _print_table(attack: Attack) -> None:
         f"prior {printable(attack.prior)}"
     )
     say()
-    interval = f"{100 * attack.success.level:g} % interval"
+    interval = f"{100 * attack.success.confidence:g} % interval"
     rows = [
         ["no report", "", percent(attack.baseline, 2), "", ""],
         [
@@ -166,7 +170,7 @@ def _print_table(attack: Attack) -> None:
         say(
             styled(
                 "The formula lies outside the interval of the simulation; a right client shows this in "
-                f"{percent(1 - attack.success.level)} of all runs. Run it again with more trials.",
+                f"{percent(1 - attack.success.confidence)} of all runs. Run it again with more trials.",
                 "red",
                 sys.stdout,
             )

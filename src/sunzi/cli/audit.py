@@ -35,8 +35,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
     parser.add_argument("--trials", metavar="N", help="reports (default: 1,000,000, fewer if reports are long)")
     parser.add_argument(
-        "--level",
-        metavar="L",
+        "--confidence",
+        metavar="C",
         type=float,
         default=0.9999,
         help="confidence of the lower bound; a right client is called wrong with the rest (default: %(default)s)",
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = audit(
             plan,
             trials=trials,
-            level=arguments.level,
+            confidence=arguments.confidence,
             seed=arguments.seed,
             pair=_pair(plan, arguments.pair),
             exact=not arguments.no_exact,
@@ -104,7 +104,7 @@ def _print_table(found: Audit) -> None:
         f"{counted(found.trials, 'report')}: {counted(found.hits, 'time')} the event, "
         f"{counted(found.misses, 'time')} its mirror image"
     )
-    say(f"epsilon is at least {found.lower_bound:.4g}, with confidence {found.level:g}")
+    say(f"epsilon is at least {found.lower_bound:.4g}, with confidence {found.confidence:g}")
     if found.lower_bound < (1 - SHORTFALL) * float(found.epsilon):
         say(f"to come within {SHORTFALL:.0%} of epsilon takes about {counted(found.trials_needed, 'report')}")
     if not found.is_private:

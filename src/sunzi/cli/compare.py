@@ -143,7 +143,7 @@ def _need_pictures() -> Any:
 
 def _write(path: str, records: list[Record], varied: str) -> None:
     """One file, whole or not at all."""
-    from sunzi.files import write_atomically
+    from sunzi.atomic_files import write_atomically
     from sunzi.tables.records import records_as
 
     form = PurePath(path).suffix.lower().removeprefix(".")

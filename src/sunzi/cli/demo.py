@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     with clock.step("simulate the population"):
         truth, values = simulate_population(labels, arguments.users, arguments.seed)
     with clock.step("randomise and encode"):
-        batch = plan.client().report_many(values)
+        batch = plan.client().report_batch(values)
     with clock.step("decode and tally"):
         tally = plan.tally(batch)
     with clock.step("estimate"):

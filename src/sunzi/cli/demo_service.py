@@ -28,7 +28,7 @@ def serve_demo(plan: Plan, values: NDArray[np.int64], port: int, *, once: bool) 
 
     Ends by itself with ``once``, and where no terminal is there to end it from.
     """
-    from sunzi.collection.remote import RemoteCollector
+    from sunzi.collector.remote import RemoteCollector
 
     with _collector(plan, port) as address:
         print(f"\nThe same over HTTP: a collector listens at {address}")
@@ -55,13 +55,13 @@ def serve_demo(plan: Plan, values: NDArray[np.int64], port: int, *, once: bool) 
 def _collector(plan: Plan, port: int) -> Iterator[str]:
     """A collector with a store that goes with it."""
     try:
-        from sunzi.service.app import create_app
-        from sunzi.service.server import make_server
-        from sunzi.service.settings import Settings
+        from sunzi.collector.app import create_app
+        from sunzi.collector.server import make_server
+        from sunzi.collector.settings import Settings
     except ImportError:
         raise MissingExtraError("the collector", "serve") from None
-    from sunzi.collection.collector import Collector
-    from sunzi.collection.sqlite import SqliteStore
+    from sunzi.collector.collector import Collector
+    from sunzi.collector.sqlite import SqliteStore
 
     with tempfile.TemporaryDirectory(prefix="sunzi-demo-") as directory:
         collector = Collector(SqliteStore(Path(directory) / "demo.db"))

@@ -34,7 +34,7 @@ _LONGEST_LABEL = 40
 _POSTPROCESSING: dict[str, Callable[[Estimate, float], Histogram]] = {
     "simplex": lambda estimate, _: estimate.simplex(),
     "clip": lambda estimate, _: estimate.clip(),
-    "significant": lambda estimate, level: estimate.significant(level),
+    "significant": lambda estimate, confidence: estimate.significant(confidence),
     "constrained": lambda estimate, _: estimate.constrained(),
 }
 
@@ -73,7 +73,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         f"{_ON_A_PAGE} on a page, all of them in the domain's order elsewhere)",
     )
     parser.add_argument(
-        "--level", metavar="L", type=float, default=0.95, help="how often an interval covers (default: %(default)s)"
+        "--confidence",
+        metavar="C",
+        type=float,
+        default=0.95,
+        help="how often an interval covers (default: %(default)s)",
     )
     parser.add_argument(
         "--postprocess",
@@ -94,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Estimate, and write it in the form asked for."""
     write = _writer(arguments)
     plan, estimate = _estimate(arguments)
-    processed = _POSTPROCESSING[arguments.postprocess](estimate, arguments.level) if arguments.postprocess else None
+    processed = (
+        _POSTPROCESSING[arguments.postprocess](estimate, arguments.confidence) if arguments.postprocess else None
+    )
     if write is None:
         _print_table(arguments, plan, estimate, processed)
         return 0
@@ -160,7 +166,7 @@ def _table(arguments: argparse.Namespace, plan: Plan, top: int | None, *estimate
         "domain_size": plan.domain.size,
     }
     return histogram_table(
-        estimate, level=arguments.level, target=arguments.target, top=top, processed=processed, notes=notes
+        estimate, confidence=arguments.confidence, target=arguments.target, top=top, processed=processed, notes=notes
     )
 
 
@@ -180,7 +186,7 @@ def _write_table(
 def _write_picture(
     kind: str, stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, _: Histogram | None
 ) -> None:
-    figure = estimate.plot(top=arguments.top or _SHOWN, level=arguments.level, target=arguments.target)
+    figure = estimate.plot(top=arguments.top or _SHOWN, confidence=arguments.confidence, target=arguments.target)
     drawn = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -201,7 +207,7 @@ def _write_page(
 
 def _lowest(arguments: argparse.Namespace, estimate: Estimate, rows: HistogramTable) -> list[float]:
     """The rows' lower ends with all values considered at once, since these rows were picked among all."""
-    low, _ = estimate.interval(arguments.level, target=arguments.target, simultaneous=True)
+    low, _ = estimate.interval(arguments.confidence, target=arguments.target, simultaneous=True)
     return low[rows.indices].tolist()
 
 
@@ -224,7 +230,7 @@ def _print_table(arguments: argparse.Namespace, plan: Plan, estimate: Estimate, 
 
 
 def _header(arguments: argparse.Namespace, processed: Histogram | None) -> list[str]:
-    interval = f"{100 * arguments.level:g} % interval"
+    interval = f"{100 * arguments.confidence:g} % interval"
     return ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
 
 

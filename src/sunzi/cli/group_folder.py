@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from sunzi.atomic_files import sync_directory, write_atomically
 from sunzi.cli.streams import goes_to_standard_output
 from sunzi.errors import ParameterError
-from sunzi.files import sync_directory, write_atomically
 
 if TYPE_CHECKING:
-    from sunzi.columns.sifting import Sifted
-    from sunzi.columns.terms import Key
+    from sunzi.tables.sifting import Sifted
+    from sunzi.tables.terms import Key
 
 _LONGEST_NAME = 200
 

@@ -73,7 +73,7 @@ def page(plan: Plan, rows: HistogramTable, lowest: Sequence[float]) -> str:
 
 
 def _introduction(plan: Plan, rows: HistogramTable) -> str:
-    level = f"{100 * float(rows.notes['level']):g} %"
+    confidence = f"{100 * float(rows.notes['confidence']):g} %"
     whom = {
         "reporters": "the users who reported",
         "population": "the population that the users who reported are a random sample of",
@@ -82,7 +82,7 @@ def _introduction(plan: Plan, rows: HistogramTable) -> str:
     shown = "All" if len(rows) == plan.domain.size else f"The {len(rows):,} most frequent of"
     return f"""<p>Each value was randomised before it was sent. {escape(promise[0].upper() + promise[1:])}.</p>
 <p>{shown} {counted(plan.domain.size, "value")}. A bar is the estimated frequency; the line across its end is the
-{level} interval, about {whom}. <span class="key"></span> above 0 with all values considered at once,
+{confidence} interval, about {whom}. <span class="key"></span> above 0 with all values considered at once,
 <span class="key unclear"></span> not distinguishable from 0.</p>"""
 
 
@@ -103,8 +103,8 @@ def _table(rows: HistogramTable, lowest: Sequence[float]) -> str:
     decimals = decimals_for(columns["standard_error"])
     axis = _Axis(min(columns["low"]), max(columns["high"]))
     method = rows.notes.get("postprocess")
-    level = f"{100 * float(rows.notes['level']):g} % interval"
-    heads = ["value", "estimate", level, "users", *([] if method is None else [f"{method}, no interval"])]
+    confidence = f"{100 * float(rows.notes['confidence']):g} % interval"
+    heads = ["value", "estimate", confidence, "users", *([] if method is None else [f"{method}, no interval"])]
     cells = [f"<th>{escape(str(head))}</th>" for head in heads]
     cells.insert(1, f'<th class="draw">{axis.header()}</th>')  # first, so that a narrow screen shows it whole
     lines = [f"<table>\n<thead><tr>{''.join(cells)}</tr></thead>\n<tbody>"]

@@ -53,7 +53,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what honest users hold: uniform, spike (all the same value) or zipf:EXPONENT (default: %(default)s)",
     )
     parser.add_argument(
-        "--level", type=float, default=0.001, help="how often honest reports may raise an alarm (default: %(default)s)"
+        "--significance",
+        type=float,
+        default=0.001,
+        help="how often honest reports may raise an alarm (default: %(default)s)",
     )
     add_format(parser)
     parser.set_defaults(run=run)
@@ -77,13 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
                 runs=whole_number(arguments.runs, "--runs"),
                 seed=arguments.seed,
                 population=Population.parse(arguments.population),
-                level=arguments.level,
+                significance=arguments.significance,
                 progress=waiting.show,
             )
         )
     show(
         arguments.format,
-        table=partial(_print_table, rows, arguments.level),
+        table=partial(_print_table, rows, arguments.significance),
         document=partial(_document, plan, arguments, rows),
         rows=lambda: [row.row() for row in rows],
     )
@@ -102,7 +105,7 @@ def _attacks(text: str) -> list[str]:
     return names
 
 
-def _print_table(rows: list[Poisoning], level: float) -> None:
+def _print_table(rows: list[Poisoning], significance: float) -> None:
     header = ["attack", "share", "targets", "bound", "push", "detected", "p-value", "strongest test"]
     lines = table(header, [_cells(row) for row in rows])
     say(styled(lines[0], "bold", sys.stdout))
@@ -110,8 +113,8 @@ def _print_table(rows: list[Poisoning], level: float) -> None:
         say(line)
     first = rows[0]
     note = (
-        f"{len(first.trials)} collections of {first.users:,} clients a row; detected: those with an alarm at level "
-        f"{level:g}; p-value and test: of the collection with the median p-value"
+        f"{len(first.trials)} collections of {first.users:,} clients per row; detected: those with an alarm at "
+        f"significance {significance:g}; p-value and test: of the collection with the median p-value"
     )
     say(styled(note, "dim", sys.stdout))
 
@@ -143,7 +146,7 @@ def _document(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]) 
         "epsilon": str(plan.epsilon),
         "population": arguments.population,
         "seed": arguments.seed,
-        "level": arguments.level,
+        "significance": arguments.significance,
         "target_labels": [plan.domain.shown(target) for target in rows[0].targets],
         "attacks": [row.row() | {"health": row.typical.to_dict()} for row in rows],
     }

@@ -97,7 +97,7 @@ def batches(client: Client, column: Column, lookup: Lookup, progress: Progress) 
         yield client.report_indices(indices)
         progress.update(lookup.rows, column.fraction())
     if not made:
-        yield client.report_many([])
+        yield client.report_batch([])
 
 
 def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[NDArray[np.int64]]:

@@ -13,7 +13,7 @@ from sunzi.cli.words import counted, epsilon_in_words
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.service.settings import Settings
+    from sunzi.collector.settings import Settings
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,12 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtraError("the collector", "serve") from None
-    from sunzi.collection.collector import Collector
-    from sunzi.collection.opening import open_store
-    from sunzi.collection.records import Shard
+    from sunzi.collector.app import create_app
+    from sunzi.collector.collector import Collector
+    from sunzi.collector.opening import open_store
+    from sunzi.collector.records import Shard
+    from sunzi.collector.server import make_server
     from sunzi.plan import load_plan
-    from sunzi.service.app import create_app
-    from sunzi.service.server import make_server
 
     settings = _settings(arguments)
     plans = {name: load_plan(path, labels=arguments.labels) for name, path in _named(arguments.plans).items()}
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    from sunzi.service.settings import Settings, read_secret, read_upload_keys
+    from sunzi.collector.settings import Settings, read_secret, read_upload_keys
 
     token = read_secret(arguments.admin_token_file) if arguments.admin_token_file else os.environ.get(TOKEN_VARIABLE)
     return Settings(
@@ -109,8 +109,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _named(plans: list[str]) -> dict[str, str]:
     """The collections to open, by name: a lone plan needs none."""
-    from sunzi.collection.records import check_name
-    from sunzi.collection.remote import DEFAULT_COLLECTION
+    from sunzi.collector.records import check_name
+    from sunzi.collector.remote import DEFAULT_COLLECTION
 
     named: dict[str, str] = {}
     for plan in plans:

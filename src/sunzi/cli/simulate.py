@@ -45,9 +45,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch the plan, draw values, send."""
-    from sunzi.collection.remote import RemoteCollector
+    from sunzi.collector.remote import RemoteCollector
+    from sunzi.collector.settings import read_secret
     from sunzi.planning.populations import Population
-    from sunzi.service.settings import read_secret
 
     for name in ("users", "batch"):
         if getattr(arguments, name) < 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.collection.store import Store
+    from sunzi.collector.store import Store
     from sunzi.plan import Plan
     from sunzi.tally import Tally
 
@@ -30,7 +30,7 @@ def read_source(source: str, collection: str | None, number: int | None, labels:
 
 
 def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
-    from sunzi.collection.remote import RemoteCollector
+    from sunzi.collector.remote import RemoteCollector
 
     address = source if collection is None else f"{source.rstrip('/')}/v1/collections/{collection}"
     remote = RemoteCollector(address, secret=os.environ.get(TOKEN_VARIABLE), patience=10)
@@ -41,8 +41,8 @@ def _from_collector(source: str, collection: str | None, number: int | None) -> 
 
 
 def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
-    from sunzi.collection.opening import open_store
-    from sunzi.collection.transfer import find_epoch, stored_tally
+    from sunzi.collector.opening import open_store
+    from sunzi.collector.transfer import find_epoch, stored_tally
     from sunzi.plan import Plan
 
     store = open_store(source, create=False)

@@ -16,7 +16,7 @@ from sunzi.cli.terminal import is_terminal, say, table
 from sunzi.cli.words import counted
 
 if TYPE_CHECKING:
-    from sunzi.collection.store import Store
+    from sunzi.collector.store import Store
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 @contextmanager
 def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
-    from sunzi.collection.opening import open_store
+    from sunzi.collector.opening import open_store
 
     store = open_store(address, create=create)
     try:
@@ -113,7 +113,7 @@ def _moment(seconds: float) -> str:
 
 
 def _backup(arguments: argparse.Namespace) -> int:
-    from sunzi.collection.transfer import backup
+    from sunzi.collector.transfer import backup
 
     with _opened(arguments.store) as store:
         epochs = backup(store, Path(arguments.file))
@@ -122,8 +122,8 @@ def _backup(arguments: argparse.Namespace) -> int:
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    from sunzi.collection.opening import open_store
-    from sunzi.collection.transfer import copy_store
+    from sunzi.collector.opening import open_store
+    from sunzi.collector.transfer import copy_store
 
     with _opened(arguments.file) as source:
         target = open_store(arguments.store, source.shard)
@@ -138,7 +138,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
-    from sunzi.collection.transfer import merge_shards
+    from sunzi.collector.transfer import merge_shards
 
     with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
         stores = [stack.enter_context(_opened(address)) for address in arguments.stores]
@@ -150,7 +150,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _close(arguments: argparse.Namespace) -> int:
-    from sunzi.collection.transfer import find_epoch
+    from sunzi.collector.transfer import find_epoch
 
     with _opened(arguments.store) as store:
         collection = arguments.collection or only_collection(store, arguments.store)

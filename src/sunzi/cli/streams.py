@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from sunzi.atomic_files import open_atomically
 from sunzi.cli.terminal import is_terminal
 from sunzi.errors import ParameterError
-from sunzi.files import open_atomically
 
 STANDARD = "-"
 

@@ -16,9 +16,9 @@ from sunzi.cli.words import counted
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.columns.sifting import Sifted
-    from sunzi.columns.terms import Key
     from sunzi.plan import Plan
+    from sunzi.tables.sifting import Sifted
+    from sunzi.tables.terms import Key
 
 FILES, PARQUET, SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
@@ -95,7 +95,7 @@ def _found(arguments: argparse.Namespace, plan: Plan, engine: str) -> dict[Key, 
 
 
 def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
-    from sunzi import parquet
+    from sunzi.tables import parquet
 
     with Waiting() as waiting:
         return parquet.sift_by(
@@ -110,7 +110,8 @@ def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sif
 
 
 def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
-    from sunzi.spark import session, sift_by
+    from sunzi.tables import spark_session as session
+    from sunzi.tables.spark import sift_by
 
     if session.is_submitted() and goes_to_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes what a job prints with its own messages; give -o FILE")
@@ -121,7 +122,7 @@ def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
 
 def _tell(found: Mapping[Key, Sifted], bad_reports: str) -> None:
     """What was left out is always said; what was counted, to people."""
-    from sunzi.columns.terms import complaint
+    from sunzi.tables.terms import complaint
 
     message = complaint(found, bad_reports)
     if message is not None:

@@ -15,17 +15,17 @@ from sunzi.numerics.thresholds import SupportProbabilities
 Floats = NDArray[np.float64]
 
 
-def check_level(level: float) -> float:
+def check_confidence(confidence: float) -> float:
     """A confidence level, which lies strictly between 0 and 1."""
-    number = real_number("level", level)
+    number = real_number("confidence", confidence)
     if not 0 < number < 1:
-        raise ParameterError(f"level must lie between 0 and 1, got {level}")
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence}")
     return number
 
 
-def normal_quantile(level: float) -> float:
-    """z such that a standard normal lies within ±z with probability ``level``."""
-    return -NormalDist().inv_cdf((1 - check_level(level)) / 2)  # (1 + level)/2 could round to 1
+def normal_quantile(confidence: float) -> float:
+    """z such that a standard normal lies within ±z with probability ``confidence``."""
+    return -NormalDist().inv_cdf((1 - check_confidence(confidence)) / 2)  # (1 + confidence)/2 could round to 1
 
 
 def score(
@@ -59,27 +59,28 @@ def score_of(
 
 
 def exact(
-    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, level: float
+    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Clopper–Pearson for the rate of support, carried over to f: covers at least ``level`` for any counts.
+    """Clopper–Pearson for the rate of support, carried over to f: covers at least ``confidence`` for any counts.
 
     Exact for a sample of a population; for the users at hand the count is a sum of two binomials, which is more
     concentrated than the binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
     """
-    tail = (1 - level) / 2
+    tail = (1 - confidence) / 2
     below = np.where(support > 0, special.betaincinv(np.maximum(support, 1), reports - support + 1, tail), 0.0)
     above = np.where(support < reports, special.betainccinv(support + 1, np.maximum(reports - support, 1), tail), 1.0)
     return (below - probabilities.false) / probabilities.gap, (above - probabilities.false) / probabilities.gap
 
 
-def simultaneous_level(level: float, items: int) -> float:
-    """Šidák's level for each of ``items`` intervals; negative dependence between counts keeps it on the safe side up to
-    second order.
+def simultaneous_confidence(confidence: float, items: int) -> float:
+    """Šidák's confidence level for each of ``items`` intervals.
+
+    Negative dependence between counts keeps it conservative up to second order.
     """
-    each = check_level(level) ** (1 / items)
+    each = check_confidence(confidence) ** (1 / items)
     if each >= 1:
         raise ParameterError(
-            f"level {level} for {items} intervals at once is nearer to 1 than floating point can tell; lower it"
+            f"confidence {confidence} for {items} intervals at once rounds to 1 in floating point; lower it"
         )
     return each
 

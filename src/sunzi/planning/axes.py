@@ -103,9 +103,9 @@ class ErrorCurve:
         """Of an item of that share, about the users at hand."""
         return sqrt(max(self.constant + self.linear * share + self.square * share**2, 0.0) / users)
 
-    def detectable_share(self, users: int, level: float = LEVEL, power: float = POWER) -> float:
+    def detectable_share(self, users: int, confidence: float = LEVEL, power: float = POWER) -> float:
         """The least root of f = z_level·σ(0) + z_power·σ(f), a quadratic equation in f; infinite if it exceeds 1."""
-        threshold = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error(users)
+        threshold = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error(users)
         factor = NormalDist().inv_cdf(power) ** 2 / users
         # (f − t)² = z²·(a + b·f + c·f²)/n on the branch f ≥ t (power above one half).
         a = 1 - factor * self.square

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sunzi._version import __version__
-from sunzi.files import write_atomically
+from sunzi.atomic_files import write_atomically
 
 VARIABLE = "SUNZI_CACHE"
 """Names the cache directory; empty, it turns the cache off."""

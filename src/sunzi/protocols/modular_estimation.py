@@ -183,7 +183,7 @@ class ModularUncertainty:
         sampling = self._projected * (1 - self._projected) / self._decoder.tally.reports
         return self._population if target == "population" else self._population - sampling
 
-    def interval(self, level: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """The farther end of the normal and of the score interval; either of them on request.
 
         They agree where counts are large. Where counts are small, normal ones miss items of a few users, whose variance
@@ -191,7 +191,7 @@ class ModularUncertainty:
         """
         if method == "exact":
             raise EstimateError("method 'exact' needs a support count for every item; modular protocols have none")
-        quantile = intervals.normal_quantile(level)
+        quantile = intervals.normal_quantile(confidence)
         half = quantile * intervals.standard_error(self.variances(target))
         normal = self._frequencies - half, self._frequencies + half
         if method == "normal":

@@ -72,7 +72,7 @@ class _Encoded:
 def histogram_table(
     estimate: Estimate,
     *,
-    level: float = 0.95,
+    confidence: float = 0.95,
     target: Target = "reporters",
     top: int | None = None,
     among: NDArray[np.int64] | None = None,
@@ -86,7 +86,7 @@ def histogram_table(
     if top is not None:
         order = order[np.argsort(-estimate.frequencies[order], kind="stable")]
     chosen = order[:top]
-    low, high = estimate.interval(level, target=target)
+    low, high = estimate.interval(confidence, target=target)
     labels = [estimate.domain.shown(index) for index in chosen.tolist()]
     columns: dict[str, list[Any]] = {
         "label": labels if estimate.domain.has_labels else chosen.tolist(),
@@ -96,7 +96,7 @@ def histogram_table(
         "standard_error": estimate.standard_errors_for(target)[chosen].tolist(),
         "count": estimate.counts[chosen].tolist(),
     }
-    about: dict[str, Note] = {"reports": estimate.reports, "level": level, "target": target}
+    about: dict[str, Note] = {"reports": estimate.reports, "confidence": confidence, "target": target}
     if processed is not None:
         columns[f"frequency_{processed.method}"] = processed.frequencies[chosen].tolist()
         about |= {"postprocess": processed.method, "postprocess_effect": processed.effect}

@@ -1,0 +1,399 @@
+/** Memoised reports, the ledger and the outbox, over every store that runs in Node. */
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test, vi } from "vitest";
+
+import { Client, Plan } from "../src/index.js";
+import {
+  Device,
+  importDeviceKey,
+  makeDeviceKey,
+  MemoisingClient,
+  MemoryStore,
+  type Store,
+} from "../src/device.js";
+import { FileStore } from "../src/node.js";
+import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
+import { bytesOf, hexOf, load, refused, refusedLater } from "./support.js";
+
+const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
+const PLAN = new Plan(load("grr_k5").plan);
+const EPOCH = "https://collector.example/v1/collections/browsers/epochs/1";
+const DIST = join(import.meta.dirname, "..", "dist");
+
+const temporary = (): string => join(mkdtempSync(join(tmpdir(), "sunzi-")), "device");
+const STORES: [string, () => Store][] = [
+  ["memory", () => new MemoryStore()],
+  ["files", () => new FileStore(temporary())],
+];
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+/** A collector that answers as told, and remembers what it was sent. */
+function collector(answer: (address: string) => Response | Promise<Response>): { address: string; body: string }[] {
+  const received: { address: string; body: string }[] = [];
+  vi.stubGlobal("fetch", async (address: string, init: RequestInit) => {
+    received.push({ address, body: hexOf(init.body as Uint8Array) });
+    return answer(address);
+  });
+  return received;
+}
+
+const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
+const counted = (): Response => new Response('{"outcome":"counted","reports":1}');
+
+describe("memoised reports", () => {
+  test.each(MEMOISED as any[])("are Python's: $plan.protocol", async (vector: any) => {
+    const { plan, attribute, reports, outside, derived, entry } = vector;
+    const key = await importDeviceKey(bytesOf(MEMOISED[0].key));
+    const client = new MemoisingClient(plan, key, attribute);
+    const isLabelled = "labels" in plan.domain;
+    for (const [value, report] of Object.entries(reports)) {
+      expect(hexOf(await client.report(isLabelled ? value : Number(value)))).toBe(report);
+    }
+    expect(hexOf(await client.reportIndex(undefined))).toBe(outside);
+    if (!derived) return;
+    const secret = await client.derive(0);
+    expect(hexOf(secret)).toBe(derived);
+    expect(hexadecimal(hmac(secret, new TextEncoder().encode("ledger entry")))).toBe(entry);
+  });
+
+  test("repeat for one value, and differ by value, attribute, plan and device", async () => {
+    const plan = new Plan(load("oue_k57").plan);
+    const another = new Plan(load("rappor_k57").plan);
+    const [key, foreign] = [await makeDeviceKey(), await makeDeviceKey()];
+    const report = async (of: Plan, by: CryptoKey, attribute: string, value: number): Promise<string> =>
+      hexOf(await new MemoisingClient(of, by, attribute).report(value));
+    const first = await report(plan, key, "browser", 3);
+    for (let round = 1; round < 1000; round++) expect(await report(plan, key, "browser", 3)).toBe(first);
+    const others = [
+      await report(plan, key, "browser", 4),
+      await report(plan, key, "language", 3),
+      await report(another, key, "browser", 3),
+      await report(plan, foreign, "browser", 3),
+    ];
+    expect(new Set([first, ...others]).size).toBe(5);
+  });
+
+  test("need a key that cannot be read, an attribute, and accepted terms", async () => {
+    const key = await makeDeviceKey();
+    await expect(crypto.subtle.exportKey("raw", key)).rejects.toThrow();
+    refused("ParameterError", () => new MemoisingClient(PLAN, key, ""));
+    refused("PrivacyError", () => new MemoisingClient(PLAN, key, "browser", { maxEpsilon: 0.5 }));
+    await refusedLater("ParameterError", importDeviceKey(new Uint8Array(31)));
+    vi.stubGlobal("crypto", { getRandomValues: () => undefined });
+    refused("RandomnessError", () => makeDeviceKey());
+  });
+});
+
+describe.each(STORES)("a device in %s", (_, makeStore) => {
+  test("pays once for a value, and never more than its cap", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 2, caps: { age: "1/2" }, store: makeStore() });
+    expect(await device.spent("browser")).toBe("0");
+    expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("1");
+    expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("0");
+    expect((await device.queue(PLAN, "browser", 1, EPOCH.replace("browsers", "renamed"))).cost).toBe("1");
+    await refusedLater("BudgetError", device.queue(PLAN, "browser", 2, EPOCH));
+    expect((await device.queue(PLAN, "browser", 1, EPOCH)).cost).toBe("0");
+    await refusedLater("BudgetError", device.queue(PLAN, "age", 2, EPOCH));
+    expect([await device.spent("browser"), await device.spent("age")]).toEqual(["2", "0"]);
+    expect(await device.waiting()).toHaveLength(4);
+  });
+
+  test("sends a value outside the domain as a background report, and says so", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 1, store: makeStore() });
+    expect(await device.queue(PLAN, "browser", 99, EPOCH)).toMatchObject({ outside: true, cost: "1" });
+    expect(await device.queue(PLAN, "browser", -1, EPOCH)).toMatchObject({ outside: true, cost: "0" });
+    const [first, second] = await device.waiting();
+    expect(first!.body).toEqual(second!.body);
+  });
+
+  test("a renamed collection gets no fresh noise", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 2, store: makeStore() });
+    const plan = new Plan(load("oue_k57").plan);
+    for (const name of ["one", "two", "three"]) await device.queue(plan, "browser", 7, EPOCH.replace("browsers", name));
+    const waiting = await device.waiting();
+    expect(waiting.map(({ address }) => new URL(address).pathname.split("/")[3])).toEqual(["one", "two", "three"]);
+    expect(new Set(waiting.map(({ body }) => hexOf(body))).size).toBe(1);
+    expect(new Set(waiting.map(({ id }) => id)).size).toBe(3);
+  });
+
+  test("of many at once exactly as many are paid as the cap allows", async () => {
+    const store = makeStore();
+    const device = await Device.open({ lifetimeEpsilon: 3, store });
+    const outcomes = await Promise.allSettled(
+      [0, 1, 2, 3, 4].map((value) => device.queue(PLAN, "browser", value, EPOCH)),
+    );
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
+    expect(await device.spent("browser")).toBe("3");
+    expect(await device.waiting()).toHaveLength(3);
+  });
+
+  test("sends the same bytes under the same id until they are acknowledged, then deletes them", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
+    await device.queue(PLAN, "browser", 0, EPOCH);
+    const queued = (await device.waiting()).map(({ address, body }) => ({ address, body: hexOf(body) }));
+
+    collector(() => Promise.reject(new TypeError("offline")));
+    expect(await device.flush()).toEqual({ acknowledged: 0, refused: 0, waiting: 6 });
+    collector(() => new Response("busy", { status: 503 }));
+    expect((await device.flush()).waiting).toBe(6);
+    collector(() => new Response("<html>Welcome to our hotel"));
+    expect((await device.flush()).waiting).toBe(6);
+
+    const received = collector(counted);
+    expect(await device.flush()).toEqual({ acknowledged: 6, refused: 0, waiting: 0 });
+    const key = ({ address }: { address: string }): string => address;
+    expect(received.sort((a, b) => key(a).localeCompare(key(b)))).toEqual(
+      queued.sort((a, b) => key(a).localeCompare(key(b))),
+    );
+    expect(await device.waiting()).toEqual([]);
+    expect(await device.spent("browser")).toBe("5");
+    expect((await device.queue(PLAN, "browser", 3, EPOCH)).cost).toBe("0");
+  });
+
+  test("drops what is refused for good", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    await device.queue(PLAN, "browser", 0, EPOCH);
+    await device.queue(PLAN, "browser", 1, EPOCH);
+    let first = true;
+    collector(() => (first ? ((first = false), new Response(REFUSAL, { status: 410 })) : counted()));
+    expect(await device.flush()).toEqual({ acknowledged: 1, refused: 1, waiting: 0 });
+  });
+
+  test("keeps what somebody else refuses, and what a rotated key holds up", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
+    for (const [status, text] of [[403, "<html>Welcome to our hotel"], [404, "{}"], [401, REFUSAL]] as const) {
+      collector(() => new Response(text, { status }));
+      expect(await device.flush()).toEqual({ acknowledged: 0, refused: 0, waiting: 5 });
+    }
+    collector(counted);
+    expect((await device.flush()).acknowledged).toBe(5);
+  });
+
+  test("a collector that cannot be reached holds up no other", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const dead = EPOCH.replace("collector", "dead");
+    for (let round = 0; round < 20; round++) await device.queue(PLAN, "browser", 0, dead);
+    for (let round = 0; round < 3; round++) await device.queue(PLAN, "browser", 0, EPOCH);
+    const asked = collector((address) => (address.startsWith(dead) ? Promise.reject(new TypeError("no")) : counted()));
+    expect(await device.flush()).toEqual({ acknowledged: 3, refused: 0, waiting: 20 });
+    // Requests that were under way together are all that the dead one cost.
+    expect(asked.filter(({ address }) => address.startsWith(dead)).length).toBeLessThanOrEqual(6);
+  });
+
+  test("spends single-use tokens, and one that is not known is its own report's trouble", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const tokens = [...Array(12).keys()].map((number) => `${number}`.padStart(64, "0"));
+    for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token });
+    const known = (address: string): boolean => tokens.indexOf(new URL(address).searchParams.get("token")!) >= 8;
+    collector((address) => (known(address) ? counted() : new Response(REFUSAL, { status: 401 })));
+    expect(await device.flush()).toEqual({ acknowledged: 4, refused: 0, waiting: 8 });
+  });
+
+  test("a report belongs to an epoch", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}/`]) {
+      await refusedLater("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
+    }
+    expect(await device.spent("browser")).toBe("0");
+  });
+
+  test("a forgotten label file is an error, not a value outside, and costs nothing", async () => {
+    const labelFile = "alpha\nbeta\ngamma\ndelta\nepsilon\n";
+    const digest = hexadecimal(sha256(new TextEncoder().encode(labelFile)));
+    const plan = { ...load("grr_k5").plan, domain: { size: 5, labels_sha256: digest } };
+    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    await refusedLater("ParameterError", device.queue(plan, "letter", "alpha", EPOCH));
+    refused("ParameterError", () => device.client(plan, "letter"));
+    refused("ParameterError", () => new Client(plan).report("alpha"));
+    expect([await device.spent("letter"), await device.waiting()]).toEqual(["0", []]);
+    const queued = await device.queue(plan, "letter", "alpha", EPOCH, { labelFile });
+    expect(queued).toMatchObject({ outside: false, cost: "1" });
+  });
+});
+
+test("a page that goes away hands its reports to the browser, and keeps them", async () => {
+  const sent: string[] = [];
+  vi.stubGlobal("navigator", { sendBeacon: (address: string) => sent.push(address) <= 2 });
+  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  for (let value = 0; value < 4; value++) await device.queue(PLAN, "browser", value, EPOCH);
+  expect(device.beacon()).toBe(2);
+  expect(sent).toHaveLength(3);
+  expect(await device.waiting()).toHaveLength(4);
+});
+
+test("sending goes on by itself, when the network is back and until it is told to stop", async () => {
+  const target = new EventTarget();
+  const beacons: string[] = [];
+  vi.stubGlobal("addEventListener", target.addEventListener.bind(target));
+  vi.stubGlobal("removeEventListener", target.removeEventListener.bind(target));
+  vi.stubGlobal("navigator", { sendBeacon: (address: string) => beacons.push(address) });
+  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  await device.queue(PLAN, "browser", 0, EPOCH);
+  collector(() => Promise.reject(new TypeError("offline")));
+  const stop = device.keepSending(1000);
+  target.dispatchEvent(new Event("pagehide"));
+  expect(beacons).toHaveLength(1);
+  expect(await device.waiting()).toHaveLength(1);
+  const received = collector(counted);
+  target.dispatchEvent(new Event("online"));
+  await vi.waitFor(async () => expect(await device.waiting()).toEqual([]), { timeout: 30_000 });
+  stop();
+  await device.queue(PLAN, "browser", 1, EPOCH);
+  target.dispatchEvent(new Event("online"));
+  expect(received).toHaveLength(1);
+});
+
+test("while nothing gets through, the pauses grow and are partly random; then they are short again", async () => {
+  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  await device.queue(PLAN, "browser", 0, EPOCH);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+  const begun = Date.now();
+  const flush = device.flush.bind(device);
+  let moments: number[] = [];
+  vi.spyOn(device, "flush").mockImplementation(() => {
+    moments.push((Date.now() - begun) / 1000);
+    return flush();
+  });
+  collector(() => Promise.reject(new TypeError("offline")));
+  const stop = device.keepSending(10);
+  await vi.advanceTimersByTimeAsync(2 * 3_600_000);
+  const pauses = moments.slice(1).map((moment, i) => moment - moments[i]!);
+  const longest = pauses.map((_, i) => Math.min(900, 10 * 2 ** i));
+  expect(pauses.length).toBeGreaterThan(12);
+  pauses.forEach((pause, i) => {
+    expect(pause).toBeGreaterThanOrEqual(longest[i]! / 2 - 0.002);
+    expect(pause).toBeLessThanOrEqual(longest[i]! + 0.002);
+  });
+  // Each is one of 256 lengths: that all share one happens by chance less often than once in 256^11 runs.
+  expect(new Set(pauses.map((pause, i) => (pause / longest[i]!).toFixed(2))).size).toBeGreaterThan(1);
+
+  collector(counted);
+  await vi.advanceTimersByTimeAsync(900_000);
+  expect(await device.waiting()).toEqual([]);
+  moments = [];
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(moments.length).toBeGreaterThanOrEqual(9);
+  stop();
+  moments = [];
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(moments).toEqual([]);
+});
+
+describe("files", () => {
+  const script = `
+    const { Device } = await import("file://${DIST}/device.js");
+    const { FileStore } = await import("file://${DIST}/node.js");
+    const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(process.argv[2]) });
+    const plan = JSON.parse(process.argv[3]);
+    process.stdout.write("ready\\n");
+    await new Promise((resolve) => process.stdin.once("data", resolve));
+    let paid = 0;
+    for (const value of process.argv[4].split(",")) {
+      await device.queue(plan, "browser", Number(value), "${EPOCH}").then(({ cost }) => (paid += Number(cost)), (error) => {
+        if (error.name !== "BudgetError") throw error;
+      });
+    }
+    process.stdout.write("paid " + paid + "\\n");
+    process.exit();
+  `;
+
+  function start(
+    directory: string,
+    values: string,
+  ): { go: () => void; kill: () => void; paid: Promise<number>; ready: Promise<void> } {
+    const child = spawn(process.execPath, [
+      "--input-type=module",
+      "-e",
+      script,
+      "-",
+      directory,
+      JSON.stringify(load("grr_k5").plan),
+      values,
+    ]);
+    let output = "";
+    child.stderr.on("data", (data) => console.error(String(data)));
+    const until = (pattern: RegExp): Promise<RegExpExecArray> =>
+      new Promise((resolve, reject) => {
+        child.stdout.on("data", (data) => {
+          output += data;
+          const found = pattern.exec(output);
+          if (found) resolve(found);
+        });
+        child.on("exit", () => (pattern.exec(output) ? undefined : reject(new Error("the process ended"))));
+      });
+    const [ready, paid] = [until(/ready/), until(/paid (\d+)/)];
+    paid.catch(() => undefined);
+    return {
+      ready: ready.then(() => undefined),
+      paid: paid.then((found) => Number(found[1])),
+      go: () => child.stdin.write("go"),
+      kill: () => child.kill("SIGKILL"),
+    };
+  }
+
+  test("two processes that race for the last budget do not overspend it", async () => {
+    expect(existsSync(join(DIST, "node.js")), "npm run build comes first").toBe(true);
+    for (let round = 0; round < 3; round++) {
+      const directory = temporary();
+      const racers = [start(directory, "0,1,2,3,4"), start(directory, "4,3,2,1,0")];
+      await Promise.all(racers.map(({ ready }) => ready));
+      for (const { go } of racers) go();
+      const paid = await Promise.all(racers.map((racer) => racer.paid));
+      expect(paid[0]! + paid[1]!).toBe(3);
+      const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(directory) });
+      expect(await device.spent("browser")).toBe("3");
+      expect((await device.waiting()).length).toBeGreaterThanOrEqual(3);
+    }
+  });
+
+  test("a process that is killed leaves every report paid for and every debit with its report", async () => {
+    const plan = new Plan(load("grr_k5").plan);
+    for (const pause of [0, 2, 5, 10, 20]) {
+      const directory = temporary();
+      const victim = start(directory, "0,1,2");
+      await victim.ready;
+      victim.go();
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      victim.kill();
+      await victim.paid.catch(() => undefined);
+      const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(directory) });
+      const waiting = await device.waiting();
+      expect(String(waiting.length)).toBe(await device.spent("browser"));
+      for (const { body } of waiting) expect(body).toHaveLength(1);
+      // What is left can still be spent, and no more.
+      const more = await Promise.allSettled([0, 1, 2, 3].map((value) => device.queue(plan, "browser", value, EPOCH)));
+      expect(await device.spent("browser")).toBe("3");
+      expect(more.filter(({ status }) => status === "rejected")).toHaveLength(1);
+    }
+  });
+
+  test("only the owner can read the key", async () => {
+    const directory = temporary();
+    await new FileStore(directory).key();
+    expect(statSync(join(directory, "key")).mode & 0o777).toBe(0o600);
+    expect(readdirSync(join(directory, "unfinished"))).toEqual([]);
+    const [one, two] = [await new FileStore(directory).key(), await new FileStore(directory).key()];
+    const [first, second] = [new MemoisingClient(PLAN, one, "a"), new MemoisingClient(PLAN, two, "a")];
+    expect(await first.derive(1)).toEqual(await second.derive(1));
+  });
+
+  test("where there is no IndexedDB, a device asks for a store", async () => {
+    await refusedLater("StoreError", Device.open({ lifetimeEpsilon: 1 }));
+    await refusedLater("StoreError", new FileStore("/dev/null/nowhere").key());
+  });
+});
+
+test("a fresh client does not repeat itself", () => {
+  const client = new Client(load("oue_k57").plan);
+  expect(hexOf(client.report(1))).not.toBe(hexOf(client.report(1)));
+});

@@ -1,0 +1,201 @@
+"""A collector seen from afar, by its address: fetch the plan, upload until acknowledged, read the tally.
+
+An upload keeps its id and its bytes however often it is sent, so that it is counted once. Only a collector's own words
+count, as an acknowledgement and as a refusal: what a proxy or a hotel's portal says is neither. Needs no extra.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+from sunzi.collector.records import ID_BYTES, check_name
+from sunzi.contract import Contract
+from sunzi.errors import ParameterError, PlanError, ReportError, StoreError
+from sunzi.plan import Plan
+from sunzi.tally import Tally
+
+DEFAULT_COLLECTION = "default"
+
+_AGAIN = (408, 425, 429)  # and every 5xx: the trouble of a server or a proxy may pass, whatever its number
+_SECONDS = 30.0
+_LONGEST_WAIT = 60.0
+_EPOCH_URL = re.compile("([^?#]+/v1/collections/([^/?#]+))/epochs/([0-9]{1,10})")
+
+
+class UnauthorizedError(StoreError):
+    """The collector does not know the key or the token. With the right one the same upload may still be counted."""
+
+
+@dataclass(frozen=True)
+class RemoteEpoch:
+    """What a client must know to report: the plan, and the epoch that its reports name."""
+
+    plan: Plan
+    collection: str
+    number: int
+    is_open: bool
+    url: str = ""
+    """Where its reports go: ``…/v1/collections/NAME/epochs/N``."""
+
+
+class RemoteCollector:
+    """One collection of a collector: ``http://host:port``, or ``http://host:port/v1/collections/NAME``.
+
+    ``patience`` seconds are spent on trying again what may succeed later: a full queue, a restart, a lost connection.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        secret: str | None = None,
+        patience: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = _split(address)
+        steps = [step for step in parts.path.split("/") if step]
+        self.collection = DEFAULT_COLLECTION
+        if len(steps) >= 3 and steps[-3:-1] == ["v1", "collections"]:
+            self.collection, steps = check_name(steps[-1]), steps[:-3]
+        self._path = "/" + "/".join([*steps, "v1", "collections", self.collection])
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(str(parts.hostname), parts.port, timeout=_SECONDS)
+        self._headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        self._patience, self._sleep = patience, sleep
+
+    def current(self) -> RemoteEpoch:
+        """The epoch that is open now, and its plan, checked as a client must."""
+        envelope = _fields(self._get("plan"))
+        try:
+            terms, fingerprint, number = envelope["plan"], envelope["fingerprint"], int(envelope["epoch"])
+        except (KeyError, TypeError, ValueError):
+            raise StoreError(f"{self.url}/plan does not answer as a collector does") from None
+        plan = Plan.from_contract(Contract.from_json(terms))
+        if plan.fingerprint != fingerprint:
+            raise PlanError(f"{self.collection}: the plan does not have the fingerprint that the collector names")
+        is_open = envelope.get("open") is True
+        return RemoteEpoch(plan, self.collection, number, is_open, f"{self.url}/epochs/{number}")
+
+    def upload(
+        self, epoch: RemoteEpoch, body: bytes, identity: bytes | None = None, *, token: str | None = None
+    ) -> str:
+        """Send a report or a batch until it is acknowledged; return ``counted`` or ``repeated``. ``token`` is the
+        single-use token, 64 hexadecimal digits, that a collector may ask for in every upload.
+
+        Raises ReportError if the collector refuses it for good, StoreError if patience runs out or somebody else
+        answers, and UnauthorizedError, which is one too, if the key or the token is wrong: then the same bytes under
+        the same id may be sent again at any later time.
+        """
+        return self.send(epoch.number, epoch.plan.fingerprint, body, identity or secrets.token_bytes(ID_BYTES), token)
+
+    def send(self, number: int, fingerprint: str, body: bytes, identity: bytes, token: str | None = None) -> str:
+        """:meth:`upload` where only the epoch's number and its plan's fingerprint are at hand."""
+        from sunzi.wire import is_batch
+
+        query = {"id": identity.hex()}
+        if not is_batch(body):
+            query["plan"] = fingerprint
+        if token is not None:
+            query["token"] = token
+        kind = "batches" if is_batch(body) else "reports"
+        status, answer = self._persist("POST", f"epochs/{number}/{kind}?{urlencode(query)}", body)
+        said = _fields(answer)
+        if status == 200 and said.get("outcome") in ("counted", "repeated"):
+            return str(said["outcome"])
+        words = f"({status}): {_message(answer)}"
+        if status < 400 or not (isinstance(said.get("error"), str) and isinstance(said.get("message"), str)):
+            raise StoreError(f"{self.url} does not answer as a collector does {words}")
+        if status == 401:
+            raise UnauthorizedError(f"the collector does not know this key or token {words}")
+        raise ReportError(f"the collector refused an upload {words}")
+
+    def tally(self, number: int | None = None) -> tuple[Plan, Tally]:
+        """An epoch's plan and tally; of the current epoch, unless a number is given."""
+        which = "current" if number is None else str(number)
+        terms = self._get(f"epochs/{which}/plan")
+        if not _fields(terms):
+            raise StoreError(f"{self.url}/epochs/{which}/plan does not answer as a collector does: {_message(terms)}")
+        return Plan.from_json(terms), Tally.from_bytes(self._get(f"epochs/{which}/tally"))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _get(self, path: str) -> bytes:
+        status, answer = self._persist("GET", path, None)
+        if status != 200:
+            raise StoreError(f"{self.url}/{path} answers {status}: {_message(answer)}")
+        return answer
+
+    def _persist(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """One request, again and again while it may still succeed."""
+        deadline, pause = time.monotonic() + self._patience, 0.1
+        while True:
+            try:
+                status, answer, wait = self._once(method, f"{self._path}/{path}", body)
+            except (OSError, http.client.HTTPException) as error:
+                self._connection.close()
+                status, answer, wait = 0, f"{type(error).__name__}: {error}".encode(), None
+            if 0 < status < 500 and status not in _AGAIN:
+                return status, answer
+            # Half of the wait is random, so that thousands of clients do not come back together.
+            pause = min(_LONGEST_WAIT, max(pause, wait or 0.0))
+            chosen = pause * (0.5 + secrets.randbelow(1000) / 2000)
+            if time.monotonic() + chosen > deadline:
+                raise StoreError(
+                    f"{self.url} could not be reached, or refused ({status or 'no answer'}): {_message(answer)}"
+                )
+            self._sleep(chosen)
+            pause *= 2
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float | None]:
+        headers = {**self._headers, **({} if body is None else {"Content-Type": "application/octet-stream"})}
+        self._connection.request(method, path, body, headers)
+        response = self._connection.getresponse()
+        wait = response.headers.get("Retry-After", "")
+        return response.status, response.read(), float(wait) if wait.isdigit() else None
+
+
+def parse_epoch_url(url: str) -> tuple[str, int]:
+    """The address of the collection and the number of the epoch that a :attr:`RemoteEpoch.url` names."""
+    matched = _EPOCH_URL.fullmatch(url)
+    if matched is None:
+        raise ParameterError(f"an epoch's address is http(s)://HOST/v1/collections/NAME/epochs/N, got {url!r}")
+    _split(matched[1])
+    check_name(matched[2])
+    return matched[1], int(matched[3])
+
+
+def _split(address: str) -> SplitResult:
+    """The parts of a collector's address, which it must have."""
+    try:
+        parts = urlsplit(address)
+        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_right = False
+    if not is_right:
+        wanted = "http://HOST or https://HOST, perhaps with a port of at most 65535"
+        raise ParameterError(f"a collector's address begins with {wanted}, got {address!r}")
+    return parts
+
+
+def _fields(answer: bytes) -> dict[str, Any]:
+    """What a collector's answer holds; nothing if it is not a JSON object, and so not a collector's."""
+    try:
+        parsed = json.loads(answer)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _message(answer: bytes) -> str:
+    return str(_fields(answer).get("message") or answer[:200].decode("utf-8", "replace"))

@@ -1,0 +1,224 @@
+"""One device that reports over months: its key, the ledger of what it has spent, and the reports still to be sent.
+
+All three live in one SQLite file and change together: a report is made, its ε debited and its bytes put into the outbox
+by one durable transaction, before anything is sent. Several processes may use one file. A crash or a power cut at any
+moment neither loses a debit nor sends a report that was not paid for.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from sunzi.collector.remote import UnauthorizedError, parse_epoch_url
+from sunzi.device.memoising import KEY_BYTES, MemoisingClient
+from sunzi.device.sending import Sender
+from sunzi.errors import BudgetError, DomainError, ReportError, StoreError
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Plan
+
+Epsilon = int | float | str | Decimal | Fraction
+Upload = Callable[["Waiting"], object]
+
+APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module know the file
+VERSION = 1
+_ID_BYTES = 16
+_WAIT_SECONDS = 30.0
+# EXTRA also makes the removal of the rollback journal durable: one that came back after a power cut would undo the
+# debit of a report that has left. fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
+_SETTINGS = ("synchronous=EXTRA", "fullfsync=ON", "secure_delete=ON")
+_TABLES = {"device", "debits", "outbox"}
+_SCHEMA = """
+CREATE TABLE device (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), key BLOB NOT NULL);
+CREATE TABLE debits (
+    attribute TEXT NOT NULL, entry BLOB NOT NULL, epsilon TEXT NOT NULL, PRIMARY KEY (attribute, entry)
+) WITHOUT ROWID;
+CREATE TABLE outbox (
+    id BLOB PRIMARY KEY, destination TEXT NOT NULL, body BLOB NOT NULL, queued_at REAL NOT NULL,
+    fingerprint TEXT, token TEXT
+) WITHOUT ROWID;
+"""
+# Files of version 0 have no mark, and reports that do not say which plan they were made under.
+_UPGRADE = "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A report in the outbox: the same bytes under the same id, for one epoch, until it is acknowledged."""
+
+    identity: bytes
+    destination: str
+    """The address of its epoch."""
+    body: bytes
+    fingerprint: str | None = None
+    """Of the plan that it was made under; None if an older release queued it."""
+    token: str | None = None
+    """The single-use token that it is to spend."""
+
+
+@dataclass(frozen=True)
+class Queued:
+    """What became of one value: whether it lay outside the domain, and what this report cost."""
+
+    identity: bytes
+    outside: bool
+    cost: Fraction
+
+
+class Device:
+    """One device: it never spends more ε than its caps, and keeps every report until a collector has answered for it.
+
+    ``lifetime_epsilon`` caps what each attribute may ever spend, over all plans and collections; ``caps`` sets other
+    caps for some.
+    """
+
+    def __init__(self, path: str | Path, lifetime_epsilon: Epsilon, caps: Mapping[str, Epsilon] | None = None) -> None:
+        self.path = Path(path)
+        self._cap = parse_epsilon(lifetime_epsilon)
+        self._caps = {attribute: parse_epsilon(cap) for attribute, cap in (caps or {}).items()}
+        try:
+            if not self.path.exists():
+                self.path.touch(mode=0o600)  # the key is in it
+        except OSError as error:
+            raise StoreError(f"a device cannot be kept at {self.path}: {error.strerror}") from error
+        with self._transaction() as connection:
+            self._prepare(connection)
+            connection.execute("INSERT OR IGNORE INTO device VALUES (1, ?)", (secrets.token_bytes(KEY_BYTES),))
+            self._key: bytes = connection.execute("SELECT key FROM device").fetchone()[0]
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the tables or bring older ones up to date; refuse a file of somebody else's and leave it as it is."""
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        mark = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        is_unmarked = (mark, version, tables) == (0, 0, _TABLES)
+        if tables and mark != APPLICATION_ID and not is_unmarked:
+            raise StoreError(f"{self.path} is an SQLite file, but not a device of Sunzi")
+        if version > VERSION:
+            raise StoreError(f"{self.path} has version {version}; this release knows versions up to {VERSION}")
+        if is_unmarked or not tables:
+            for statement in (_SCHEMA if not tables else _UPGRADE).split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def client(self, plan: Plan, attribute: str, *, max_epsilon: Epsilon | None = None) -> MemoisingClient:
+        """A memoising client with this device's key. Its reports are not debited: prefer :meth:`queue`."""
+        return MemoisingClient(plan, self._key, attribute, max_epsilon=max_epsilon)
+
+    def queue(
+        self,
+        plan: Plan,
+        attribute: str,
+        value: object,
+        destination: str,
+        *,
+        max_epsilon: Epsilon | None = None,
+        token: str | None = None,
+    ) -> Queued:
+        """Make the report of a value, debit it, and keep it for sending to an epoch.
+
+        ``destination`` is that epoch's address, :attr:`RemoteEpoch.url <sunzi.collector.remote.RemoteEpoch.url>`, and
+        ``token`` the single-use token to spend, where the collector asks for one.
+
+        Raises BudgetError if too little is left, PrivacyError if the plan asks for more than ``max_epsilon``, and
+        ParameterError if the plan's labels are in a file that it was loaded without: then nothing was spent and nothing
+        made.
+
+        A value that this attribute reported before under the same plan costs nothing: its bytes are the same. A value
+        outside the domain is sent as "other" where the plan has that; else as the background report, since silence
+        would speak.
+        """
+        parse_epoch_url(destination)
+        client = self.client(plan, attribute, max_epsilon=max_epsilon)
+        try:
+            index: int | None = plan.domain.index(value)
+        except DomainError:
+            index = None
+        entry = hmac.digest(client.derive(index), b"ledger entry", "sha256")
+        identity, body = secrets.token_bytes(_ID_BYTES), client.report_index(index)
+        with self._transaction() as connection:
+            cost = self._debit(connection, attribute, entry, plan.epsilon)
+            row = (identity, destination, body, time.time(), plan.fingerprint, token)
+            connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?)", row)
+        return Queued(identity, index is None, cost)
+
+    def _debit(self, connection: sqlite3.Connection, attribute: str, entry: bytes, epsilon: Fraction) -> Fraction:
+        rows = connection.execute("SELECT entry, epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
+        if any(known == entry for known, _ in rows):
+            return Fraction(0)
+        spent, cap = sum((Fraction(text) for _, text in rows), Fraction(0)), self._caps.get(attribute, self._cap)
+        if spent + epsilon > cap:
+            raise BudgetError(
+                f"{attribute!r} has spent epsilon {spent} of {cap} in its lifetime; this report would cost {epsilon}"
+            )
+        connection.execute("INSERT INTO debits VALUES (?, ?, ?)", (attribute, entry, str(epsilon)))
+        return epsilon
+
+    def spent(self, attribute: str) -> Fraction:
+        """What an attribute has spent so far."""
+        with self._transaction() as connection:
+            rows = connection.execute("SELECT epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
+        return sum((Fraction(text) for (text,) in rows), Fraction(0))
+
+    def waiting(self) -> list[Waiting]:
+        """The reports that no collector has acknowledged yet, oldest first."""
+        columns = "id, destination, body, fingerprint, token"
+        with self._transaction() as connection:
+            rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
+        return [Waiting(*row) for row in rows]
+
+    def flush(self, upload: Upload | None = None) -> int:
+        """Send all that waits, each report to its epoch; return how many were acknowledged. What is acknowledged is
+        deleted at once.
+
+        ``upload`` is a :class:`~sunzi.device.sending.Sender` unless told. It sends one report and returns if that
+        is acknowledged; it raises ReportError if it is refused for good, which deletes it too, and StoreError if it may
+        succeed later: then this destination has to wait for the next flush, and all others go on.
+        """
+        if upload is None:
+            with closing(Sender()) as sender:
+                return self.flush(sender)
+        done, waits = 0, set()
+        for report in self.waiting():
+            if report.destination in waits:
+                continue
+            try:
+                upload(report)
+                done += 1
+            except ReportError:
+                pass
+            except StoreError as error:
+                # A token that is not known is this report's own trouble, a key that is not known everybody's.
+                if report.token is None or not isinstance(error, UnauthorizedError):
+                    waits.add(report.destination)
+                continue
+            with self._transaction() as connection:
+                connection.execute("DELETE FROM outbox WHERE id = ?", (report.identity,))
+        return done
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One durable transaction on a connection of its own: threads, processes and forks share nothing."""
+        try:
+            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+        try:
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+        finally:
+            connection.close()  # rolls back what is not committed

@@ -1,1 +1,0 @@
-"""The collector as an HTTP service: uploading, reading, and the live page."""

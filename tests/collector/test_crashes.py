@@ -1,0 +1,158 @@
+"""Processes killed at random moments, servers killed under load, several writers of one store, long runs.
+
+scripts/torture runs the same for much longer; its figures are in docs/durability.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ledger import COUNTERS, Ledger, Parcel
+from restarting import fill, restart
+from soaking import growth_kilobytes, start_soak
+from torture_run import MARK, SECTIONS, table
+from torturing import Collector, CollectorOfServer, torture
+
+import sunzi
+from sunzi.collector.opening import open_store
+from sunzi.collector.records import Deposit
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+KILLS = 40
+
+
+def check(findings, kills):
+    assert findings.differences == []
+    assert findings.kills >= kills
+    assert findings.acknowledged > 5 * kills
+    assert findings.duplicates > findings.acknowledged / 3
+    assert findings.killed_while["counting"] > kills / 4
+    assert findings.answers["repeated"] > 0
+
+
+def test_the_page_shows_the_committed_figures():
+    figures = json.loads((DOCS / "durability.json").read_text())
+    assert (DOCS / "durability.md").read_text().endswith(MARK + "\n" + table(figures))
+    assert list(figures) == list(SECTIONS)
+    assert all(section["differences"] == [] for section in figures.values())
+    assert all(figures[name]["kills"] >= 1000 for name in ("kill-sqlite", "kill-postgres", "kill-server"))
+
+
+def test_killed_collector(address):
+    findings = torture(Collector(address), address, KILLS, kills_per_epoch=10, seed=7)
+    check(findings, KILLS)
+    assert findings.epochs >= 3
+
+
+def test_killed_server(killable_server):
+    address = killable_server.fresh_address()
+    victim = CollectorOfServer(address, killable_server)
+    try:
+        findings = torture(victim, address, KILLS, kills_per_epoch=5, seed=7)
+    finally:
+        victim.end()
+    check(findings, KILLS)
+    assert findings.answers["error"] > 0
+
+
+def test_a_collector_that_acknowledges_too_early_is_caught(tmp_path):
+    address = str(tmp_path / "store.db")
+    findings = torture(Collector(address, "careless"), address, 8, kills_per_epoch=8, seed=7)
+    assert any("lost" in difference for difference in findings.differences), findings
+
+
+def test_the_ledger_sees_a_double_count(tmp_path):
+    store = open_store(str(tmp_path / "store.db"))
+    ledger = Ledger(store.open_epoch("web", b"{}", COUNTERS).key, random.Random(1))
+    parcel = ledger.next_parcels(1)[0]
+    store.commit([parcel.deposit()])
+    assert ledger.difference(store) == {}
+    store.commit([Parcel(parcel.epoch, b"another id, same", parcel.first, parcel.reports).deposit()])
+    assert ledger.difference(store)["too many"] == parcel.reports
+    ledger.record([(parcel.identity, "counted")])
+    with pytest.raises(AssertionError, match="twice"):
+        ledger.record([(parcel.identity, "counted")])
+    store.close()
+
+
+def test_two_processes_on_one_store(address, opened):
+    """Both are sent everything, in different orders: of each deposit one of them says counted, the other repeated."""
+    store = opened(address)
+    ledger = Ledger(store.open_epoch("web", b"{}", COUNTERS).key, random.Random(1))
+    sent = list({parcel.identity: parcel for parcel in ledger.next_parcels(1500)}.values())
+    collectors = [Collector(address), Collector(address)]
+    answers = []
+
+    def send(collector: Collector, seed: int) -> None:
+        order = random.Random(seed).sample(sent, len(sent))
+        for start in range(0, len(order), 50):
+            answers.extend(collector.deliver(order[start : start + 50]))
+
+    threads = [threading.Thread(target=send, args=(collector, seed)) for seed, collector in enumerate(collectors)]
+    for collector in collectors:
+        collector.start()
+        collector.wait()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for collector in collectors:
+        collector.stop()
+    assert Counter(outcome for _, outcome in answers) == {"counted": len(sent), "repeated": len(sent)}
+    ledger.record(sorted(answers, key=lambda answer: answer[1]))  # who repeats may hear of it before who counts
+    assert ledger.is_quiet
+    assert ledger.difference(store) == {}
+
+
+def test_processes_that_make_one_store_at_once(address, opened):
+    program = """
+import sys, time
+from sunzi.collector.opening import open_store
+time.sleep(max(0, float(sys.argv[2]) - time.time()))
+store = open_store(sys.argv[1])
+store.open_epoch("web", b"{}", 10)
+store.close()
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(sunzi.__file__).resolve().parents[1])}
+    words = [sys.executable, "-c", program, address, str(time.time() + 1.5)]
+    children = [subprocess.Popen(words, env=environment, stderr=subprocess.PIPE) for _ in range(4)]
+    errors = [child.communicate()[1].decode() for child in children]
+    assert [child.returncode for child in children] == [0] * 4, "\n".join(errors)
+    assert [epoch.number for epoch in opened(address).epochs()] == [1, 2, 3, 4]
+
+
+def test_restart_with_a_million_ids(address, opened):
+    store = opened(address)
+    key = fill(store, 1_000_000)
+    store.close()
+    found = restart(address, key, 1_000_000)
+    assert found["outcomes"] == ["repeated", "counted"]
+    assert found["peak_kilobytes"] < 256 * 1024
+    store = opened(address)
+    store.close_epoch(key)
+    late = Deposit(key, b"\x01" * 16, 1, np.array([1]), np.array([1]))
+    assert [outcome.value for outcome in store.commit([late])] == ["closed"]
+
+
+def test_memory_is_flat_for_a_minute(server, tmp_path):
+    """Both stores at the same time, through several epochs."""
+    addresses = [str(tmp_path / "store.db"), server.fresh_address()]
+    children = [start_soak(address, 60, 7, 300) for address in addresses]
+    for child in children:
+        printed, _ = child.communicate()
+        assert child.returncode == 0
+        found = json.loads(printed)
+        assert set(found["outcomes"]) == {"counted", "repeated"}
+        assert found["epochs"] > 1
+        assert found["ids_left"] == 0
+        assert growth_kilobytes(found["resident_kilobytes"]) < 2048, found["resident_kilobytes"]

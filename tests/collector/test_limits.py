@@ -1,0 +1,314 @@
+"""Slow, long and malformed requests; what is logged; what may be bound to."""
+
+import http.client
+import json
+import logging
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+from running import fresh_id, running
+
+import sunzi
+from sunzi.collector.quotas import Quotas
+from sunzi.collector.settings import Settings, UploadKey, read_secret, read_upload_keys
+from sunzi.errors import ParameterError
+
+PLAN = sunzi.make_plan("ss-compact", 50, 2)
+
+
+@pytest.fixture
+def service(tmp_path):
+    with running(
+        tmp_path / "store.db", {"default": PLAN}, header_seconds=1.5, body_seconds=1.5, header_bytes=4096
+    ) as made:
+        yield made
+
+
+def batch():
+    return PLAN.client(seed=1).report_indices(np.arange(20))
+
+
+def closes_within(connection, seconds):
+    connection.settimeout(seconds)
+    try:
+        while connection.recv(4096):  # the rest of an answer
+            pass
+        return True
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "]
+)
+def test_a_request_that_never_begins_is_hung_up_on(service, sent):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(sent)
+        begun = time.monotonic()
+        assert closes_within(connection, 20)
+        assert time.monotonic() - begun > 1
+    assert service.send_batch(batch()).status == 200
+
+
+def test_a_header_that_drips_is_hung_up_on(service):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            drip(connection, b"X: y\r\n")
+
+
+def drip(connection, drop):
+    for _ in range(200):
+        connection.sendall(drop)
+        time.sleep(0.1)
+
+
+def test_a_header_that_never_ends_is_hung_up_on(service):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
+        try:
+            for number in range(1000):
+                connection.sendall(f"X-{number}: {'y' * 100}\r\n".encode())
+        except (ConnectionResetError, BrokenPipeError):
+            return
+        assert closes_within(connection, 20)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ", b"GET /", b"%s\r\n1\r\nx\r\n0\r\nX-Long: "]
+)
+def test_one_long_line_is_hung_up_on(service, begun):
+    """A header, an address or a trailer of which the parser says nothing until it is whole."""
+    head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(begun.replace(b"%s", head.encode()))
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            send_in_pieces(connection, b"y" * 65536, 500)
+    assert service.get("/health").status == 200
+
+
+def send_in_pieces(connection, piece, count):
+    for _ in range(count):
+        connection.sendall(piece)
+
+
+def test_a_connection_that_drips_empty_lines_is_hung_up_on(service):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            drip(connection, b"\r\n")
+
+
+# Routes of the operator, whose bodies the framework reads before it asks who sends them, and those that read none.
+BODIES = {
+    "upload": "/v1/collections/default/epochs/1/batches?id=" + "0" * 32,
+    "operator": "/v1/collections/new/epochs",
+    "nobody": "/nowhere",
+}
+
+
+def begin(connection, path, headers):
+    connection.settimeout(20)
+    connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}\r\n".encode())
+
+
+@pytest.fixture
+def strict(tmp_path):
+    settings = {"body_bytes": 1000, "body_seconds": 1.5, "admin_token": "a-token-of-sixteen-or-more"}
+    with running(tmp_path / "strict.db", {"default": PLAN}, **settings) as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", [BODIES["upload"], BODIES["operator"]])
+@pytest.mark.parametrize("headers", ["Content-Length: 1001\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_no_route_reads_a_body_that_is_too_large(strict, path, headers):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, headers)
+        connection.sendall(b"3e9\r\n" + b" " * 1001 if "chunked" in headers else b"")
+        answer = connection.recv(4096)
+        while not answer.endswith(b"}"):  # it may come in pieces
+            answer += connection.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"connection: close" in answer
+        assert b"TooLarge" in answer
+
+
+@pytest.mark.parametrize("path", [BODIES["upload"], BODIES["operator"]])
+def test_no_route_waits_for_ever_for_a_body(strict, path):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, "Content-Length: 100\r\n")
+        connection.sendall(b"{")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+        assert closes_within(connection, 20)
+
+
+@pytest.mark.parametrize(("path", "status"), [(BODIES["upload"], b"413"), (BODIES["nobody"], b"404")])
+def test_who_is_refused_cannot_go_on_sending_for_ever(strict, path, status):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, "Content-Length: 1000000\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 " + status)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            drip(connection, b"x")
+
+
+def test_who_sends_too_much_gets_to_read_why(strict):
+    """Although the whole body is sent before the answer is read, which is far more than any buffer holds."""
+    assert strict.send_batch(bytes(20 << 20)).status == 413
+
+
+def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
+    """An upload to an epoch that was not met before asks the store; others are answered meanwhile."""
+    asked, over = threading.Event(), threading.Event()
+    epochs = service.collector.store.epochs
+
+    def slow():
+        asked.set()
+        assert over.wait(30)
+        return epochs()
+
+    monkeypatch.setattr(service.collector.store, "epochs", slow)
+    answers = []
+    late = threading.Thread(target=lambda: answers.append(service.send_batch(batch(), epoch=9).status))
+    late.start()
+    try:
+        assert asked.wait(30)
+        assert service.get("/health").status == 200
+        assert service.send_batch(batch()).status == 200
+        assert answers == []
+    finally:
+        over.set()
+        late.join()
+    assert answers == [404]
+
+
+def test_a_body_that_drips_is_answered_with_408(service):
+    head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nHost: x\r\n"
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(f"{head}Content-Length: 200\r\n\r\n".encode())
+        connection.sendall(b"SUNZI")
+        connection.settimeout(20)
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+    assert service.tally().reports == 0
+
+
+def test_a_keep_alive_connection_is_not_taken_for_a_slow_one(service):
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=20)
+    connection.connect()
+    socket_of_all = connection.sock
+    for _ in range(3):
+        connection.request("GET", "/health")
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b'{"status":"live"}')
+        assert connection.sock is socket_of_all
+        time.sleep(2)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"\0\0\0\0\r\n\r\n", b"GET\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\x16\x03\x01\x02"],
+)
+def test_what_is_not_http_is_refused(service, request_bytes):
+    with socket.create_connection((service.host, service.port)) as connection:
+        connection.sendall(request_bytes)
+        connection.settimeout(20)
+        try:
+            answer = connection.recv(4096)
+        except ConnectionResetError:
+            answer = b""
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
+    assert service.get("/health").status == 200
+
+
+def test_nothing_of_clients_secrets_or_reports_is_logged(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    token = "an-admin-token-that-is-long"
+    with running(tmp_path / "store.db", {"default": PLAN}, admin_token=token) as service:
+        identity = fresh_id()
+        service.send_batch(batch(), identity)
+        service.send_batch(b"garbage-of-a-client", identity)
+        service.get("/v1/collections", Authorization=f"Bearer {token}")
+        service.get("/v1/collections", Authorization="Bearer wrong-secret")
+    for secret in (token, "wrong-secret", identity, "garbage-of-a-client", "127.0.0.1", batch().hex()[:40]):
+        assert secret not in caplog.text.replace(service.address, "")
+
+
+def test_only_loopback_without_an_admin_token():
+    for host in ("0.0.0.0", "::", "192.0.2.7"):
+        with pytest.raises(ParameterError, match="admin token"):
+            Settings(host=host)
+        Settings(host=host, admin_token="long-enough-to-be-one")
+    with pytest.raises(ParameterError, match="16 characters"):
+        Settings(admin_token="short")
+    assert "long-enough" not in repr(Settings(admin_token="long-enough-to-be-one"))
+
+
+@pytest.mark.parametrize("name", ["body_bytes", "header_bytes", "header_seconds", "body_seconds", "waiting_deposits"])
+def test_limits_are_positive(name):
+    with pytest.raises(ParameterError, match=name):
+        Settings(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"port": 99999}, "port"),
+        ({"port": -1}, "port"),
+        ({"allow_origins": ("example.org/",)}, "origin"),
+        ({"allow_origins": ("https://example.org/",)}, "origin"),
+        ({"allow_origins": ("https://Example.org",)}, "origin"),
+        ({"trusted_proxies": ("nonsense",)}, "proxy"),
+        ({"trusted_proxies": ("10.0.0.1/8",)}, "proxy"),
+        ({"upload_keys": (UploadKey("a", b"1", 1), UploadKey("a", b"2", 1))}, "name and a secret"),
+        ({"upload_keys": (UploadKey("a", b"1", 1), UploadKey("b", b"1", 1))}, "name and a secret"),
+    ],
+)
+def test_settings_that_could_not_work_are_refused(wrong, complaint):
+    with pytest.raises(ParameterError, match=complaint):
+        Settings(**wrong)
+
+
+def test_settings_that_work():
+    origins = ("https://example.org", "http://localhost:3000", "http://[::1]:80", "*")
+    proxies = ("127.0.0.1", "::1", "10.0.0.0/8", "*")
+    made = Settings(allow_origins=origins, trusted_proxies=proxies, port=65535)
+    assert (made.allow_origins, made.trusted_proxies, made.port) == (origins, proxies, 65535)
+
+
+def test_secrets_and_keys_from_files(tmp_path):
+    (tmp_path / "token").write_text("  a-secret-of-mine\n")
+    assert read_secret(tmp_path / "token") == "a-secret-of-mine"
+    for text in ("two words", "naïve", "a\x00b"):
+        (tmp_path / "token").write_text(text)
+        with pytest.raises(ParameterError, match="printable"):
+            read_secret(tmp_path / "token")
+    digits = "0" * 64
+    wrong = [{"name": "a", "sha256": "00", "reports_per_minute": 5}]
+    wrong += [{"name": "a", "sha256": digits, "reports_per_minute": quota} for quota in (0, 1.9, True, "5")]
+    for text in ("{}", "[]", "nonsense", *(json.dumps([key]) for key in wrong)):
+        (tmp_path / "keys").write_text(text)
+        with pytest.raises(ParameterError, match="keys"):
+            read_upload_keys(tmp_path / "keys")
+
+
+def test_a_bucket_fills_steadily():
+    now = [0.0]
+    quotas, key = Quotas(lambda: now[0]), UploadKey("app", b"", 60)
+    assert quotas.take(key, 60) == 0
+    assert quotas.take(key, 1) == 1
+    now[0] = 10
+    assert quotas.take(key, 10) == 0
+    assert quotas.take(key, 20) == 20
+    now[0] = 1000
+    assert quotas.take(key, 90) == 0  # more than the bucket holds passes when it is full, and is paid off later
+    assert quotas.take(key, 1) == 31
+    quotas.give_back(key, 90)
+    quotas.give_back(key, 90)
+    assert quotas.take(key, 60) == 0  # and never more than a full bucket
+    assert quotas.take(key, 1) == 1

@@ -1,0 +1,237 @@
+"""What a service tells: plans to everyone, the rest to the operator."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from running import running
+
+import sunzi
+
+LABELS = ["apple", "banana", "Apple pie", "cherry", "<b>", "größe", '"quoted"', "other"]
+PLAN = sunzi.make_plan("mss-compact", LABELS, 2, other="other")
+BASE = "/v1/collections/default/epochs/1"
+TOKEN = "an admin token, long enough".replace(" ", "-").replace(",", "")
+ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("store") / "store.db", {"default": PLAN}) as made:
+        values = np.repeat(np.arange(8), [4000, 2000, 1000, 500, 0, 0, 0, 100])
+        made.send_batch(PLAN.client(seed=1).report_indices(values))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("store") / "store.db", {"default": PLAN}, admin_token=TOKEN) as made:
+        yield made
+
+
+def rows(answer):
+    return list(csv.DictReader(io.StringIO(answer.body.decode())))
+
+
+def test_the_plan_is_public_and_whole(guarded):
+    envelope = guarded.get("/v1/collections/default/plan").json()
+    assert envelope["upload"] == BASE
+    assert envelope["epoch"] == 1
+    assert envelope["open"] is True
+    assert sunzi.Plan.from_json(json.dumps(envelope["plan"])) == PLAN
+    assert guarded.get(f"{BASE}/plan").body == PLAN.contract.canonical
+    assert guarded.get("/v1/collections/default/epochs/current/plan").body == PLAN.contract.canonical
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/collections"),
+        ("GET", f"{BASE}/status.json"),
+        ("GET", f"{BASE}/estimate.json"),
+        ("GET", f"{BASE}/tally"),
+        ("GET", f"{BASE}/progress.csv"),
+        ("GET", f"{BASE}/health.json"),
+        ("GET", "/metrics"),
+        ("POST", "/v1/collections/default/epochs"),
+        ("POST", f"{BASE}/close"),
+        ("POST", f"{BASE}/tokens"),
+    ],
+)
+def test_everything_but_uploading_asks_for_the_admin_token(guarded, method, path):
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+        answer = guarded.request(method, path, b"{}", {"Content-Type": "application/json", **headers})
+        assert answer.status == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert guarded.collector.find("default", 1).epoch.is_open
+
+
+def test_the_admin_token_opens_it(guarded):
+    assert guarded.get("/v1/collections", **ADMIN).json()[0]["collection"] == "default"
+    assert guarded.get(f"{BASE}/estimate.json", **ADMIN).status == 409  # no report yet
+    assert guarded.get(f"{BASE}/health.json", **ADMIN).status == 409
+    assert guarded.get("/metrics", **ADMIN).status == 200
+
+
+def test_the_estimate_is_the_librarys_own(service):
+    estimate = PLAN.estimate(service.tally())
+    answer = service.get(f"{BASE}/estimate.json").json()
+    assert [row["label"] for row in answer["histogram"]] == LABELS
+    assert [row["frequency"] for row in answer["histogram"]] == estimate.frequencies.tolist()
+    low, high = estimate.interval(0.95)
+    assert [row["low"] for row in answer["histogram"]] == low.tolist()
+    assert [row["high"] for row in answer["histogram"]] == high.tolist()
+    assert answer["reports"] == 7600
+    assert answer["epsilon"] == "2"
+    assert answer["histogram"][0]["above_zero"] is True
+    as_csv = rows(service.get(f"{BASE}/estimate.csv"))
+    assert [float(row["frequency"]) for row in as_csv] == estimate.frequencies.tolist()
+    assert [row["label"] for row in as_csv] == LABELS
+
+
+def test_top_search_level_and_postprocessing(service):
+    top = service.get(f"{BASE}/estimate.json?top=2").json()["histogram"]
+    assert [row["label"] for row in top] == ["apple", "banana"]
+    found = service.get(f"{BASE}/estimate.json?search=APPLE").json()["histogram"]
+    assert [row["label"] for row in found] == ["apple", "Apple pie"]
+    assert service.get(f"{BASE}/estimate.json?search=nothing").json()["histogram"] == []
+    wide = service.get(f"{BASE}/estimate.json?confidence=0.999").json()["histogram"][0]
+    narrow = service.get(f"{BASE}/estimate.json?confidence=0.5").json()["histogram"][0]
+    assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+    for method in ("simplex", "clip", "significant", "constrained"):
+        answer = service.get(f"{BASE}/estimate.json?postprocess={method}").json()
+        assert answer["postprocess"] == method
+        assert answer["postprocess_effect"]
+        assert all(f"frequency_{method}" in row and "frequency" in row for row in answer["histogram"])
+
+
+def test_bad_questions_are_refused(service):
+    for query in ("confidence=2", "confidence=x", "top=0", "postprocess=magic", "target=all", "search=" + "x" * 300):
+        answer = service.get(f"{BASE}/estimate.json?{query}")
+        assert answer.status == 422, query
+        assert set(answer.json()) == {"error", "message"}
+    assert service.get(f"{BASE}/estimate.xml").status == 422
+    assert service.get(f"{BASE}/estimate.png?postprocess=clip").status == 400
+    assert service.get("/v1/collections/default/epochs/nonsense/status.json").status == 422
+
+
+def test_pictures_parquet_and_tallies(service):
+    assert service.get(f"{BASE}/estimate.png?top=5").body.startswith(b"\x89PNG")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(service.get(f"{BASE}/estimate.parquet").body))
+    assert table.column("label").to_pylist() == LABELS
+    answer = service.get(f"{BASE}/tally")
+    assert sunzi.Tally.from_bytes(answer.body) == service.tally()
+    assert "default-1.tally" in answer.headers["Content-Disposition"]
+
+
+def test_progress_status_and_health_have_twins(service):
+    minutes = service.get(f"{BASE}/progress.json").json()
+    assert sum(row["reports"] for row in minutes) == 7600
+    assert all(row["minute"] % 60 == 0 for row in minutes)
+    assert sum(int(row["reports"]) for row in rows(service.get(f"{BASE}/progress.csv"))) == 7600
+    status = service.get(f"{BASE}/status.json").json()
+    assert (status["reports"], status["open"], status["plan"]) == (7600, True, PLAN.fingerprint)
+    assert rows(service.get(f"{BASE}/status.csv"))[0]["reports"] == "7600"
+    found = service.get(f"{BASE}/health.json").json()
+    assert found["alarm"] is False
+    assert [row["name"] for row in rows(service.get(f"{BASE}/health.csv"))] == [test["name"] for test in found["tests"]]
+
+
+def test_live_ready_and_metrics(service):
+    assert service.get("/health").json() == {"status": "live"}
+    assert service.get("/ready").json() == {"status": "ready"}
+    text = service.get("/metrics").body.decode()
+    assert 'sunzi_reports{collection="default",epoch="1"} 7600.0' in text
+    assert 'sunzi_uploads_total{collection="default",outcome="counted"} 1.0' in text
+
+
+def test_a_bad_plan_opens_nothing(service):
+    good = PLAN.contract.to_json()
+    for wrong in ({}, {**good, "epsilon": "1"}, {**good, "version": 2}, {**good, "extra": 1}):
+        assert service.post_json("/v1/collections/new/epochs", wrong).status == 400
+    assert service.post_json("/v1/collections/new/epochs", []).status == 422
+    assert "new" not in service.collector.collections()
+
+
+def test_every_answer_carries_the_headers(service):
+    for path in ("/", "/health", "/v1/collections/default/plan", "/nowhere", f"{BASE}/estimate.json?top=0"):
+        headers = service.get(path).headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Server"] is None
+
+
+def test_other_origins_only_if_allowed(service, tmp_path):
+    origin = {"Origin": "https://example.org"}
+    assert service.get("/v1/collections/default/plan", **origin).headers["Access-Control-Allow-Origin"] is None
+    with running(tmp_path / "store.db", {"default": PLAN}, allow_origins=("https://example.org",)) as open_to_one:
+        answer = open_to_one.get("/v1/collections/default/plan", **origin)
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://example.org"
+        other = open_to_one.get("/v1/collections/default/plan", Origin="https://evil.example")
+        assert other.headers["Access-Control-Allow-Origin"] is None
+        assert answer.headers["Access-Control-Expose-Headers"] == "Retry-After"
+        asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        for path in (f"{BASE}/batches?id={'0' * 32}", f"{BASE}/reports", f"{BASE}/plan"):
+            assert open_to_one.request("OPTIONS", path, None, asked).status == 200
+        refused = open_to_one.post(f"{BASE}/batches?id={'0' * 32}", b"rubbish", origin)
+        assert (refused.status, refused.headers["Access-Control-Allow-Origin"]) == (400, "https://example.org")
+
+
+def test_an_allowed_origin_may_fetch_the_plan_and_upload_and_no_more(tmp_path):
+    origin = {"Origin": "https://example.org"}
+    asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    for number, settings in enumerate(({}, {"admin_token": TOKEN})):
+        settings["allow_origins"] = ("https://example.org",)
+        with running(tmp_path / f"{number}.db", {"default": PLAN}, **settings) as service:
+            for path in (f"{BASE}/close", f"{BASE}/tokens", f"{BASE}/estimate.json", "/v1/collections", "/metrics"):
+                preflight = service.request("OPTIONS", path, None, asked)
+                assert (preflight.status, preflight.headers["Access-Control-Allow-Origin"]) == (405, None)
+                answer = service.get(path, **origin, **(ADMIN if settings.get("admin_token") else {}))
+                assert answer.headers["Access-Control-Allow-Origin"] is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "https://evil.example", "Host": "evil.example"},  # a name of theirs that leads to this machine
+        {"Origin": "http://localhost:3000", "Host": "localhost:8765"},  # somebody else on this machine
+        {"Origin": "null"},
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:8765"},
+        {"Host": ""},
+    ],
+)
+def test_pages_of_others_are_not_the_operator(service, headers):
+    for method, path in (("POST", f"{BASE}/close"), ("GET", f"{BASE}/status.json"), ("GET", "/metrics")):
+        answer = service.request(method, path, None, headers)
+        assert (answer.status, answer.json()["error"][:7]) == (403, "Foreign")
+    assert service.collector.find("default", 1).epoch.is_open
+    assert service.request("GET", "/v1/collections/default/plan", None, headers).status == 200
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_the_services_own_page_and_programs_are(service, name):
+    host = f"{name}:{service.port}"
+    for headers in ({"Host": host}, {"Host": host, "Origin": f"http://{host}"}, {"Host": name}):
+        assert service.request("GET", f"{BASE}/status.json", None, headers).status == 200
+
+
+def test_who_knows_the_admin_token_may_come_by_any_name(guarded):
+    by_proxy = {"Host": "collect.example", "Origin": "https://collect.example", **ADMIN}
+    assert guarded.request("GET", "/v1/collections", None, by_proxy).status == 200
+
+
+def test_a_trusted_proxy_says_how_it_was_reached(tmp_path):
+    """Only redirects depend on it: that they lead back to https."""
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.7", "Host": "collect.example"}
+    for trusted, scheme in ((("127.0.0.1",), "https"), (("10.0.0.0/8",), "http"), ((), "http")):
+        with running(tmp_path / f"{scheme}{len(trusted)}.db", {"default": PLAN}, trusted_proxies=trusted) as service:
+            answer = service.request("GET", "/v1/collections/", None, headers)
+            assert answer.status == 307
+            assert answer.headers["Location"] == f"{scheme}://collect.example/v1/collections"

@@ -1,0 +1,263 @@
+"""Backup, restore, moves between kinds of stores, and the sum of shards."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+
+import numpy as np
+import pytest
+from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
+
+from sunzi.collector import transfer
+from sunzi.collector.opening import open_store
+from sunzi.collector.records import Deposit, Shard
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.collector.transfer import backup, copy_store, find_epoch, merge_shards, stored_tally
+from sunzi.errors import StoreError, TallyError
+from sunzi.plan import Plan, make_plan
+
+PLAN = make_plan("grr", 20, 1)
+COUNTERS = PLAN.protocol.tally_layout.length
+
+
+def contents(store):
+    """All that a store keeps, but for keys, which are its own affair."""
+    return [
+        (
+            (epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.reports, epoch.opened_at),
+            epoch.closed_at,
+            {page: bytes(cells) for page, cells in store.pages(epoch.key).items()},
+            sorted(store.identities(epoch.key)),
+            sorted(store.tokens(epoch.key)),
+            store.progress(epoch.key),
+        )
+        for epoch in store.epochs()
+    ]
+
+
+def fill(store):
+    """Closed and open epochs, tokens, thin and full pages; keys not in the order of names."""
+    zebra = an_epoch(store, "zebra")
+    ant, huge = an_epoch(store, "ant"), an_epoch(store, "huge", counters=1 << 40)
+    store.commit([a_deposit(zebra, number) for number in range(300)])
+    store.commit([a_deposit(ant, number, {number: 3}) for number in range(40)])
+    store.commit([Deposit(huge.key, an_id(1), 7, np.array([5, 1 << 39]), np.array([3, 4]))])
+    store.add_tokens(zebra.key, [bytes([number]) * 32 for number in range(3)])
+    store.close_epoch(ant.key)
+    an_epoch(store, "ant")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def target(request, tmp_path, opened):
+    """A store of either kind to copy into."""
+    if request.param == "postgres":
+        return opened(request.getfixturevalue("server").fresh_address())
+    return opened(str(tmp_path / "target.db"))
+
+
+def test_a_copy_is_the_same_and_goes_on(store, target):
+    fill(store)
+    assert copy_store(store, target) == 4
+    assert contents(target) == contents(store)
+    zebra, ant = find_epoch(target, "zebra"), find_epoch(target, "ant", 1)
+    group = [a_deposit(zebra, 5), a_deposit(zebra, 301, token=bytes(32)), a_deposit(ant, 1)]
+    assert values(target.commit(group)) == ["repeated", "counted", "closed"]
+    assert target.open_epoch("zebra", b"{}", 1).number == 2
+
+
+def test_a_copy_needs_an_empty_store_of_the_same_shard(store, target, opened, tmp_path):
+    fill(store)
+    an_epoch(target)
+    before = contents(target)
+    with pytest.raises(StoreError, match="empty"):
+        copy_store(store, target)
+    assert contents(target) == before
+    shard = opened(str(tmp_path / "shard.db"), Shard(1, 2))
+    with pytest.raises(StoreError, match="shard 0/1 and the target shard 1/2"):
+        copy_store(store, shard)
+
+
+def test_a_store_that_is_filled_meanwhile_is_not_copied_into(store, fresh_address, opened, monkeypatch):
+    fill(store)
+    address = fresh_address()
+    target, other = opened(address), opened(address)
+    transaction = target.transaction
+
+    def interrupted(**options):
+        monkeypatch.setattr(target, "transaction", transaction)
+        an_epoch(other, "theirs")
+        return transaction(**options)
+
+    monkeypatch.setattr(target, "transaction", interrupted)
+    with pytest.raises(StoreError, match="empty"):
+        copy_store(store, target)
+    assert [epoch.collection for epoch in target.epochs()] == ["theirs"]
+
+
+def test_a_copy_that_fails_leaves_nothing(store, target, monkeypatch):
+    fill(store)
+
+    def fail(*_):
+        raise StoreError("the source is gone")
+
+    monkeypatch.setattr(store, "tokens", fail)
+    with pytest.raises(StoreError, match="gone"):
+        copy_store(store, target)
+    assert target.epochs() == []
+
+
+def test_a_copy_shows_one_moment(store, address, opened, tmp_path):
+    """However much is written meanwhile: ids and counts of the copy belong together."""
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 0, {0: 1})])
+    busy, numbers = opened(address), itertools.count(1)
+    ending = threading.Event()
+
+    def write():
+        while not ending.is_set():
+            busy.commit([a_deposit(epoch, number, {0: 1}) for number in itertools.islice(numbers, 10)])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for attempt in range(6):
+            backup(store, tmp_path / f"{attempt}.db")
+    finally:
+        ending.set()
+        writer.join()
+    sizes = []
+    for attempt in range(6):
+        copy = opened(str(tmp_path / f"{attempt}.db"))
+        found = find_epoch(copy, "web")
+        assert total(copy, found) == counts(copy, found)[0] == copy.identity_count(found.key)
+        sizes.append(total(copy, found))
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > sizes[0]
+
+
+def test_a_backup_is_one_whole_file(store, opened, tmp_path):
+    fill(store)
+    directory = tmp_path / "backups"
+    directory.mkdir()
+    assert backup(store, directory / "store.db") == 4
+    assert os.listdir(directory) == ["store.db"]
+    (directory / "store.db").rename(tmp_path / "elsewhere.db")  # nothing beside it is missed
+    assert contents(opened(str(tmp_path / "elsewhere.db"), create=False)) == contents(store)
+
+
+def test_a_backup_overwrites_nothing(store, tmp_path):
+    path = tmp_path / "precious.db"
+    path.write_text("precious")
+    with pytest.raises(StoreError, match="never overwrites"):
+        backup(store, path)
+    assert path.read_text() == "precious"
+    with pytest.raises(StoreError, match="No such file or directory"):
+        backup(store, tmp_path / "no" / "directory.db")
+
+
+def test_a_file_that_appears_meanwhile_is_kept(store, tmp_path, monkeypatch):
+    path = tmp_path / "precious.db"
+    copy = transfer._copy_to_file
+
+    def slowly(*arguments):
+        path.write_text("precious")
+        return copy(*arguments)
+
+    monkeypatch.setattr(transfer, "_copy_to_file", slowly)
+    with pytest.raises(StoreError, match="File exists"):
+        backup(store, path)
+    assert path.read_text() == "precious"
+
+
+def test_a_backup_that_is_not_settled_is_none(store, tmp_path, monkeypatch):
+    fill(store)
+    monkeypatch.setattr(SqliteStore, "settle", lambda _: False)
+    with pytest.raises(StoreError, match="not finished"):
+        backup(store, tmp_path / "copy.db")
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_an_old_backup_counts_later_reports_again(store, opened, tmp_path):
+    """As docs/durability.md says: it is the store of that moment, and what was counted since can be sent again."""
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    backup(store, tmp_path / "old.db")
+    store.commit([a_deposit(epoch, 2)])
+    old = opened(str(tmp_path / "old.db"))
+    again = [a_deposit(find_epoch(old, "web"), number) for number in (1, 2)]
+    assert values(old.commit(again)) == ["repeated", "counted"]
+
+
+# Shards.
+
+
+@pytest.fixture
+def shards(fresh_address, opened):
+    """Three collectors of one collection, one open epoch each; 90 reports sent wherever their ids belong."""
+    stores = [opened(fresh_address(), Shard(index, 3)) for index in range(3)]
+    for store in stores:
+        epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)
+        mine = [a_deposit(epoch, number, {number % COUNTERS: 1}) for number in range(90)]
+        store.commit([deposit for deposit in mine if store.shard.takes(deposit.identity)])
+    return stores
+
+
+def close_all(stores):
+    for store in stores:
+        store.close_epoch(find_epoch(store, "web").key)
+
+
+def test_shards_add_up(shards):
+    close_all(shards)
+    tally = merge_shards(shards[::-1], "web", 1)
+    assert tally.reports == 90
+    np.testing.assert_array_equal(tally.counts, np.bincount(np.arange(90) % COUNTERS, minlength=COUNTERS))
+    assert tally.fingerprint == PLAN.contract.fingerprint
+    assert all(0 < stored_tally(store, find_epoch(store, "web"), PLAN).reports < 90 for store in shards)
+
+
+def test_every_shard_is_needed_once(shards, other_store):
+    close_all(shards)
+    for wrong in ([], shards[:2], [*shards, shards[0]], [shards[0], shards[1], shards[1]], [*shards, other_store]):
+        with pytest.raises(StoreError, match="every shard of one collection exactly once"):
+            merge_shards(wrong, "web", 1)
+
+
+def test_open_epochs_are_not_merged(shards):
+    close_all(shards[:2])
+    with pytest.raises(StoreError, match="still open in shard 2/3"):
+        merge_shards(shards, "web", 1)
+
+
+def test_shards_need_one_plan(shards, fresh_address, opened):
+    other = opened(fresh_address(), Shard(2, 3))
+    other.open_epoch("web", make_plan("grr", 21, 1).contract.canonical, COUNTERS)
+    close_all([*shards, other])
+    with pytest.raises(StoreError, match="different plans"):
+        merge_shards([*shards[:2], other], "web", 1)
+
+
+def test_epochs_are_found_by_name(store):
+    fill(store)
+    assert find_epoch(store, "ant").number == 2
+    assert find_epoch(store, "ant", 1).number == 1
+    with pytest.raises(StoreError, match="no epoch 3 of 'ant'"):
+        find_epoch(store, "ant", 3)
+    with pytest.raises(StoreError, match=r"no collection 'bee' here; the collections are \['ant', 'huge', 'zebra'\]"):
+        find_epoch(store, "bee")
+
+
+def test_a_stored_tally_is_checked(store):
+    epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)
+    store.commit([Deposit(epoch.key, an_id(1), 5, np.array([0]), np.array([4]))])
+    with pytest.raises(TallyError, match="the tally says 5"):
+        stored_tally(store, find_epoch(store, "web"), Plan.from_json(epoch.plan))
+
+
+def test_a_path_is_a_store_in_a_file(tmp_path):
+    store = open_store(str(tmp_path / "postgresql.db"))
+    assert isinstance(store, SqliteStore)
+    assert store.tally(an_epoch(store).key, LENGTH)[0] == 0
+    store.close()

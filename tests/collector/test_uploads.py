@@ -1,0 +1,368 @@
+"""Uploads over HTTP: counted once, acknowledged when durable, refused cleanly."""
+
+import hashlib
+import itertools
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from running import fresh_id, running
+
+import sunzi
+from sunzi.collector.records import Shard
+from sunzi.collector.remote import RemoteCollector
+from sunzi.collector.settings import UploadKey
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.errors import ReportError, StoreError
+
+PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
+OTHER = sunzi.make_plan("ss-compact", 50, 2)
+
+
+@pytest.fixture
+def service(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN, "numbers": OTHER}) as made:
+        yield made
+
+
+def batch(count=20, seed=1, plan=PLAN):
+    return plan.client(seed=seed).report_indices(np.arange(count) % plan.domain.size)
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_every_protocol_is_counted_as_the_library_counts_it(tmp_path, name):
+    plan = sunzi.make_plan(name, 40, 1)
+    body, single = batch(30, plan=plan), plan.client(seed=2).report(7)
+    with running(tmp_path / "store.db", {"default": plan}) as service:
+        assert service.send_batch(body).json() == {"outcome": "counted", "reports": 30}
+        assert service.send_report(plan, single).json() == {"outcome": "counted", "reports": 1}
+        assert service.tally() == plan.tally([body, single])
+
+
+def test_a_repeated_id_is_acknowledged_and_not_counted(service):
+    identity = fresh_id()
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"
+    for _ in range(3):
+        answer = service.send_batch(batch(), identity)
+        assert (answer.status, answer.json()["outcome"]) == (200, "repeated")
+    single = PLAN.client(seed=3).report("word 4")
+    assert service.send_report(PLAN, single, identity).json()["outcome"] == "repeated"
+    assert service.tally() == PLAN.tally(batch())
+
+
+def test_ids_of_different_epochs_do_not_meet(service):
+    identity = fresh_id()
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"
+    assert service.send_batch(batch(plan=OTHER), identity, collection="numbers").json()["outcome"] == "counted"
+
+
+def test_what_is_acknowledged_is_on_the_disk(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        assert service.send_batch(batch()).status == 200
+        beside = SqliteStore(tmp_path / "store.db", create=False)  # as after kill -9: nothing was closed
+        assert beside.epochs()[0].reports == 20
+        beside.close()
+
+
+def test_a_restart_goes_on_where_it_stopped(tmp_path):
+    identity = fresh_id()
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        service.send_batch(batch(), identity)
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        assert service.send_batch(batch(), identity).json()["outcome"] == "repeated"
+        assert service.send_batch(batch(seed=2)).json()["outcome"] == "counted"
+        assert service.tally() == PLAN.tally([batch(), batch(seed=2)])
+
+
+def test_many_clients_at_once_are_each_counted_once(service):
+    """Eight threads send the same forty uploads: every one arrives eight times."""
+    uploads = [(fresh_id(), batch(5, seed)) for seed in range(40)]
+    outcomes = []
+
+    def send():
+        outcomes.extend(service.send_batch(body, identity).json()["outcome"] for identity, body in uploads)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("counted") == 40
+    assert outcomes.count("repeated") == 280
+    assert service.tally() == PLAN.tally([body for _, body in uploads])
+
+
+def test_a_closed_epoch_refuses_for_good(service):
+    identity = fresh_id()
+    service.send_batch(batch(), identity)
+    before = service.tally()
+    assert service.post("/v1/collections/default/epochs/1/close").json()["open"] is False
+    for again in (identity, None):
+        answer = service.send_batch(batch(), again)
+        assert (answer.status, answer.json()["error"]) == (410, "ClosedEpochError")
+    assert service.tally() == before
+    assert service.collector.store.identity_count(1) == 0
+    assert service.post("/v1/collections/default/epochs/1/close").status == 200
+    reopened = service.post_json("/v1/collections/default/epochs", PLAN.contract.to_json()).json()
+    assert (reopened["epoch"], reopened["open"], reopened["reports"]) == (2, True, 0)
+    assert service.send_batch(batch(), identity).status == 410
+    assert service.send_batch(batch(), identity, epoch=2).json()["outcome"] == "counted"
+
+
+def test_a_new_plan_is_a_new_epoch_and_the_old_one_stays(service):
+    newer = sunzi.make_plan("grr", ["a", "b", "c"], 1)
+    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    assert service.get("/v1/collections/default/plan").json()["epoch"] == 2
+    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    assert service.send_batch(batch()).status == 200
+    refused = service.send_batch(batch(), epoch=2)
+    assert refused.status == 400
+    assert "another plan" in refused.json()["message"] or "plan" in refused.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda body: body[:-1], 400),
+        (lambda body: body + b"\0", 400),
+        (lambda body: body[:60] + bytes([body[60] ^ 1]) + body[61:], 400),
+        (lambda body: b"", 400),
+        (lambda body: batch(plan=OTHER), 400),
+        (lambda body: b"SUNZIRB\x01" + b"\xff" * 60, 400),
+        (lambda body: PLAN.client(seed=1).report("word 1"), 400),
+        (lambda body: batch(0), 400),
+    ],
+)
+def test_bad_batches_are_refused_and_leave_no_trace(service, change, status):
+    identity = fresh_id()
+    answer = service.send_batch(change(batch()), identity)
+    assert answer.status == status
+    assert answer.json()["message"]
+    assert service.tally().reports == 0
+    assert service.send_batch(batch(), identity).json()["outcome"] == "counted"  # the id was not used up
+
+
+def test_bad_single_reports_are_refused(service):
+    single = PLAN.client(seed=1).report("word 1")
+    assert service.send_report(PLAN, single + b"\0").status == 400
+    assert service.send_report(PLAN, b"\xff" * len(single)).status == 400
+    assert service.send_report(PLAN, batch()).status == 400
+    wrong = service.send_report(OTHER, single)
+    assert (wrong.status, wrong.json()["error"]) == (409, "WrongPlan")
+    assert service.tally().reports == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/collections/nobody/epochs/1/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/default/epochs/9/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/default/epochs/0/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/Default/epochs/1/batches?id=" + "0" * 32, 404),
+        ("/v1/collections/default/epochs/1/batches", 422),
+        ("/v1/collections/default/epochs/1/batches?id=xyz", 422),
+        ("/v1/collections/default/epochs/1/batches?id=" + "0" * 31, 422),
+        ("/v1/collections/default/epochs/1/reports?id=" + "0" * 32, 422),
+        ("/v1/nothing", 404),
+    ],
+)
+def test_wrong_addresses(service, path, status):
+    answer = service.post(path, batch())
+    assert answer.status == status
+    assert set(answer.json()) == {"error", "message"}
+
+
+def test_wrong_methods(service):
+    assert service.get("/v1/collections/default/epochs/1/batches").status == 405
+    assert service.request("DELETE", "/v1/collections").status == 405
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=1000) as service:
+        answer = service.send_batch(b"\0" * 1001)
+        assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
+        chunked = service.post(
+            f"/v1/collections/default/epochs/1/batches?id={fresh_id()}", iter([b"\0" * 600, b"\0" * 600])
+        )
+        assert chunked.status == 413
+        assert service.send_batch(batch()).status == 200
+
+
+def test_keys_and_quotas(tmp_path):
+    keys = [{"name": "app", "sha256": hashlib.sha256(b"s3cret").hexdigest(), "reports_per_minute": 50}]
+    (tmp_path / "keys.json").write_text(json.dumps(keys))
+    from sunzi.collector.settings import read_upload_keys
+
+    with running(
+        tmp_path / "store.db", {"default": PLAN}, upload_keys=read_upload_keys(tmp_path / "keys.json")
+    ) as service:
+        key = {"Authorization": "Bearer s3cret"}
+        assert service.send_batch(batch()).status == 401
+        assert service.send_batch(batch(), headers={"Authorization": "Bearer wrong"}).status == 401
+        assert service.send_batch(batch(), headers=key).status == 200
+        assert service.send_batch(batch(), headers=key).status == 200
+        answer = service.send_batch(batch(), headers=key)
+        assert answer.status == 429
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert service.tally().reports == 40
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """A service whose one key may upload three batches a minute."""
+    key = UploadKey("app", hashlib.sha256(b"s3cret").digest(), 60)
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=(key,)) as made:
+        yield made
+
+
+def send_with_key(service, *arguments, **options):
+    return service.send_batch(*arguments, headers={"Authorization": "Bearer s3cret"}, **options)
+
+
+def test_only_what_is_counted_uses_up_a_quota(limited, monkeypatch):
+    identity = fresh_id()
+    with monkeypatch.context() as patch:
+        patch.setattr(limited.collector.store, "commit", fail)
+        assert [send_with_key(limited, batch(), identity).status for _ in range(4)] == [503] * 4
+    assert [send_with_key(limited, batch(), identity).status for _ in range(8)] == [200] * 8
+    assert [send_with_key(limited, batch()).status for _ in range(3)] == [200, 200, 429]
+    assert limited.tally().reports == 60
+
+
+def fail(*_):
+    raise StoreError("the disk is full")
+
+
+def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
+    """It is closed by another process, so that the service learns of it when it writes."""
+    beside = SqliteStore(tmp_path / "store.db")
+    beside.close_epoch(1)
+    beside.close()
+    answers = [send_with_key(limited, batch()) for _ in range(5)]
+    assert [answer.status for answer in answers] == [410] * 5
+    assert not limited.collector.known("default", 1).epoch.is_open
+
+
+def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
+    """Without a key the store is not asked, whatever the address."""
+    monkeypatch.setattr(limited.collector.store, "epochs", fail)
+    assert limited.send_batch(batch(), collection="nobody").status == 401
+    assert limited.send_batch(batch(), epoch=9).status == 401
+
+
+def test_readiness_fails_with_the_commits(service, monkeypatch):
+    assert service.get("/ready").status == 200
+    with monkeypatch.context() as patch:
+        patch.setattr(service.collector.store, "commit", fail)
+        assert service.send_batch(batch()).status == 503
+    answer = service.get("/ready")
+    assert (answer.status, answer.json()["error"]) == (503, "NotReady")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert service.send_batch(batch()).status == 200
+    assert service.get("/ready").status == 200
+
+
+def test_readiness_tries_the_store_once_a_second_at_most(service, monkeypatch):
+    tried = []
+    check = service.collector.store.check
+    monkeypatch.setattr(service.collector.store, "check", lambda: (tried.append(time.monotonic()), check()))
+    begun = time.monotonic()
+    while time.monotonic() < begun + 2.5:
+        assert service.get("/ready").status == 200
+    assert tried
+    assert all(later - earlier > 0.9 for earlier, later in itertools.pairwise(tried))
+
+
+def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
+    """Without another report to remind the writer of it."""
+    log = tmp_path / "store.db-wal"
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        service.send_batch(batch())
+        wait_until_empty(log)
+        reader = SqliteStore(tmp_path / "store.db")
+        with reader.transaction(reading=True):
+            reader.epochs()
+            assert service.post("/v1/collections/default/epochs/1/close").json()["open"] is False
+            assert log.stat().st_size > 0
+        reader.close()
+        wait_until_empty(log)
+
+
+def wait_until_empty(file):
+    until = time.monotonic() + 60
+    while file.stat().st_size > 0:
+        assert time.monotonic() < until, f"{file} is not empty"
+        time.sleep(0.1)
+
+
+def test_single_use_tokens_are_spent_once(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, single_use_tokens=True) as service:
+        made = service.post_json("/v1/collections/default/epochs/1/tokens", {"count": 2}).json()["tokens"]
+        identity = fresh_id()
+        assert service.send_batch(batch()).status == 401
+        assert service.send_batch(batch(), extra="&token=" + "0" * 64).status == 401
+        first = service.send_batch(batch(), identity, extra=f"&token={made[0]}")
+        assert first.json()["outcome"] == "counted"
+        assert service.send_batch(batch(), identity, extra=f"&token={made[0]}").json()["outcome"] == "repeated"
+        assert service.send_batch(batch(), extra=f"&token={made[0]}").status == 401
+        assert service.send_batch(batch(), extra=f"&token={made[1]}").json()["outcome"] == "counted"
+        assert service.tally().reports == 40
+
+
+def test_another_shards_ids_are_misdirected(tmp_path):
+    SqliteStore(tmp_path / "store.db", Shard(1, 2)).close()
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        mine, others = "0001" + "0" * 28, "0002" + "0" * 28
+        assert service.send_batch(batch(), mine).status == 200
+        assert service.send_batch(batch(), others).status == 421
+
+
+def test_the_remote_collector_sends_until_acknowledged(service):
+    remote = RemoteCollector(service.address)
+    epoch = remote.current()
+    assert epoch.plan == PLAN
+    assert remote.upload(epoch, batch(), bytes(16)) == "counted"
+    assert remote.upload(epoch, batch(), bytes(16)) == "repeated"
+    assert remote.upload(epoch, PLAN.client(seed=4).report("word 3")) == "counted"
+    plan, tally = remote.tally()
+    assert (plan, tally.reports) == (PLAN, 21)
+    with pytest.raises(ReportError, match="refused"):
+        remote.upload(epoch, batch()[:-1])
+    remote.close()
+
+
+def test_the_remote_collector_waits_for_one_that_is_away(tmp_path):
+    slept = []
+    remote = RemoteCollector("http://127.0.0.1:9", patience=5, sleep=slept.append)
+    with pytest.raises(StoreError, match="could not be reached"):
+        remote.current()
+    assert len(slept) >= 3
+    assert slept[-1] > slept[0]
+
+
+def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
+    """With a store that is busy, one deposit is being written, the next waits, and the third is sent away.
+
+    If all come before the writer has taken up the first, that one alone waits.
+    """
+    with running(tmp_path / "store.db", {"default": PLAN}, waiting_deposits=1) as service:
+        blocker = SqliteStore(tmp_path / "store.db")
+        answers = []
+        with blocker.transaction():
+            threads = [threading.Thread(target=lambda: answers.append(service.send_batch(batch()))) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            while len(answers) < 4:
+                threads[0].join(0.05)
+        for thread in threads:
+            thread.join()
+        blocker.close()
+        statuses = [answer.status for answer in answers]
+        counted = statuses.count(200)
+        assert counted in (1, 2)
+        assert statuses.count(503) == 6 - counted
+        refused = next(answer for answer in answers if answer.status == 503)
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert service.tally().reports == 20 * counted

@@ -1,0 +1,332 @@
+"""Group commit: answers only after the commit, one for every deposit, in groups; full queues and failing stores."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+
+import pytest
+from deposits import a_deposit, an_epoch, total
+
+from sunzi.collector import writer as writer_module
+from sunzi.collector.records import Outcome, Shard
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.collector.writer import OverloadError, Writer
+from sunzi.errors import ParameterError, StoreError
+
+
+class Mailbox:
+    """Where results are delivered to."""
+
+    def __init__(self) -> None:
+        self.results = {}
+        self.groups = []
+        self._changed = threading.Condition()
+
+    def __call__(self, results) -> None:
+        with self._changed:
+            assert not self.results.keys() & {ticket for ticket, _ in results}, "answered twice"
+            self.results.update(results)
+            self.groups.append(len(results))
+            self._changed.notify()
+
+    def wait(self, number: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.results) >= number, 20)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = SqliteStore(tmp_path / "store.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def mailbox():
+    return Mailbox()
+
+
+class Gate:
+    """A store's commit that can be held up, to see what is said meanwhile."""
+
+    def __init__(self, store, monkeypatch) -> None:
+        self.entered, self.open = threading.Event(), threading.Event()
+        commit = store.commit
+
+        def held_up(deposits):
+            self.entered.set()
+            assert self.open.wait(20)
+            return commit(deposits)
+
+        monkeypatch.setattr(store, "commit", held_up)
+
+
+def test_every_deposit_is_answered_once_after_it_is_durable(address, opened, mailbox):
+    store = opened(address)
+    epoch = an_epoch(store)
+    other = opened(address)
+    seen = []
+
+    def deliver(results):
+        seen.append(total(other, epoch))  # another connection sees what is committed only
+        mailbox(results)
+
+    writer = Writer(store, deliver)
+    for number in range(300):
+        writer.submit(a_deposit(epoch, number % 200), number)
+    mailbox.wait(300)
+    writer.close()
+    outcomes = list(mailbox.results.values())
+    assert (outcomes.count(Outcome.COUNTED), outcomes.count(Outcome.REPEATED)) == (200, 100)
+    counted = 0
+    for group, durable in zip(mailbox.groups, seen, strict=True):
+        counted += group
+        assert durable == min(counted, 200)
+    assert total(store, epoch) == 200
+
+
+def test_nothing_is_said_before_the_commit_and_what_waits_goes_together(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    writer = Writer(store, mailbox)
+    writer.submit(a_deposit(epoch, 0), 0)
+    assert gate.entered.wait(10)
+    for number in range(1, 50):
+        writer.submit(a_deposit(epoch, number), number)
+    time.sleep(0.05)
+    assert mailbox.results == {}
+    assert writer.waiting == 49
+    gate.open.set()
+    mailbox.wait(50)
+    assert mailbox.groups == [1, 49]
+    assert (writer.counts.groups, writer.counts.deposits, writer.counts.largest_group) == (2, 50, 49)
+    writer.close()
+
+
+def test_a_full_queue_refuses(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    writer = Writer(store, mailbox, limit=5)
+    writer.submit(a_deposit(epoch, 0), 0)
+    assert gate.entered.wait(10)
+    for number in range(1, 6):
+        writer.submit(a_deposit(epoch, number), number)
+    with pytest.raises(OverloadError, match="5 deposits are waiting"):
+        writer.submit(a_deposit(epoch, 6), 6)
+    gate.open.set()
+    mailbox.wait(6)
+    writer.submit(a_deposit(epoch, 6), 6)
+    writer.close()
+    assert set(mailbox.results.values()) == {Outcome.COUNTED}
+    assert total(store, epoch) == 7
+
+
+def test_closing_counts_what_waits_and_takes_no_more(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    writer = Writer(store, mailbox)
+    for number in range(20):
+        writer.submit(a_deposit(epoch, number), number)
+    closer = threading.Thread(target=writer.close)
+    assert writer.is_alive
+    closer.start()
+    while writer.is_alive:
+        time.sleep(0.001)
+    with pytest.raises(OverloadError, match="stopping"):
+        writer.submit(a_deposit(epoch, 99), 99)
+    gate.open.set()
+    closer.join()
+    assert list(mailbox.results.values()) == [Outcome.COUNTED] * 20
+    assert total(store, epoch) == 20
+
+
+def test_an_error_is_told_to_the_whole_group_and_the_writer_lives(store, mailbox, monkeypatch, caplog):
+    epoch = an_epoch(store)
+    commit = store.commit
+    failures = [StoreError("the disk is full"), ZeroDivisionError("nobody thought of this")]
+
+    def fail(deposits):
+        if failures:
+            raise failures.pop(0)
+        return commit(deposits)
+
+    monkeypatch.setattr(store, "commit", fail)
+    writer = Writer(store, mailbox)
+    for number in range(3):
+        writer.submit(a_deposit(epoch, 1), number)
+        mailbox.wait(number + 1)
+    writer.close()
+    assert [str(mailbox.results[0]), str(mailbox.results[1])] == [
+        "the disk is full",
+        "the store failed: ZeroDivisionError",
+    ]
+    assert all(isinstance(mailbox.results[number], StoreError) for number in (0, 1))
+    assert mailbox.results[2] is Outcome.COUNTED
+    assert writer.counts.failures == 2
+    assert "unforeseen" in caplog.text
+
+
+def test_a_receiver_that_fails_does_not_stop_the_writer(store, mailbox, caplog):
+    epoch = an_epoch(store)
+    calls = []
+
+    def deliver(results):
+        calls.append(results)
+        if len(calls) == 1:
+            raise RuntimeError("the line is dead")
+        mailbox(results)
+
+    writer = Writer(store, deliver)
+    writer.submit(a_deposit(epoch, 1), "first")
+    while not calls:
+        time.sleep(0.001)
+    writer.submit(a_deposit(epoch, 1), "again")
+    mailbox.wait(1)
+    writer.close()
+    assert mailbox.results == {"again": Outcome.REPEATED}
+    assert "could not be delivered" in caplog.text
+
+
+def test_a_wrong_id_fails_alone(tmp_path, mailbox):
+    store = SqliteStore(tmp_path / "shard.db", Shard(0, 2))
+    epoch = an_epoch(store)
+    deposits = [a_deposit(epoch, number) for number in range(40)]
+    writer = Writer(store, mailbox)
+    refused = 0
+    for number, deposit in enumerate(deposits):
+        try:
+            writer.submit(deposit, number)
+        except StoreError:
+            refused += 1
+    short = a_deposit(epoch, 1)
+    object.__setattr__(short, "identity", b"short")
+    with pytest.raises(ParameterError, match="16 bytes"):
+        writer.submit(short, "short")
+    writer.close()
+    assert 0 < refused < 40
+    assert list(mailbox.results.values()) == [Outcome.COUNTED] * (40 - refused)
+    store.close()
+
+
+def test_the_log_is_emptied_soon_after_a_commit(store, mailbox, monkeypatch):
+    """The window that docs/durability.md states: after so many seconds no earlier version of a page is left."""
+    epoch = an_epoch(store)
+    log = store.path.with_name(store.path.name + "-wal")
+    store.settle()
+    emptied, settle = [], store.settle
+
+    def watched():
+        before = log.stat().st_size
+        done = settle()
+        emptied.append((before > 0, log.stat().st_size == 0))
+        return done
+
+    monkeypatch.setattr(store, "settle", watched)
+    writer = Writer(store, mailbox, settle_seconds=0.2)
+    for number in (1, 2):
+        writer.submit(a_deposit(epoch, number), number)
+        mailbox.wait(number)
+        until = time.monotonic() + 20
+        while emptied.count((True, True)) < number and time.monotonic() < until:
+            time.sleep(0.01)
+        assert emptied.count((True, True)) == number
+    writer.submit(a_deposit(epoch, 3), 3)
+    writer.close()  # at once, whether or not its time has come
+    assert total(store, epoch) == 3
+    assert log.stat().st_size == 0
+
+
+def test_settling_is_tried_again(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    tried, answers = [], iter([StoreError("in use"), False, ZeroDivisionError(), True])
+    committed = threading.Event()
+
+    def fail_at_first():
+        if not committed.is_set():
+            return False
+        tried.append(next(answers))
+        if isinstance(tried[-1], Exception):
+            raise tried[-1]
+        return tried[-1]
+
+    monkeypatch.setattr(store, "settle", fail_at_first)
+    writer = Writer(store, mailbox, settle_seconds=0.02)
+    writer.submit(a_deposit(epoch, 1), 1)
+    mailbox.wait(1)
+    committed.set()
+    until = time.monotonic() + 10
+    while len(tried) < 4 and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(tried) == 4  # and never again once it is done
+    assert tried[-1] is True
+    writer.close()
+
+
+def test_the_log_of_a_killed_collector_is_emptied_at_the_next_start(tmp_path, mailbox):
+    """Copied while it is in use, as a killed process leaves it."""
+    store = SqliteStore(tmp_path / "store.db")
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    (tmp_path / "left").mkdir()
+    for file in ("store.db", "store.db-wal"):
+        shutil.copy(tmp_path / file, tmp_path / "left" / file)
+    store.close()
+    again = SqliteStore(tmp_path / "left" / "store.db")
+    log = tmp_path / "left" / "store.db-wal"
+    assert log.stat().st_size > 0
+    writer = Writer(again, mailbox)
+    until = time.monotonic() + 10
+    while log.stat().st_size and time.monotonic() < until:
+        time.sleep(0.01)
+    assert log.stat().st_size == 0
+    assert total(again, epoch) == 1
+    writer.close()
+    again.close()
+
+
+def test_settling_can_be_asked_for(store, mailbox, monkeypatch):
+    """It is done at once, also by a writer that has nothing to do, and once for every time that it is asked for."""
+    settled = threading.Semaphore(0)
+    monkeypatch.setattr(store, "settle", lambda: settled.release() or True)
+    writer = Writer(store, mailbox, settle_seconds=1000)
+    assert settled.acquire(timeout=20)  # at its beginning
+    assert not settled.acquire(timeout=0.2)
+    for _ in range(3):
+        writer.settle()
+        assert settled.acquire(timeout=20)
+    assert not settled.acquire(timeout=0.2)
+    writer.close()
+
+
+def test_what_is_asked_for_while_it_settles_is_done_afterwards(store, mailbox, monkeypatch):
+    begun, over = threading.Semaphore(0), threading.Semaphore(0)
+
+    def slowly() -> bool:
+        begun.release()
+        return over.acquire(timeout=20)
+
+    monkeypatch.setattr(store, "settle", slowly)
+    writer = Writer(store, mailbox, settle_seconds=1000)
+    assert begun.acquire(timeout=20)
+    writer.settle()  # for what was closed after the first had begun
+    over.release(2)
+    assert begun.acquire(timeout=20)
+    writer.close()
+
+
+def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    writer = Writer(store, mailbox)
+    commit = store.commit
+    assert not writer.is_failing
+    for number, works in enumerate((False, True, False)):
+        monkeypatch.setattr(store, "commit", commit if works else lambda _: 1 / 0)
+        writer.submit(a_deposit(epoch, number), number)
+        mailbox.wait(number + 1)
+        assert writer.is_failing is not works
+    monkeypatch.setattr(writer_module, "_TROUBLE_SECONDS", 0.0)
+    assert not writer.is_failing  # nobody may come to try again, if the service says that it is out of order
+    writer.close()

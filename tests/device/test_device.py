@@ -1,0 +1,298 @@
+"""A device's ledger and outbox: caps across plans, collections, threads, processes and crashes."""
+
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from fractions import Fraction
+
+import pytest
+from device_processes import Process
+
+import sunzi
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.device.device import Device, Waiting
+from sunzi.device.memoising import MemoisingClient
+from sunzi.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
+
+THERE = "https://collector.example/v1/collections/browsers/epochs/1"
+ELSEWHERE = "https://another.example/v1/collections/browsers/epochs/1"
+
+
+@pytest.fixture
+def plan():
+    return sunzi.make_plan("grr", 100, 1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "device.db"
+
+
+def bodies(device):
+    return [report.body for report in device.waiting()]
+
+
+def test_each_distinct_value_costs_once(plan, path):
+    device = Device(path, 3)
+    assert device.spent("browser") == 0
+    assert device.queue(plan, "browser", 7, THERE).cost == 1
+    assert [device.queue(plan, "browser", 7, THERE).cost for _ in range(5)] == [0] * 5
+    assert device.queue(plan, "browser", 8, THERE).cost == 1
+    assert (device.spent("browser"), device.spent("language")) == (2, 0)
+    assert len(set(bodies(device)[:6])) == 1
+
+
+def test_the_cap_holds_over_plans_and_collections(plan, path):
+    device = Device(path, "5/2", caps={"age": "1/2"})
+    half = sunzi.make_plan("oue", 100, Fraction(1, 2))
+    device.queue(plan, "browser", 1, THERE)
+    device.queue(half, "browser", 1, THERE.replace("browsers", "renamed"))
+    device.queue(plan, "browser", 2, THERE)
+    before = device.waiting()
+    with pytest.raises(BudgetError, match="5/2"):
+        device.queue(half, "browser", 2, THERE)
+    with pytest.raises(BudgetError):
+        device.queue(plan, "age", 2, THERE)
+    assert device.queue(half, "age", 2, THERE).cost == Fraction(1, 2)
+    assert (device.spent("browser"), len(device.waiting())) == (Fraction(5, 2), len(before) + 1)
+    with pytest.raises(ParameterError):
+        Device(path, 0)
+
+
+def test_a_plan_that_asks_for_too_much_costs_nothing(plan, path):
+    device = Device(path, 3)
+    with pytest.raises(PrivacyError):
+        device.queue(plan, "browser", 1, THERE, max_epsilon="1/2")
+    assert (device.spent("browser"), device.waiting()) == (0, [])
+    assert device.queue(plan, "browser", 1, THERE, max_epsilon=1).cost == 1
+
+
+def test_a_renamed_collection_gets_no_fresh_noise(path):
+    plan, device = sunzi.make_plan("oue", 64, 1), Device(path, 1)
+    for name in ("browsers", "browsers-2", "something-else"):
+        device.queue(plan, "browser", 7, THERE.replace("browsers", name))
+    assert len({report.destination for report in device.waiting()}) == 3
+    assert len(set(bodies(device))) == 1
+    assert device.spent("browser") == 1
+
+
+def test_a_value_outside_the_domain_is_said_locally_and_still_reported(plan, path):
+    device = Device(path, 1)
+    queued = device.queue(plan, "browser", 1000, THERE)
+    assert (queued.outside, queued.cost) == (True, 1)
+    assert device.queue(plan, "browser", "nonsense", THERE).cost == 0
+    assert len(set(bodies(device))) == 1
+    labelled = sunzi.make_plan("grr", sunzi.Domain(["a", "b", "other"], other="other"), 1)
+    assert not Device(path.with_name("other.db"), 1).queue(labelled, "letter", "z", THERE).outside
+
+
+def test_what_is_acknowledged_is_deleted_and_what_is_not_is_sent_again(plan, path):
+    device = Device(path, 10)
+    for value in range(6):
+        device.queue(plan, "browser", value, THERE)
+    queued, tried = device.waiting(), []
+
+    def upload(report):
+        tried.append(report)
+        if len(tried) == 3:
+            raise StoreError("offline")
+        if len(tried) == 2:
+            raise ReportError("refused")
+
+    assert device.flush(upload) == 1
+    assert tried == queued[:3]
+    assert device.waiting() == queued[2:]
+    sent = []
+    assert Device(path, 10).flush(sent.append) == 4
+    assert sent == queued[2:]
+    assert device.waiting() == []
+    assert device.spent("browser") == 6
+
+
+def test_a_crash_between_debit_and_send_loses_neither(plan, path):
+    """The process ends after the debit and before the first byte leaves; the next one sends what was paid for."""
+    child = Process(path, 3, [1, 2])
+    child.go()
+    assert child.next_payment() == "paid 1\n"
+    child.kill()
+    device = Device(path, 3)
+    assert len(device.waiting()) == device.spent("browser") >= 1
+    first = device.waiting()
+
+    def dies(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        device.flush(dies)
+    assert device.waiting() == first
+    sent = []
+    device.flush(sent.append)
+    assert sent == first
+    assert len(device.waiting()) == 0
+
+
+@pytest.mark.parametrize("payments", [0, 1, 5, 20])
+def test_a_process_killed_in_mid_queue(path, payments):
+    """kill -9 while it queues: every debit has its report, every report its debit, and the cap still holds."""
+    child = Process(path, 30, range(60))
+    child.go()
+    heard = [child.next_payment() for _ in range(payments)]
+    told = len([line for line in heard if line.startswith("paid")]) + len(child.kill())
+    device = Device(path, 30)
+    waiting = device.waiting()
+    assert device.spent("browser") == len(waiting) >= told
+    plan, paid, refused = sunzi.make_plan("grr", 100, 1), 0, 0
+    for value in range(60):
+        try:
+            paid += device.queue(plan, "browser", value, THERE).cost
+        except BudgetError:
+            refused += 1
+    assert (device.spent("browser"), paid, refused) == (30, 30 - len(waiting), 30)
+
+
+def test_processes_racing_for_the_last_budget(path):
+    racers = [Process(path, 5, range(40)), Process(path, 5, range(39, -1, -1)), Process(path, 5, range(50, 90))]
+    for racer in racers:
+        racer.go()
+    assert sum(sum(racer.end()) for racer in racers) == 5
+    device = Device(path, 5)
+    assert device.spent("browser") == 5
+    assert len(device.waiting()) >= 5
+
+
+def test_threads_racing_for_the_last_budget(plan, path):
+    device, outcomes, barrier = Device(path, 3), [], threading.Barrier(8)
+
+    def race(value):
+        barrier.wait()
+        try:
+            outcomes.append(device.queue(plan, "browser", value, THERE).cost)
+        except BudgetError:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=race, args=(value,)) for value in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes, key=str) == [1, 1, 1, *[None] * 5]
+    assert device.spent("browser") == 3
+
+
+def test_the_file_is_private_and_deleted_reports_are_overwritten(path):
+    device = Device(path, 1)
+    wide = sunzi.make_plan("oue", 4000, 1)
+    device.queue(wide, "browser", 1, THERE)
+    body = bodies(device)[0]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert body in path.read_bytes()
+    device.flush(lambda report: None)
+    assert body not in path.read_bytes()
+
+
+def test_a_collector_that_cannot_be_reached_holds_up_nobody_else(plan, path):
+    device = Device(path, 10)
+    for value, destination in enumerate([THERE, ELSEWHERE, THERE, ELSEWHERE]):
+        device.queue(plan, "browser", value, destination)
+    tried = []
+
+    def upload(report):
+        tried.append(report.destination)
+        if report.destination == THERE:
+            raise StoreError("offline")
+
+    assert device.flush(upload) == 2
+    assert tried == [THERE, ELSEWHERE, ELSEWHERE]
+    assert [report.destination for report in device.waiting()] == [THERE, THERE]
+
+
+def test_a_forgotten_label_file_is_an_error_and_costs_nothing(path, tmp_path):
+    """Not a value outside the domain: every user would send noise."""
+    domain = sunzi.Domain(["alpha", "beta", "gamma"], separate_labels=True)
+    domain.save_labels(tmp_path / "labels.txt")
+    complete = sunzi.make_plan("grr", domain, 1)
+    without = sunzi.Plan.from_json(complete.contract.canonical)
+    device = Device(path, 3)
+    with pytest.raises(ParameterError, match="labels=PATH") as caught:
+        device.queue(without, "letter", "alpha", THERE)
+    assert not isinstance(caught.value, DomainError)
+    assert (device.spent("letter"), device.waiting()) == (0, [])
+    with_labels = device.queue(without.with_labels(tmp_path / "labels.txt"), "letter", "alpha", THERE)
+    assert (with_labels.outside, with_labels.cost) == (False, 1)
+
+
+NO_EPOCHS = [
+    "there",
+    "https://collector.example",
+    THERE.removesuffix("/epochs/1"),
+    THERE + "/reports",
+    THERE.replace("https", "ftp"),
+    THERE.replace("example", "example:port"),
+    THERE.replace("browsers", "No Name"),
+    "https://collector.example?" + THERE,
+]
+
+
+@pytest.mark.parametrize("destination", NO_EPOCHS)
+def test_a_report_belongs_to_an_epoch(plan, path, destination):
+    device = Device(path, 3)
+    with pytest.raises(ParameterError):
+        device.queue(plan, "browser", 1, destination)
+    assert device.spent("browser") == 0
+
+
+def test_a_file_that_is_no_device(tmp_path):
+    (tmp_path / "not.db").write_bytes(b"something else entirely" * 100)
+    with pytest.raises(StoreError):
+        Device(tmp_path / "not.db", 1)
+    with pytest.raises(StoreError, match=r"missing/device\.db: No such file"):
+        Device(tmp_path / "missing" / "device.db", 1)
+
+
+def tables(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def test_a_collectors_store_is_no_device(tmp_path):
+    SqliteStore(tmp_path / "store.db").close()
+    before = tables(tmp_path / "store.db")
+    with pytest.raises(StoreError, match="not a device"):
+        Device(tmp_path / "store.db", 1)
+    assert tables(tmp_path / "store.db") == before
+    Device(tmp_path / "device.db", 1)
+    with pytest.raises(StoreError, match="not a store"):
+        SqliteStore(tmp_path / "device.db")
+    with closing(sqlite3.connect(tmp_path / "device.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="version 99"):
+        Device(tmp_path / "device.db", 1)
+
+
+VERSION_ZERO = """
+CREATE TABLE device (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), key BLOB NOT NULL);
+CREATE TABLE debits (
+    attribute TEXT NOT NULL, entry BLOB NOT NULL, epsilon TEXT NOT NULL, PRIMARY KEY (attribute, entry)
+) WITHOUT ROWID;
+CREATE TABLE outbox (
+    id BLOB PRIMARY KEY, destination TEXT NOT NULL, body BLOB NOT NULL, queued_at REAL NOT NULL
+) WITHOUT ROWID;
+INSERT INTO device VALUES (1, zeroblob(32));
+INSERT INTO debits VALUES ('browser', x'00', '1/2');
+INSERT INTO outbox VALUES (zeroblob(16), 'there', x'07', 1.5);
+"""
+
+
+def test_a_file_without_a_mark_is_taken_over(plan, path):
+    """Its key, ledger and outbox stay. What waits in it does not say where it belongs, so it is kept, not guessed."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(VERSION_ZERO)
+    device = Device(path, 2)
+    assert device.spent("browser") == Fraction(1, 2)
+    assert device.waiting() == [Waiting(bytes(16), "there", b"\x07")]
+    assert device.flush() == 0
+    assert device.queue(plan, "browser", 1, THERE).cost == 1
+    assert [report.fingerprint for report in Device(path, 2).waiting()] == [None, plan.fingerprint]
+    assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser").report(1)
+    assert device.flush(lambda report: None) == 2

@@ -1,0 +1,51 @@
+"""Other processes that use a device's file: they queue values when told to, and say what they paid."""
+
+import subprocess
+import sys
+from fractions import Fraction
+
+_PROGRAM = """
+import sys
+import sunzi
+from sunzi.errors import BudgetError
+from sunzi.device.device import Device
+
+path, cap, values = sys.argv[1], sys.argv[2], [int(value) for value in sys.argv[3].split(",")]
+there = "https://collector.example/v1/collections/browsers/epochs/1"
+plan = sunzi.make_plan("grr", 100, 1)
+device = Device(path, cap)
+print("ready", flush=True)
+sys.stdin.readline()
+for value in values:
+    try:
+        print("paid", device.queue(plan, "browser", value, there).cost, flush=True)
+    except BudgetError:
+        print("refused", flush=True)
+"""
+
+
+class Process:
+    """One process with the device open."""
+
+    def __init__(self, path, cap, values):
+        program = [sys.executable, "-c", _PROGRAM, str(path), str(cap), ",".join(map(str, values))]
+        self._child = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._child.stdout.readline() == "ready\n"
+
+    def go(self):
+        self._child.stdin.write("go\n")
+        self._child.stdin.flush()
+
+    def next_payment(self):
+        """The next line that it prints."""
+        return self._child.stdout.readline()
+
+    def kill(self):
+        """As kill -9 does; returns what it had said before."""
+        self._child.kill()
+        return self.end()
+
+    def end(self):
+        """Wait, and return the payments that it told of."""
+        output, _ = self._child.communicate(timeout=120)
+        return [Fraction(line.split()[1]) for line in output.splitlines() if line.startswith("paid")]

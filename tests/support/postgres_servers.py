@@ -1,0 +1,143 @@
+"""PostgreSQL servers for tests: a cluster in a directory of its own, which can be killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import packages
+import psycopg
+
+_START_SECONDS = 60.0
+_numbers = itertools.count()
+
+
+class NoServer(Exception):
+    """PostgreSQL is not installed, and cannot be."""
+
+
+def find_programs() -> Path:
+    """The directory of initdb and postgres; Debian keeps it off PATH."""
+    found = shutil.which("initdb")
+    places = [Path(found).resolve().parent] if found else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: int(place.parent.name), reverse=True)
+    for place in places:
+        if (place / "initdb").exists() and (place / "postgres").exists():
+            return place
+    raise NoServer("PostgreSQL's initdb and postgres are not installed")
+
+
+def install() -> Path:
+    """The programs; installed first, if they are missing and this machine can install them."""
+    try:
+        return find_programs()
+    except NoServer:
+        reason = packages.install("postgresql")
+        if reason is not None:
+            raise NoServer(reason) from None
+    return find_programs()
+
+
+class Server:
+    """One cluster. The server runs as its owner ``postgres`` if we are root, because it refuses to run as root."""
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._programs = install()
+        self.directory = Path(tempfile.mkdtemp(prefix="sunzi-pg-"))
+        self._settings = settings or {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._as: dict[str, object] = {}
+        if os.geteuid() == 0:
+            shutil.chown(self.directory, "postgres", "postgres")
+            self._as = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        command = [self._programs / "initdb", "-D", self.directory / "data", "-U", "sunzi", "-A", "trust", "-N"]
+        done = subprocess.run(
+            [*command, "-E", "UTF8", "--locale=C"], cwd=self.directory, capture_output=True, check=False, **self._as
+        )
+        if done.returncode:
+            raise NoServer(f"initdb failed: {done.stderr.decode()[-500:]}")
+
+    def address(self, database: str = "postgres", schema: str = "sunzi") -> str:
+        return f"postgresql://sunzi@/{database}?host={self.directory}&schema={schema}"
+
+    @property
+    def conninfo(self) -> str:
+        """For psycopg itself."""
+        return f"host={self.directory} user=sunzi dbname=postgres"
+
+    def fresh_address(self) -> str:
+        """The address of a store that nobody has used."""
+        return self.address(schema=f"store_{os.getpid()}_{next(_numbers)}")
+
+    def start(self) -> None:
+        """Start it and wait until it answers. After a kill that includes its own recovery."""
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.directory),
+            "shared_buffers": "32MB",
+            "max_connections": "40",
+        }
+        options = [f"-c{name}={value}" for name, value in (settings | self._settings).items()]
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until:
+            with open(self.directory / "log", "ab") as log:
+                self._process = subprocess.Popen(
+                    [self._programs / "postgres", "-D", self.directory / "data", *options],
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    **self._as,
+                )
+            if self._wait(until):
+                return
+        raise RuntimeError((self.directory / "log").read_text()[-2000:])
+
+    def _wait(self, until: float) -> bool:
+        """Whether it answers; False if it ended, as it does while processes of a killed one still linger."""
+        while self._process.poll() is None and time.monotonic() < until:
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(self.conninfo, connect_timeout=5).close()
+                return True
+            time.sleep(0.02)
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL to the server and all its processes, as when the machine loses its memory but not its disk."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        os.kill(pid, signal.SIGSTOP)  # so that it starts no other while we look
+        victims = [int(child) for child in children.read_text().split()] if children.exists() else []
+        for victim in [pid, *victims]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End it and remove its files."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)  # "immediate": its files are removed anyway
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_server(settings: dict[str, str] | None = None) -> Iterator[Server]:
+    server = Server(settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

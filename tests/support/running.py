@@ -1,0 +1,93 @@
+"""A real service on loopback, in a thread of the test's own process, and requests to it."""
+
+import http.client
+import json
+import secrets
+import threading
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from sunzi.collector.app import create_app
+from sunzi.collector.collector import Collector
+from sunzi.collector.server import make_server
+from sunzi.collector.settings import Settings
+from sunzi.collector.sqlite import SqliteStore
+
+
+class Answer:
+    """What came back."""
+
+    def __init__(self, response, body):
+        self.status, self.headers, self.body = response.status, response.headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"Answer({self.status}, {self.body[:200]!r})"
+
+
+class Running:
+    """One service; every request is a connection of its own."""
+
+    def __init__(self, address, collector, server):
+        self.address, self.collector, self.server = address, collector, server
+        self.host, self.port = urlsplit(address).hostname, urlsplit(address).port
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self.request("GET", path, None, headers)
+
+    def post(self, path, body=b"", headers=None):
+        return self.request("POST", path, body, headers)
+
+    def post_json(self, path, value, headers=None):
+        return self.request("POST", path, json.dumps(value), {"Content-Type": "application/json", **(headers or {})})
+
+    def send_batch(self, body, identity=None, epoch=1, collection="default", extra="", headers=None):
+        identity = identity or fresh_id()
+        return self.post(f"/v1/collections/{collection}/epochs/{epoch}/batches?id={identity}{extra}", body, headers)
+
+    def send_report(self, plan, body, identity=None, epoch=1, collection="default", extra="", headers=None):
+        query = f"id={identity or fresh_id()}&plan={plan.fingerprint}{extra}"
+        return self.post(f"/v1/collections/{collection}/epochs/{epoch}/reports?{query}", body, headers)
+
+    def tally(self, collection="default", epoch=1):
+        return self.collector.tally(self.collector.find(collection, epoch))
+
+
+def fresh_id():
+    return secrets.token_hex(16)
+
+
+@contextmanager
+def running(path, plans, **settings):
+    """Serve these plans, {collection: plan}, from a store at this path, on any free port."""
+    chosen = Settings(port=0, **settings)
+    collector = Collector(SqliteStore(path))
+    for name, plan in plans.items():
+        collector.open(name, plan)
+    ready, addresses = threading.Event(), []
+
+    def started(address):
+        addresses.append(address)
+        ready.set()
+
+    server = make_server(create_app(chosen, lambda: collector), chosen, started)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert ready.wait(30), "the service did not start"
+    try:
+        yield Running(addresses[0], collector, server)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive(), "the service did not stop"

@@ -1,0 +1,235 @@
+"""The long forms of the tests beside it, for scripts/torture: figures go to a JSON file, section by section."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "collector"))
+
+from postgres_servers import running_server
+from restarting import fill, restart
+from soaking import growth_kilobytes, start_soak
+from test_power_cuts import Life
+from torturing import Collector, CollectorOfServer, Findings, torture
+
+from sunzi.collector.opening import open_store
+
+MARK = "<!-- measured: written by scripts/torture --markdown, do not edit by hand -->\n"
+
+Section = Callable[[argparse.Namespace, Path], dict[str, Any]]
+
+
+def _figures(findings: Findings, began: float) -> dict[str, Any]:
+    return {
+        "kills": findings.kills,
+        "epochs": findings.epochs,
+        "acknowledged_deposits": findings.acknowledged,
+        "duplicates_sent": findings.duplicates,
+        "answers": dict(sorted(findings.answers.items())),
+        "killed_while": dict(sorted(findings.killed_while.items())),
+        "minutes": round((time.monotonic() - began) / 60, 1),
+        "differences": findings.differences,
+    }
+
+
+def kill_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """The collector on an SQLite file is killed."""
+    address, began = str(directory / "store.db"), time.monotonic()
+    return _figures(torture(Collector(address), address, options.kills, kills_per_epoch=25, seed=options.seed), began)
+
+
+def kill_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    """The collector on a PostgreSQL database is killed."""
+    with running_server() as server:
+        address, began = server.fresh_address(), time.monotonic()
+        return _figures(
+            torture(Collector(address), address, options.kills, kills_per_epoch=25, seed=options.seed), began
+        )
+
+
+def kill_server(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    """PostgreSQL itself is killed and started again, while the collector lives on."""
+    with running_server() as server:
+        address, began = server.fresh_address(), time.monotonic()
+        victim = CollectorOfServer(address, server)
+        try:
+            return _figures(torture(victim, address, options.kills, kills_per_epoch=25, seed=options.seed), began)
+        finally:
+            victim.end()
+
+
+def cut_power(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Power cuts below SQLite, ten times as many as kills."""
+    cuts, acknowledged, epochs, differences = 0, 0, 0, []
+    chance = random.Random(options.seed)
+    while cuts < 10 * options.kills:
+        life = Life(directory / str(cuts), chance.getrandbits(32))
+        try:
+            life.endure(500)
+            difference = life.final_difference()
+        except AssertionError as error:
+            difference = {"error": str(error)}
+        if difference:
+            differences.append(str(difference))
+        cuts, acknowledged, epochs = cuts + 500, acknowledged + life.acknowledged, epochs + life.epochs
+    return {"cuts": cuts, "epochs": epochs, "acknowledged_deposits": acknowledged, "differences": differences}
+
+
+def _restart(address: str, number: int) -> dict[str, Any]:
+    store = open_store(address)
+    key = fill(store, number)
+    store.close()
+    found = restart(address, key, number)
+    store = open_store(address)
+    began = time.monotonic()
+    store.close_epoch(key)
+    closing = time.monotonic() - began
+    store.close()
+    right = found["outcomes"] == ["repeated", "counted"]
+    return {
+        "ids": number,
+        "seconds_to_first_commit": round(found["seconds"], 2),
+        "peak_megabytes": round(found["peak_kilobytes"] / 1024),
+        "seconds_to_close_the_epoch": round(closing, 1),
+        "differences": [] if right else [str(found["outcomes"])],
+    }
+
+
+def restart_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """A start with millions of ids."""
+    return _restart(str(directory / "store.db"), options.ids)
+
+
+def restart_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    """The same; the memory is that of the collector, the server has its own."""
+    with running_server({"max_wal_size": "4GB"}) as server:
+        return _restart(server.fresh_address(), options.ids)
+
+
+def _soak(address: str, minutes: float) -> dict[str, Any]:
+    with start_soak(address, 60 * minutes, 60.0, 1000.0) as child:
+        printed, _ = child.communicate()
+    found = json.loads(printed)
+    samples = found["resident_kilobytes"]
+    growth = growth_kilobytes(samples)
+    fine = growth < 4096 and found["ids_left"] == 0 and "error" not in found["outcomes"]
+    return {
+        "minutes": minutes,
+        "outcomes": found["outcomes"],
+        "epochs": found["epochs"],
+        "megabytes_at_the_end": round(samples[-1] / 1024, 1),
+        "growth_kilobytes": growth,
+        "differences": [] if fine else [f"grew by {growth} KiB, {found['ids_left']} ids left, {found['outcomes']}"],
+    }
+
+
+def soak_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Steady load; memory must stay flat."""
+    return _soak(str(directory / "store.db"), options.minutes)
+
+
+def soak_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    """The same on PostgreSQL."""
+    with running_server() as server:
+        return _soak(server.fresh_address(), options.minutes)
+
+
+SECTIONS: dict[str, Section] = {
+    "kill-sqlite": kill_sqlite,
+    "kill-postgres": kill_postgres,
+    "kill-server": kill_server,
+    "cut-power": cut_power,
+    "restart-sqlite": restart_sqlite,
+    "restart-postgres": restart_postgres,
+    "soak-sqlite": soak_sqlite,
+    "soak-postgres": soak_postgres,
+}
+
+
+def _keep(path: Path, name: str, figures: dict[str, Any]) -> None:
+    """Write a section's figures beside the others; several runs may do so at once."""
+    with open(path, "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        kept = json.loads(file.read() or "{}")
+        kept[name] = figures
+        file.truncate(0)
+        file.write(json.dumps({key: kept[key] for key in SECTIONS if key in kept}, indent=2) + "\n")
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures as docs/durability.md shows them."""
+    lines = ["| section | what was done | found |", "|---|---|---|"]
+    for name, section in figures.items():
+        done = "; ".join(_phrases(section))
+        wrong = "; ".join(section["differences"]) or "no difference"
+        lines.append(f"| `{name}` | {done} | {wrong} |")
+    return "\n".join(lines) + "\n"
+
+
+def _phrases(section: dict[str, Any]) -> list[str]:
+    """What one section counted and measured, in words."""
+    answers = section.get("answers", section.get("outcomes", {}))
+    named = {
+        "kills": "{:,} kills",
+        "cuts": "{:,} power cuts",
+        "ids": "{:,} ids",
+        "epochs": "{:,} epochs",
+        "acknowledged_deposits": "{:,} deposits acknowledged",
+        "duplicates_sent": "{:,} duplicates sent",
+        "seconds_to_first_commit": "first commit {} s after the start",
+        "peak_megabytes": "{} MiB at most",
+        "seconds_to_close_the_epoch": "epoch closed in {} s",
+        "megabytes_at_the_end": "{} MiB at the end",
+        "growth_kilobytes": "{} KiB more in the last third than in the second",
+        "minutes": "{} minutes",
+    }
+    counted = [phrase.format(section[key]) for key, phrase in named.items() if key in section]
+    killed = [f"{number:,} while {moment}" for moment, number in section.get("killed_while", {}).items()]
+    answered = [f"{number:,} × {answer}" for answer, number in sorted(answers.items())]
+    return counted + ([", ".join(killed)] if killed else []) + ([", ".join(answered)] if answered else [])
+
+
+def write_table(page: Path, figures: dict[str, Any]) -> None:
+    """Replace all that follows the mark on a page."""
+    before, mark, _ = page.read_text().partition(MARK)
+    page.write_text(before + mark + "\n" + table(figures))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, none, or some of: {', '.join(SECTIONS)}")
+    parser.add_argument("--kills", type=int, default=1000, help="kills of every kind; ten times as many power cuts")
+    parser.add_argument("--minutes", type=float, default=30.0, help="length of a soak")
+    parser.add_argument("--ids", type=int, default=10_000_000, help="ids to start with")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is random but the moments")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, keeping other sections of it")
+    parser.add_argument("--markdown", type=Path, help="write the table of all figures in --json at the end of a page")
+    options = parser.parse_args()
+    unknown = set(options.sections) - SECTIONS.keys() - {"none"}
+    if unknown:
+        parser.error(f"there is no section {', '.join(sorted(unknown))}")
+    failures = 0
+    for name in [] if options.sections == ["none"] else options.sections or SECTIONS:
+        with tempfile.TemporaryDirectory(prefix="sunzi-torture-") as directory:
+            figures = SECTIONS[name](options, Path(directory))
+        print(f"{name}: {json.dumps(figures)}", flush=True)
+        failures += bool(figures["differences"])
+        if options.json:
+            _keep(options.json, name, figures)
+    if options.json and options.markdown:
+        write_table(options.markdown, json.loads(options.json.read_text()))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

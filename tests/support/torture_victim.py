@@ -1,0 +1,60 @@
+"""A collector reduced to its core, for killing: parcels come in by lines, outcomes go out by lines.
+
+    python torture_victim.py ADDRESS [careless]
+
+It answers a line only when the store's writer has delivered its outcome. ``close KEY`` closes an epoch. A careless one
+answers at once, to show that torture finds out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from ledger import Parcel
+
+from sunzi.collector.opening import open_store
+from sunzi.collector.records import Outcome
+from sunzi.collector.writer import OverloadError, Result, Writer
+from sunzi.errors import StoreError
+
+_speaking = threading.Lock()
+
+
+def say(text: str) -> None:
+    """All of it at once, past every buffer of this process."""
+    data = text.encode()
+    with _speaking:
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def deliver(results: list[tuple[str, Result]]) -> None:
+    say("".join(f"{ticket} {result.value if isinstance(result, Outcome) else 'error'}\n" for ticket, result in results))
+
+
+def main(address: str, careless: str = "") -> None:
+    store = open_store(address, create=False)
+    writer: Writer[str] = Writer(store, (lambda _: None) if careless else deliver, settle_seconds=0.05)
+    say("ready\n")
+    for line in sys.stdin:
+        try:
+            if line.startswith("close "):
+                store.close_epoch(int(line.split()[1]))
+                say("close closed\n")
+            else:
+                parcel = Parcel.from_line(line)
+                writer.submit(parcel.deposit(), parcel.identity.hex())
+                if careless:
+                    say(f"{parcel.identity.hex()} repeated\n")
+        except OverloadError:
+            say(f"{line.split()[1]} overload\n")
+        except StoreError:
+            say("close error\n")
+    writer.close()
+    store.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,273 @@
+"""Kill a collector at random moments, send again what it did not acknowledge, and half of everything twice.
+
+A :class:`Victim` is whatever takes parcels and can be killed: here a process on pipes, or the database server below it;
+a service behind HTTP fits as well. :func:`torture` runs it through epochs of kills, and says what it found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ledger import COUNTERS, Ledger, Parcel
+
+import sunzi
+from sunzi.collector.opening import open_store
+
+_HERE = Path(__file__).resolve().parent
+_STALLED_SECONDS = 120.0
+
+
+class Victim(Protocol):
+    """Something that counts parcels and can be killed. Only :meth:`kill` may be called from another thread."""
+
+    def start(self) -> None:
+        """Begin, or begin again after a kill; need not wait until it is ready."""
+
+    def wait(self) -> None:
+        """Until it is ready, or dead."""
+
+    def deliver(self, parcels: Sequence[Parcel]) -> list[tuple[bytes, str]]:
+        """Send parcels; the answers that came before it died."""
+
+    def close_epoch(self, key: int) -> bool:
+        """Whether the closing was acknowledged."""
+
+    def kill(self) -> None:
+        """SIGKILL, whatever it is doing."""
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it was killed since it was started."""
+
+    def stop(self) -> None:
+        """End it in peace."""
+
+
+class Collector:
+    """A victim: a store and its writer in a process of their own."""
+
+    def __init__(self, address: str, *options: str) -> None:
+        self._words = [address, *options]
+        self._process: subprocess.Popen[str] | None = None
+        self._killed = False
+
+    def start(self) -> None:
+        source = str(Path(sunzi.__file__).resolve().parents[1])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(_HERE)]), "OPENBLAS_NUM_THREADS": "1"}
+        self._killed = False
+        self._ready = False
+        self._process = subprocess.Popen(
+            [sys.executable, _HERE / "torture_victim.py", *self._words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def wait(self) -> None:
+        if not self._ready:
+            line = self._process.stdout.readline()
+            assert line == "ready\n" or self._killed, "the collector ended by itself"
+            self._ready = True
+
+    def deliver(self, parcels: Sequence[Parcel]) -> list[tuple[bytes, str]]:
+        answers = self._exchange([parcel.line() for parcel in parcels])
+        return [(bytes.fromhex(name), outcome) for name, outcome in answers]
+
+    def close_epoch(self, key: int) -> bool:
+        return [outcome for _, outcome in self._exchange([f"close {key}\n"])] == ["closed"]
+
+    def _exchange(self, lines: Sequence[str]) -> list[tuple[str, str]]:
+        """Send lines and read as many answers, or those that came before the end."""
+        self.wait()
+        sender = threading.Thread(target=self._send, args=(lines,))
+        sender.start()
+        answers = []
+        for _ in lines:
+            line = self._process.stdout.readline()
+            if not line.endswith("\n"):  # half a line acknowledges nothing
+                break
+            name, outcome = line.split()
+            answers.append((name, outcome))
+        sender.join()
+        assert len(answers) == len(lines) or self._killed, "the collector ended by itself"
+        return answers
+
+    def _send(self, lines: Sequence[str]) -> None:
+        with contextlib.suppress(OSError):
+            self._process.stdin.write("".join(lines))
+            self._process.stdin.flush()
+
+    def kill(self) -> None:
+        self._killed = True
+        self._process.kill()
+
+    @property
+    def is_dead(self) -> bool:
+        return self._killed
+
+    def stop(self) -> None:
+        """Let it finish if it lives, and collect what is left of it."""
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process.stdout.close()
+            self._process = None
+
+
+class CollectorOfServer(Collector):
+    """A victim: the database server is killed, and the collector lives on and must cope."""
+
+    def __init__(self, address: str, server: object) -> None:
+        super().__init__(address)
+        self._server = server
+        self._dead = False
+
+    def start(self) -> None:
+        if self._dead:
+            self._server.start()
+        self._dead = False
+        if self._process is None:
+            super().start()
+
+    def kill(self) -> None:
+        self._dead = True
+        self._server.kill()
+
+    @property
+    def is_dead(self) -> bool:
+        return self._dead
+
+    def stop(self) -> None:
+        """The collector stays for the next life of its server; only :meth:`end` ends it."""
+
+    def end(self) -> None:
+        super().stop()
+
+
+@dataclass
+class Findings:
+    """What a torture found; ``differences`` must be empty, and everything else should be large."""
+
+    kills: int = 0
+    epochs: int = 0
+    acknowledged: int = 0
+    duplicates: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+    killed_while: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+def torture(
+    victim: Victim, address: str, kills: int, *, kills_per_epoch: int, seed: int, parcels: int = 150
+) -> Findings:
+    """Kill a victim so often, through as many epochs as that makes, and check every epoch bit by bit when it ends.
+
+    No other connection to the store is open while the victim lives, so that each life begins with a recovery.
+    """
+    findings, chance = Findings(), random.Random(seed)
+    while findings.kills < kills:
+        with _opened(address) as store:
+            ledger = Ledger(store.open_epoch("torture", b"{}", COUNTERS).key, chance)
+        until = min(kills, findings.kills + kills_per_epoch)
+        while findings.kills < until:
+            _one_life(victim, ledger, findings, chance, parcels)
+        _close(victim, ledger, findings, chance)
+        with _opened(address) as store:
+            _verify(store, ledger, findings)
+    return findings
+
+
+@contextlib.contextmanager
+def _opened(address: str) -> Iterator[object]:
+    store = open_store(address)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextlib.contextmanager
+def _doomed(victim: Victim, findings: Findings, chance: random.Random, longest: float) -> Iterator[dict[str, str]]:
+    """A life that ends at a random moment, a quarter of them before it is known to be ready."""
+    doing = {"what": "starting"}
+    victim.start()
+    if chance.random() < 0.75:
+        victim.wait()
+        doing["what"] = "counting"
+    timer = threading.Timer(chance.uniform(0, longest), victim.kill)
+    timer.start()
+    try:
+        yield doing
+    finally:
+        timer.join()
+        victim.stop()
+    findings.kills += 1
+    findings.killed_while[doing["what"]] += 1
+
+
+def _one_life(victim: Victim, ledger: Ledger, findings: Findings, chance: random.Random, parcels: int) -> None:
+    began = time.monotonic()
+    with _doomed(victim, findings, chance, 0.15) as doing:
+        while not victim.is_dead:
+            _deliver(victim, ledger, findings, ledger.next_parcels(chance.randint(1, parcels)))
+            if not victim.is_dead:
+                doing["what"] = "counting"
+            assert time.monotonic() - began < _STALLED_SECONDS
+
+
+def _deliver(victim: Victim, ledger: Ledger, findings: Findings, parcels: list[Parcel]) -> None:
+    answers = victim.deliver(parcels)
+    findings.answers.update(outcome for _, outcome in answers)
+    ledger.record(answers)
+
+
+def _close(victim: Victim, ledger: Ledger, findings: Findings, chance: random.Random) -> None:
+    """Send the rest in peace, then close the epoch, killed meanwhile at first."""
+    victim.start()
+    began = time.monotonic()
+    while not ledger.is_quiet:
+        _deliver(victim, ledger, findings, ledger.next_parcels(0, fresh=False))
+        assert time.monotonic() - began < _STALLED_SECONDS
+    victim.stop()
+    with _doomed(victim, findings, chance, 0.03) as doing:
+        doing["what"] = "closing"
+        victim.close_epoch(ledger.epoch)
+    victim.start()
+    while not victim.close_epoch(ledger.epoch):
+        assert time.monotonic() - began < _STALLED_SECONDS
+    late = [("", "error")]
+    while "error" in {outcome for _, outcome in late}:
+        late = victim.deliver(ledger.some_acknowledged(20))
+        findings.answers.update(outcome for _, outcome in late)
+        assert time.monotonic() - began < _STALLED_SECONDS
+    if {outcome for _, outcome in late} != {"closed"}:
+        findings.differences.append(f"a closed epoch answers {Counter(outcome for _, outcome in late)}")
+    victim.stop()
+
+
+def _verify(store: object, ledger: Ledger, findings: Findings) -> None:
+    findings.epochs += 1
+    findings.acknowledged += ledger.acknowledged
+    findings.duplicates += ledger.duplicates
+    difference = ledger.difference(store)
+    if difference:
+        findings.differences.append(f"epoch {findings.epochs}: {difference}")
+    if store.identity_count(ledger.epoch):
+        findings.differences.append(f"epoch {findings.epochs}: {store.identity_count(ledger.epoch)} ids are left")

@@ -1,0 +1,51 @@
+"""The store that tests/collector/fixtures keeps in version 1 of the schema, and what must be found in it.
+
+    python version_one.py store-v1.db
+
+made the SQLite file. The PostgreSQL one was filled in the same way and written by
+``pg_dump --inserts --no-owner --schema=sunzi``, without the lines that only psql understands.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from deposits import a_deposit, an_epoch, an_id, counts, total, values
+
+from sunzi.collector.opening import open_store
+from sunzi.collector.store import Store
+
+TOKEN = bytes(range(32))
+
+
+def fill(store: Store) -> None:
+    closed = an_epoch(store, "old")
+    store.commit([a_deposit(closed, number) for number in range(10)])
+    store.close_epoch(closed.key)
+    current = an_epoch(store, "old")
+    store.commit([a_deposit(current, number, {number: 2, 1999: 1}) for number in (3, 4, 5)])
+    store.add_tokens(current.key, [TOKEN])
+
+
+def check(store: Store) -> None:
+    """What was kept is all there, and is used as if it were new."""
+    closed, current = store.epochs()
+    assert [(e.collection, e.number, e.is_open, e.reports) for e in (closed, current)] == [
+        ("old", 1, False, 10),
+        ("old", 2, True, 3),
+    ]
+    assert counts(store, closed)[:11].tolist() == [1] * 10 + [0]
+    assert counts(store, current)[[3, 4, 5, 6, 1999]].tolist() == [2, 2, 2, 0, 3]
+    assert sorted(store.identities(current.key)) == sorted(map(an_id, (3, 4, 5)))
+    assert list(store.tokens(current.key)) == [TOKEN]
+    assert sum(reports for _, reports in store.progress(current.key)) == 3
+    group = [a_deposit(current, 3), a_deposit(current, 6, token=TOKEN), a_deposit(closed, 3)]
+    assert values(store.commit(group)) == ["repeated", "counted", "closed"]
+    assert total(store, current) == 4
+    assert an_epoch(store, "old").number == 3
+
+
+if __name__ == "__main__":
+    made = open_store(sys.argv[1])
+    fill(made)
+    made.close()

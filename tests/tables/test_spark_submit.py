@@ -1,0 +1,103 @@
+"""Jobs given to ``spark-submit``, and the command that runs one by itself."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.spark_cluster import HOME, SETTINGS
+from report_tables import reports_of, table_of, write
+
+import sunzi
+from sunzi.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+JOB = ROOT / "examples" / "spark" / "tally_job.py"
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sunzi.make_plan("mss-compact", 60, 1)
+
+
+def submit(cluster, *words, **settings):
+    """How a submitted job ended, and what it printed: Spark puts the driver's errors and output in one stream."""
+    options = [word for name, value in (SETTINGS | settings).items() for word in ("--conf", f"{name}={value}")]
+    command = [HOME / "bin" / "spark-submit", "--master", cluster.url, *options, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=cluster.environment(), timeout=300, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_job_file(cluster, tmp_path, plan):
+    reports = reports_of(plan, 900)
+    folder = write(table_of([*reports, None]), tmp_path / "reports")
+    plan.save(tmp_path / "plan.json")
+    code, printed = submit(cluster, JOB, tmp_path / "plan.json", folder, "--id-column", "id", "-o", tmp_path / "t")
+    assert code == 0, printed
+    assert sunzi.load_tally(tmp_path / "t") == plan.tally(reports)
+    assert "sunzi: warning: 1 cell holds no report of this plan, left out of the tally: 1 missing" in printed
+
+
+def test_a_job_that_fails_writes_nothing(cluster, tmp_path, plan):
+    folder = write(table_of([*reports_of(plan, 90), None]), tmp_path / "reports")
+    plan.save(tmp_path / "plan.json")
+    words = (JOB, tmp_path / "plan.json", folder, "--bad-reports", "fail", "-o", tmp_path / "t")
+    code, printed = submit(cluster, *words)
+    assert code == 2, printed
+    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in printed
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_pool_filled_before_the_fork_is_not_shared(cluster):
+    """Two reports of 200 noisy bits are equal with probability below 2^-100, unless their words came from one pool."""
+    here = str(ROOT / "tests" / "support")
+    code, printed = submit(
+        cluster,
+        Path(here) / "forked_job.py",
+        **{
+            "spark.python.daemon.module": "preloaded_daemon",
+            "spark.python.worker.reuse": "false",  # every task is a fork of its own
+            "spark.executorEnv.PYTHONPATH": here,
+        },
+    )
+    assert code == 0, printed
+    found = re.search(r"^(\d+) reports by (\d+) heirs, (\d+) different$", printed, re.MULTILINE)
+    assert found, printed
+    made, heirs, different = map(int, found.groups())
+    assert made == different == 64
+    assert heirs == 16
+
+
+def test_the_command_by_itself(java, tmp_path, plan):
+    """On this machine, without a cluster and without spark-submit; groups become a folder of tallies."""
+    reports = reports_of(plan, 300)
+    folder = write(table_of(reports), tmp_path / "reports")
+    plan.save(tmp_path / "plan.json")
+    words = ["plan.json", "--engine", "spark", "--master", "local[1]"]
+    done = run(tmp_path, *words, folder, "--by", "country", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("country=DE.tally", "country=FR.tally", "country.tally", "groups.csv")
+    }
+    tallies = [sunzi.load_tally(path) for path in (tmp_path / "out").glob("*.tally")]
+    assert sum(tallies) == plan.tally(reports)
+    done = run(tmp_path, *words, "nowhere", "-o", "none")
+    assert done.returncode == 2
+    assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in done.stderr
+    done = run(tmp_path, "plan.json", folder, "--engine", "spark", "--master", "nowhere", "-o", "none")
+    assert done.returncode == 2
+    assert "sunzi: error: Spark did not start. It needs Java 17" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def run(folder, *words):
+    command = [sys.executable, "-W", "ignore", "-m", "sunzi", "tally", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_submitted_job_needs_a_file_for_its_tally(monkeypatch, tmp_path, plan, capsys):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    plan.save(tmp_path / "plan.json")
+    assert main(["tally", str(tmp_path / "plan.json"), "reports", "--engine", "spark"]) == 2
+    assert "give -o FILE" in capsys.readouterr().err

@@ -1,0 +1,317 @@
+"""Tallies by a real cluster, bit by bit those of one process."""
+
+import datetime
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from report_tables import COUNTRIES, reports_of, table_of, write
+
+import sunzi
+from sunzi.errors import ParameterError, PlanError, ReportError
+from sunzi.tables import parquet
+from sunzi.tables.spark import BadReportsWarning, sift_by, tally, tally_by
+from sunzi.tables.spark_session import read_parquet
+
+USERS = 3000
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sunzi.make_plan("ss-compact", 60, 1)
+
+
+@pytest.fixture(scope="module")
+def reports(plan):
+    return reports_of(plan, USERS)
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_equal_to_the_local_tally_for_every_protocol(spark, tmp_path, name):
+    plan = sunzi.make_plan(name, 60, 1)
+    reports = reports_of(plan, USERS)
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
+
+
+def test_a_large_domain_with_a_sparse_tally(spark, tmp_path):
+    plan = sunzi.make_plan("ss-compact", 22_000, 2)
+    reports = reports_of(plan, 200)
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
+
+
+def test_one_tally_a_group_in_one_pass(spark, tmp_path, plan, reports):
+    df = spark.read.parquet(write(table_of(reports), tmp_path / "reports"))
+    found = tally_by(df, plan, ["country", "version"])
+    assert set(found) == {(country, version) for country in COUNTRIES for version in range(4)}
+    for (country, version), counted in found.items():
+        rows = [row for row in range(USERS) if (COUNTRIES[row % 3], row % 4) == (country, version)]
+        assert counted.to_bytes() == plan.tally([reports[row] for row in rows]).to_bytes()
+
+
+def test_each_id_counts_once(spark, tmp_path, plan, reports):
+    table = table_of(reports)
+    repeated = pa.concat_tables([table, table.slice(0, 700), table.slice(300, 900), table.slice(0, 700)])
+    folder = write(repeated, tmp_path / "reports", files=5)
+    found = sift_by(spark.read.parquet(folder), plan, (), "report", "id")[()]
+    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
+    assert (found.repeated, found.refused.total) == (2300, 0)
+    without = tally(spark.read.parquet(folder), plan)
+    assert without.reports == USERS + 2300
+
+
+def test_the_same_as_one_machine_whatever_the_column_holds(spark, tmp_path, plan, reports):
+    """Nulls, cut and overlong cells, values out of range, batches, another plan's batches, null ids and conflicts."""
+    other = sunzi.make_plan("ss-compact", 60, 2)
+    strange = [
+        *(None, b"", reports[0] + b"\x00", reports[0][:-1], b"\xff" * len(reports[0])),
+        *(plan.client(seed=1).report_batch(range(50)), other.client(seed=1).report_batch(range(50))),
+        plan.client(seed=1).report_batch(range(50))[:-1] + b"\x00",
+    ]
+    more = table_of(strange * 2, id=pa.array([None, *(bytes([number] * 16) for number in range(2 * len(strange) - 1))]))
+    cut = table_of([report[:-1] for report in reports[:40]])  # under the ids of good reports
+    swapped = table_of(reports[1:41])  # other bytes under the same ids
+    folder = write(pa.concat_tables([table_of(reports), more, cut, swapped]), tmp_path / "reports", files=4)
+    df = spark.read.parquet(folder)
+    for by in ((), ("country",), ("version", "country")):
+        for identifier in (None, "id"):
+            found = sift_by(df, plan, by, "report", identifier)
+            assert found == parquet.sift_by(folder, plan, by, "report", identifier, jobs=1)
+    total = sift_by(df, plan, (), "report", "id")[()]
+    assert total.tally.reports == USERS + 50 * 2
+    assert set(total.refused.counts) == {
+        *("missing", "wrong length", "out of range", "malformed", "of another plan", "without an id")
+    }
+
+
+def test_bad_cells_are_told_of_or_fail_the_job(spark, tmp_path, plan, reports):
+    cells = [*reports[:100], None, b"cut"]
+    df = spark.read.parquet(write(table_of(cells), tmp_path / "reports"))
+    with pytest.warns(BadReportsWarning, match=r"2 cells hold .*: 1 missing, 1 wrong length \(such as 637574\)"):
+        assert tally(df, plan) == plan.tally(reports[:100])
+    with pytest.raises(ReportError, match="1 missing, 1 wrong length"):
+        tally(df, plan, bad_reports="fail")
+    with pytest.raises(ParameterError, match="'warn' or 'fail', got 'drop'"):
+        tally(df, plan, bad_reports="drop")
+
+
+def test_empty_and_skewed_partitions(spark, plan, reports):
+    table = table_of(reports)
+    rows = spark.createDataFrame(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BadReportsWarning)
+        assert tally(rows.limit(0), plan) == plan.empty_tally()
+        assert tally_by(rows.limit(0), plan, ["country"]) == {}
+        assert tally(rows.repartition(1), plan) == plan.tally(reports)
+        # All rows of one country in one partition, and dozens of partitions with nothing at all.
+        assert tally(rows.repartition(50, "country"), plan) == plan.tally(reports)
+
+
+def test_one_large_file(spark, tmp_path, plan):
+    """A million reports in a single row group: one task, several pieces."""
+    few = reports_of(plan, 1000)
+    df = spark.read.parquet(write(table_of(few * 1100), tmp_path / "reports", files=1, row_group_size=1 << 21))
+    expected = plan.tally(few)
+    found = tally(df, plan)
+    assert found.reports == 1_100_000
+    assert (found.counts == expected.counts * 1100).all()
+
+
+def test_more_partitions_than_one_round_adds(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports)).repartition(70)
+    assert tally(df, plan) == plan.tally(reports)
+
+
+def troubled_copy(df, attempts, trouble):
+    """The same rows, from tasks that leave a trace of every attempt and whose first attempt has trouble half-way."""
+
+    def troubled(batches):
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        (Path(attempts) / f"{context.partitionId()}-{context.attemptNumber()}").touch()
+        for batch in batches:
+            yield batch.slice(0, batch.num_rows // 2)
+            if context.attemptNumber() == 0:
+                trouble(context.partitionId())
+            yield batch.slice(batch.num_rows // 2)
+
+    return df.mapInArrow(troubled, df.schema)
+
+
+def test_tasks_that_fail_and_are_retried_change_nothing(spark, tmp_path, plan, reports):
+    def fail(partition):
+        raise OSError(f"partition {partition} fails at first")
+
+    df = troubled_copy(spark.createDataFrame(table_of(reports)).repartition(4), str(tmp_path), fail)
+    found = tally_by(df, plan, ["country"], id_column="id")
+    assert sum(found.values()).to_bytes() == plan.tally(reports).to_bytes()
+    assert {f"{partition}-{attempt}" for partition in range(4) for attempt in (0, 1)} <= _names(tmp_path)
+
+
+def test_tasks_that_run_twice_by_speculation_change_nothing(spark, tmp_path, plan, reports):
+    attempts = str(tmp_path)
+
+    def dawdle(partition):
+        import time
+        from pathlib import Path
+
+        until = time.monotonic() + 120
+        while partition == 0 and not (Path(attempts) / "0-1").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+
+    df = troubled_copy(spark.createDataFrame(table_of(reports)).repartition(8), attempts, dawdle)
+    assert tally(df, plan).to_bytes() == plan.tally(reports).to_bytes()
+    assert {"0-0", "0-1"} <= _names(tmp_path)
+
+
+def _names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_wrong_plan_is_refused(spark, tmp_path, plan, reports):
+    metadata = {"sunzi_plan": plan.fingerprint}
+    df = spark.read.parquet(write(table_of(reports[:10]), tmp_path / "reports")).withMetadata("report", metadata)
+    assert tally(df, plan).reports == 10
+    with pytest.raises(PlanError, match=f"of the plan {plan.fingerprint[:16]}…, not of"):
+        tally(df, sunzi.make_plan("ss-compact", 60, 2))
+    wider = sunzi.make_plan("oue", 60, 1)
+    plain = df.withMetadata("report", {})
+    with pytest.warns(BadReportsWarning, match="10 wrong length"):
+        assert tally(plain, wider) == wider.empty_tally()
+
+
+def test_a_folder_is_counted_once_however_it_is_spelled(spark, tmp_path, plan, reports):
+    folder = write(table_of(reports), tmp_path / "reports")
+    other = write(table_of(reports), tmp_path / "reports-of-others")
+    linked = tmp_path / "linked"
+    linked.symlink_to(folder)
+    for spelled in (folder, f"{folder}/", f"file://{folder}", f"{folder[:-1]}?", f"{folder}/*.parquet", str(linked)):
+        with pytest.raises(ParameterError, match=r"reports.* would be counted twice: file:/.*reports"):
+            read_parquet(spark, [folder, spelled])
+    assert tally(read_parquet(spark, [folder, f"{other}/*"]), plan).reports == 2 * len(reports)
+
+
+def test_a_folders_name_goes_before_a_column_inside(spark, tmp_path, plan, reports):
+    write(table_of(reports[:90]), tmp_path / "t" / "country=ES", files=1)
+    found = tally_by(spark.read.parquet(str(tmp_path / "t")), plan, ["country"])
+    assert found == {("ES",): plan.tally(reports[:90])}
+
+
+def test_mistakes_are_named(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports[:10]))
+    with pytest.raises(ParameterError, match="no column 'reports'; the columns are 'report', 'id', 'country'"):
+        tally(df, plan, "reports")
+    with pytest.raises(ParameterError, match="no column 'uid'"):
+        tally(df, plan, id_column="uid")
+    with pytest.raises(ParameterError, match="'country' must hold binary values, it holds string"):
+        tally(df, plan, "country")
+    with pytest.raises(ParameterError, match="at least one column"):
+        tally_by(df, plan, [])
+    with pytest.raises(ParameterError, match=r"write \['country'\]"):
+        tally_by(df, plan, "country")
+    with pytest.raises(ParameterError, match="'id' is asked for twice"):
+        tally_by(df, plan, ["id"], id_column="id")
+
+
+def test_kinds_that_cannot_serve_are_named(spark, plan, reports):
+    table = (
+        table_of(reports[:10]).append_column("list", pa.array([[1]] * 10)).append_column("share", pa.array([0.5] * 10))
+    )
+    df = spark.createDataFrame(table)
+    with pytest.raises(
+        ParameterError, match="'list' must hold values that can be told apart and sorted, it holds array"
+    ):
+        tally_by(df, plan, ["list"])
+    with pytest.raises(ParameterError, match="'share' must hold bytes, texts or integers, it holds double"):
+        tally(df, plan, id_column="share")
+
+
+def test_columns_of_one_name(spark, plan, reports):
+    df = spark.createDataFrame(table_of(reports[:90]))
+    twice = df.select("report", "id", "country", "version", "version")
+    assert tally(twice, plan, id_column="id") == plan.tally(reports[:90])
+    with pytest.raises(ParameterError, match="there are 2 columns 'version'; rename all but one"):
+        tally_by(twice, plan, ["version"])
+
+
+def test_groups_of_all_kinds_are_those_of_one_machine(spark, tmp_path, plan, reports):
+    """Days, moments of an hour that comes twice, nan and zeros of either sign, and bytes; with ids that conflict."""
+    count = 120
+    moments = [datetime.datetime(2026, 10, 25, row % 3, 30, tzinfo=datetime.UTC) for row in range(count)]
+    table = table_of(
+        reports[:count],
+        day=pa.array([datetime.date(2026, 11, 1 + row % 5) for row in range(count)]),
+        moment=pa.array(moments, pa.timestamp("us", "Europe/Berlin")),
+        share=pa.array([(float("nan"), 0.0, -0.0, 0.5, None)[row % 5] for row in range(count)]),
+        digest=pa.array([bytes([row % 7]) for row in range(count)], pa.binary()),
+    )
+    conflicts = table.slice(0, 40).set_column(0, "report", table.column("report").slice(40, 40))
+    folder = write(pa.concat_tables([table, conflicts]), tmp_path / "reports")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    df = spark.read.parquet(folder)
+    try:
+        for by in (["day"], ["moment"], ["share"], ["digest", "day"]):
+            # nan differs from itself, so groups are compared as they are written.
+            found, expected = (
+                sift_by(df, plan, by, "report", "id"),
+                parquet.sift_by(folder, plan, by, "report", "id", jobs=1),
+            )
+            assert {repr(key): sifted for key, sifted in found.items()} == {
+                repr(key): sifted for key, sifted in expected.items()
+            }
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_names_with_dots_and_quotes(spark, plan, reports):
+    table = table_of(reports[:90]).rename_columns(["a.report", "the `id`", "where.from", "version"])
+    df = spark.createDataFrame(table)
+    found = tally_by(df, plan, ["where.from"], "a.report", "the `id`")
+    assert sum(found.values()) == plan.tally(reports[:90])
+    assert set(found) == {("DE",), ("FR",), (None,)}
+
+
+def slow_copy(df):
+    """The same rows, a second a partition later."""
+
+    def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
+        for batch in batches:
+            time.sleep(1)
+            yield batch
+
+    return df.mapInArrow(slowly, df.schema)
+
+
+def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, plan, reports):
+    """Finished tasks of the dead worker are lost with their results, and are done again elsewhere.
+
+    The last test of all: from here on both executors may be on one worker, where Spark never speculates.
+    """
+    table = pa.concat_tables([table_of(reports), table_of(reports).slice(0, 500)])
+    df = slow_copy(spark.read.parquet(write(table, tmp_path / "reports")).repartition(16))
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(sift_by, df, plan, (), "report", "id")
+        status = spark.sparkContext.statusTracker()
+        while not job.done() and _finished_tasks(status) < 4:
+            time.sleep(0.05)
+        finished = _finished_tasks(status)
+        cluster.kill_worker()
+        try:
+            found = job.result(timeout=180)[()]
+        finally:
+            cluster.add_worker()
+    assert 4 <= finished < 16
+    assert found.tally.to_bytes() == plan.tally(reports).to_bytes()
+    assert found.repeated == 500
+
+
+def _finished_tasks(status):
+    """Of the slow stage, while it runs."""
+    stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
+    return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 16), default=0)
