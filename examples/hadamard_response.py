@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sunzi
-from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
-from sunzi.designs.response import register_design
-from sunzi.numerics.counters import Counters
-from sunzi.protocols.block_response import BlockProtocol
-from sunzi.protocols.catalogue import register
+from sunzi.designs import Design, bounds, integer_parameter, only_parameters, register_design
+from sunzi.protocols import BlockProtocol, Counters, register
 from sunzi.testing import check_design, check_protocol
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class HadamardBlocks(Design):

@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sunzi
-from sunzi.designs.base import Design
-from sunzi.designs.response import BlockResponse
-from sunzi.protocols.block_response import BlockProtocol
-from sunzi.protocols.modular import ModularProtocol
-from sunzi.protocols.unary import UnaryProtocol
+from sunzi.designs import BlockResponse, Design
+from sunzi.protocols import BlockProtocol, ModularProtocol, UnaryProtocol
 from sunzi.testing import ReproducibleSource
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import sunzi
-from sunzi.protocols.modular import ModularSubsetSelection
+from sunzi.protocols import ModularSubsetSelection
 
 from .trials import Floats
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "make-api-docs"))
 PUBLIC = SCRIPT["public_names"]()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PROGRAMS = sorted([*(ROOT / "examples").rglob("*.py"), *(ROOT / "reproduction").glob("*.py")])
+PROGRAMS = sorted((ROOT / "examples").rglob("*.py"))
 
 
 def examples(page: Path) -> str:

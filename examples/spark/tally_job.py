@@ -7,9 +7,9 @@ Sunzi must be installed for the Python of driver and executors (PYSPARK_PYTHON);
 with ``pip install 'sunzi[spark]'``.
 """
 
+import runpy
 import sys
 
-from sunzi.cli.main import main
-
 if __name__ == "__main__":
-    sys.exit(main(["tally", "--engine", "spark", *sys.argv[1:]]))
+    sys.argv[1:1] = ["tally", "--engine", "spark"]
+    runpy.run_module("sunzi", run_name="__main__")

@@ -19,12 +19,7 @@ from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 import sunzi
-from sunzi.collector.app import create_app
-from sunzi.collector.collector import Collector
-from sunzi.collector.remote import RemoteCollector
-from sunzi.collector.server import make_server
-from sunzi.collector.settings import Settings
-from sunzi.collector.sqlite import SqliteStore
+from sunzi.collector import Collector, RemoteCollector, Settings, SqliteStore, create_app, make_server
 
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent.parent / "clients" / "javascript" / "dist"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.numerics import intervals, simplex
@@ -19,7 +20,6 @@ from sunzi.numerics.thresholds import SupportProbabilities
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Target = Literal["reporters", "population"]
 Method = Literal["auto", "normal", "score", "exact"]
 

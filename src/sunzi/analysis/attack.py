@@ -16,8 +16,8 @@ from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers, Progress
 from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.attackability import attackability, first_supports
 from sunzi.analysis.evidence import Evidence, Reports, decode, evidence_of, read_reports
@@ -27,8 +27,6 @@ from sunzi.client import Client
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Rounds = Iterable[Reports]
 """One round after the other; each holds one report of every user, in the same order."""
 
@@ -101,7 +99,7 @@ def simulate(
     reports: Sequence[int] = (),
     confidence: float = 0.95,
     client: Client | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Attack:
     """Attack the reports of ``trials`` simulated users whose values follow the prior.
 
@@ -148,7 +146,7 @@ def simulate(
     )
 
 
-def _phase(progress: Callable[[float], None] | None, index: int, phases: int) -> Callable[[float], None]:
+def _phase(progress: Progress | None, index: int, phases: int) -> Callable[[float], None]:
     """Tells the progress of one phase as that of the whole."""
     return lambda share: None if progress is None else progress((index + share) / phases)
 
@@ -206,7 +204,7 @@ def repeated(
     prior: Prior | str | Floats | None = None,
     confidence: float = 0.95,
     memoised: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Growth, ...]:
     """Success after each of these numbers of reports, for users who hold ``values``.
 

@@ -16,11 +16,9 @@ to guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers, Progress
 from sunzi.analysis.evidence import BlockEvidence, Evidence, block_odds, unary_odds
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
@@ -30,9 +28,6 @@ from sunzi.plan import Plan
 from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _MOST_QUESTIONS = 1 << 28
 
@@ -102,7 +97,7 @@ def _of_unary(protocol: UnaryProtocol, chances: Floats) -> float:
     return float(weights @ gained + (1 - false) ** ranked.size * ranked[0] * missed)
 
 
-def first_supports(evidence: Evidence, order: Integers, progress: Callable[[float], None] | None = None) -> Integers:
+def first_supports(evidence: Evidence, order: Integers, progress: Progress | None = None) -> Integers:
     """For each report the place in ``order`` of the first value that it supports, or −1."""
     found = np.full(len(evidence), -1, dtype=np.int64)
     rows = np.arange(len(evidence))

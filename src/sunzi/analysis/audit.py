@@ -14,7 +14,6 @@ No audit proves privacy: a lower bound on ε is one, and a client may behave dif
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -22,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sunzi._typing import Progress
 from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.conformity import check_conformity
 from sunzi.analysis.enumeration import check_enumeration
@@ -115,7 +115,7 @@ def audit(
     client: Client | None = None,
     pair: tuple[int, int] | None = None,
     exact: bool = True,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Audit the client that ships, or another one, against this plan.
 
@@ -178,7 +178,7 @@ def _sample(
     event: TightestEvent,
     trials: int,
     generator: np.random.Generator,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
 ) -> tuple[int, int]:
     """Hits and misses among so many reports."""
     step = max(1, min(_REPORTS_AT_ONCE, int(_BITS_AT_ONCE / plan.report_bits)))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.analysis.health_finding import HealthFinding
 from sunzi.analysis.tails import Cumulants, any_of, largest_count, smallest_count, two_sided
 from sunzi.designs.cyclotomic import Cyclotomic
@@ -20,7 +20,6 @@ from sunzi.numerics.counters import Counters
 from sunzi.protocols.unary import UnaryProtocol
 from sunzi.tally import Tally
 
-Integers = NDArray[np.int64]
 Counted = Sequence[tuple[BlockResponse, Counters, int]]
 """Block responses, each with its counters and its number of reports; blocks without reports are left out."""
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.analysis.evidence import decode, evidence_of
 from sunzi.analysis.findings import Finding
 from sunzi.analysis.proportions import outside
@@ -26,9 +27,6 @@ from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularMessages, ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
 from sunzi.wire import EncodedReports
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CHECKS = ("readable", "single reports", "support", "selectors", "freshness")
 _SINGLE_REPORTS = 200

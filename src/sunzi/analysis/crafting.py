@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi._typing import Floats, Integers
 from sunzi.analysis.reach import Reach
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
@@ -25,9 +26,6 @@ from sunzi.planning.poisoning import best_message
 from sunzi.protocols.base import Messages
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularMessages, ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 ATTACKS = {
     "maximal-gain": "the one report that pushes the targets most, again and again",

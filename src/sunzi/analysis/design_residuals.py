@@ -17,17 +17,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.analysis.health_finding import HealthFinding
 from sunzi.analysis.tails import Cumulants, two_sided
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.counters import Counters
 from sunzi.protocols.likelihood import LARGEST_DENSE
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _PROBED_FREEDOM = 2048
 _PROBED_CELLS = 1 << 15

@@ -19,6 +19,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.analysis.evidence import Evidence
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
@@ -29,7 +30,6 @@ from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
 
-Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 _PAIRS_TRIED = 200

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError, ReportError
 from sunzi.plan import Plan
@@ -25,9 +26,7 @@ from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularMessages, ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
 
-Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Reports = bytes | Sequence[bytes]
 
 _CELLS_AT_ONCE = 1 << 20

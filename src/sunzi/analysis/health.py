@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from sunzi.analysis.balance import (
@@ -37,8 +36,6 @@ from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.support import SupportProtocol
 from sunzi.protocols.unary import UnaryProtocol
 from sunzi.tally import Tally
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.001
 """How often a check of honest reports may raise an alarm."""

@@ -8,13 +8,14 @@ beside it comes from :mod:`sunzi.analysis.reach`, the alarms from :mod:`sunzi.an
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from sunzi._typing import Progress
 from sunzi.analysis.amounts import check_amount, check_seed
 from sunzi.analysis.crafting import ATTACKS, Crafter, as_bytes
 from sunzi.analysis.health import LEVEL, Health, check
@@ -167,7 +168,7 @@ def study(
     seed: int = 1,
     population: Population = UNIFORM,
     significance: float = LEVEL,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Poisoning]:
     """The honest row, then every attack at every share, as soon as it is there."""
     unknown = next((attack for attack in attacks if attack not in ATTACKS), None)

@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.planning.populations import Population
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special  # its distributions cost half a second to import, its special functions nothing
 
+from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics.intervals import check_confidence
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def lower_limits(successes: Integers | int, trials: Integers | int, alarm: float) -> Floats:

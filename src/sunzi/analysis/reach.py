@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
@@ -19,8 +19,6 @@ from sunzi.planning.poisoning import Push, best_message, check_share, push, push
 from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
-
-Floats = NDArray[np.float64]
 
 
 class Reach:

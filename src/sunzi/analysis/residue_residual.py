@@ -17,8 +17,8 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.analysis.design_residuals import probes
 from sunzi.analysis.health_finding import HealthFinding
 from sunzi.analysis.tails import Cumulants
@@ -26,8 +26,6 @@ from sunzi.numerics import simplex
 from sunzi.numerics.residues import adjoint, fold, tile
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import covariance_times
-
-Floats = NDArray[np.float64]
 
 _EVEN = 0.02
 _NEGLIGIBLE = 0.02

@@ -1,1 +1,5 @@
-"""Collecting reports so that each is counted exactly once: stores, group commit, collections and their epochs."""
+"""The collector: stores, epochs and the HTTP service that counts every report exactly once."""
+
+from sunzi._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,13 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.errors import PlanError
 from sunzi.frozen import Frozen
 from sunzi.numerics.bits import WIDEST_NARROW, index_bits
 from sunzi.numerics.counters import Counters
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 # Payloads of a few bits travel as one array, those of thousands of bits as Python's integers.
 Payloads = NDArray[np.uint64] | list[int]
 

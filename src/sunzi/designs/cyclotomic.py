@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import Design, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.cyclotomy import ordered_points, powers

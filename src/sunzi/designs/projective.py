@@ -13,7 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design, Floats, Integers, bounds, integer_parameter, only_parameters
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import Design, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sunzi.designs.base import Design, Integers
+from sunzi._typing import Integers
+from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons

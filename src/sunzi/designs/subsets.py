@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.designs.base import Design, Integers, Payloads, bounds, integer_parameter, only_parameters
+from sunzi._typing import Integers
+from sunzi.designs.base import Design, Payloads, bounds, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length

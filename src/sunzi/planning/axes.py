@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from sunzi.errors import ParameterError
@@ -29,8 +28,6 @@ from sunzi.protocols.base import Protocol, check_users
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import TallyLayout
-
-Floats = NDArray[np.float64]
 
 LEVEL, POWER = 0.95, 0.8
 """An item counts as detected if it is told from 0 with 95 % confidence (two-sided) in 80 % of all collections."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.designs.choice import light_variance, optimal_block_size
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
@@ -16,8 +16,6 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.planning.blocks import Block, BlockFamily, Histogram, Kind, block_family
-
-Floats = NDArray[np.float64]
 
 # Sets whose axes differ by less than these shares count as equal: error, bits, attackability, work.
 RESOLUTION = (0.001, 0.0025, 0.005, 0.05)

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from sunzi._typing import Floats
 from sunzi.designs.choice import optimal_block_size
 from sunzi.errors import EstimateError
 from sunzi.numerics.residues import ToeplitzGram
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
-
-Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-6
 # Up to this size a dense eigenvalue problem takes no longer than setting up an iteration.

@@ -16,13 +16,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.numerics.residues import fold
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.modular_variance import BlockMoments
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from math import inf
 
 import numpy as np
 
+from sunzi._typing import Floats
 from sunzi.planning.exchange import Limits
-from sunzi.planning.space import Floats, Rows, SearchSpace
+from sunzi.planning.space import Rows, SearchSpace
 from sunzi.planning.starts import is_promising, start_with_cost, start_with_mean
 
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)

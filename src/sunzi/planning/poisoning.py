@@ -20,17 +20,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.planning.item_rows import ItemRow, item_rows
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.support import SupportProtocol
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SHARE = 0.01
 """The share of lying clients that the axes speak of."""

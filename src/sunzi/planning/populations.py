@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _DEFAULT_EXPONENT = 1.0
 

@@ -23,6 +23,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Literal, get_args
 
+from sunzi._typing import Progress
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
@@ -35,7 +36,6 @@ from sunzi.protocols.modular import ModularProtocol
 
 Objective = Literal["balanced", "error", "bits", "attack"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-Progress = Callable[[float], None]
 """Told which share of the work is done."""
 
 _ERROR_ROOM: dict[Objective, float] = {"error": 1.01, "bits": 1.25, "attack": 2.0, "balanced": 1.05}

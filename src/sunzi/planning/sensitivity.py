@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import fft
 
+from sunzi._typing import Floats
 from sunzi.numerics.residues import ToeplitzGram
 from sunzi.numerics.toeplitz import reversed_column
-
-Floats = NDArray[np.float64]
 
 
 def diagonal_sums(gram: ToeplitzGram) -> tuple[Floats, Floats]:

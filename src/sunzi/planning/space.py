@@ -14,13 +14,13 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics.primes import is_prime, next_prime, primes_up_to
 from sunzi.numerics.residues import ToeplitzGram
 from sunzi.planning.blocks import Block, BlockFamily
 from sunzi.planning.sensitivity import Multiples, trace_reductions
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 LARGEST_DIRECT = 4096

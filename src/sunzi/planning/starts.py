@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sunzi.planning.space import Floats, Rows, SearchSpace
+from sunzi._typing import Floats
+from sunzi.planning.space import Rows, SearchSpace
 
 _SMALLEST_MEAN = 0.03
 # Moduli above the domain's size are for starts whose mean comes near it.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -14,8 +14,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Progress
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
@@ -25,8 +25,6 @@ from sunzi.planning.populations import UNIFORM, Population
 from sunzi.protocols.base import check_users
 from sunzi.protocols.catalogue import find
 
-Integers = NDArray[np.int64]
-Progress = Callable[[float], None]
 """Told which share of the work is done."""
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate
@@ -21,8 +21,6 @@ from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 # What randomize returns and encode and count take; each protocol's own business.
 Messages = Any
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any, ClassVar, Self
 
+from sunzi._typing import Integers
 from sunzi.designs.base import Design, only_parameters
 from sunzi.designs.choice import choose_compact, cyclotomic_with, optimal_block_size
 from sunzi.designs.projective import choose_projective
@@ -19,7 +20,6 @@ from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
-from sunzi.protocols.base import Integers
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.designs.base import Design
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.residues import fold, tile
-
-Floats = NDArray[np.float64]
 
 LARGEST_DENSE = 1 << 26
 _ITERATIONS = 300

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from sunzi._typing import Floats, Integers
 from sunzi.designs.base import Design, only_parameters
 from sunzi.designs.choice import best_cyclotomic, optimal_block_size
 from sunzi.designs.response import BlockResponse
@@ -32,7 +33,7 @@ from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.residues import ToeplitzGram
-from sunzi.protocols.base import Floats, Integers, Protocol, check_histogram, check_users
+from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
 from sunzi.protocols.moduli import MOST_MODULI, choose_moduli

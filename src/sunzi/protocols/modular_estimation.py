@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
@@ -27,7 +28,6 @@ from sunzi.tally import Tally
 if TYPE_CHECKING:
     from sunzi.protocols.modular import ModularProtocol
 
-Floats = NDArray[np.float64]
 
 _FITTING_STEPS = 500
 _FITTING_TOLERANCE = 1e-9

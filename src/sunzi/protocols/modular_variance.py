@@ -15,11 +15,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.residues import ToeplitzGram, adjoint, fold, multiply_tiled, tile
 from sunzi.numerics.thresholds import SupportProbabilities
-
-Floats = NDArray[np.float64]
 
 # Up to this domain size nothing is approximated: it takes a tenth of a second, and few residues average badly.
 _FORMED_SIZE = 1024

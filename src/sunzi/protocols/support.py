@@ -9,11 +9,12 @@ from functools import partial
 
 import numpy as np
 
+from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.estimate import Estimate, SupportUncertainty
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.protocols.base import Floats, Integers, Protocol, check_histogram, check_reports, check_users
+from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.designs.base import only_parameters
 from sunzi.designs.response import parse_decimal
 from sunzi.errors import ParameterError, PlanError, PrivacyError
@@ -22,7 +23,6 @@ from sunzi.numerics.thresholds import (
     optimal_unary_thresholds,
     symmetric_unary_thresholds,
 )
-from sunzi.protocols.base import Integers
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sunzi._typing import Progress
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 from sunzi.processes import number_of_cores, pool_of_processes
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BadReportsWarning", "Refused", "Sifted", "sift_by", "tally", "tally_by"]
 
-Progress = Callable[[float], None]
 """Told the share that is done."""
 
 

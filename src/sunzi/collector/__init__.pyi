@@ -1,0 +1,11 @@
+from sunzi.collector.app import create_app as create_app
+from sunzi.collector.collector import Collector as Collector
+from sunzi.collector.opening import open_store as open_store
+from sunzi.collector.postgres import PostgresStore as PostgresStore
+from sunzi.collector.remote import RemoteCollector as RemoteCollector
+from sunzi.collector.server import make_server as make_server
+from sunzi.collector.settings import Settings as Settings
+from sunzi.collector.sqlite import SqliteStore as SqliteStore
+from sunzi.collector.transfer import backup as backup
+from sunzi.collector.transfer import copy_store as copy_store
+from sunzi.collector.transfer import merge_shards as merge_shards

@@ -1,0 +1,11 @@
+from sunzi.designs.base import Design as Design
+from sunzi.designs.base import Payloads as Payloads
+from sunzi.designs.base import bounds as bounds
+from sunzi.designs.base import integer_parameter as integer_parameter
+from sunzi.designs.base import only_parameters as only_parameters
+from sunzi.designs.cyclotomic import Cyclotomic as Cyclotomic
+from sunzi.designs.projective import Projective as Projective
+from sunzi.designs.response import BlockResponse as BlockResponse
+from sunzi.designs.response import register_design as register_design
+from sunzi.designs.singletons import Singletons as Singletons
+from sunzi.designs.subsets import Subsets as Subsets
