@@ -74,7 +74,7 @@ def test_false_alarms_alone(plan_file, capsys):
 
 def test_defaults_are_the_librarys():
     parsed = build_parser("poison").parse_args(["poison", "plan.json"])
-    assert (parsed.level, int(parsed.runs)) == (LEVEL, RUNS)
+    assert (parsed.significance, int(parsed.runs)) == (LEVEL, RUNS)
 
 
 def test_the_help_names_every_attack(capsys):

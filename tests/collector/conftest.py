@@ -122,7 +122,7 @@ def service(tmp_path_factory):
 
     with live_service(tmp_path_factory.mktemp("page")) as started:
         fruit = make_plan("mss", FRUIT, 1)
-        started.open("fruit", fruit, fruit.client(seed=1).report_many(HELD))
+        started.open("fruit", fruit, fruit.client(seed=1).report_batch(HELD))
         yield started
 
 
