@@ -57,7 +57,7 @@ def _step_seconds(setting: dict[str, int], scale: float) -> dict[str, float]:
         "randomise": seconds(partial(plan.protocol.randomize, values, OperatingSystemSource()), rounds),
         "tally": seconds(partial(plan.tally, batch), rounds),
         "decode": seconds(partial(plan.estimate, tally), rounds),
-        "errors": seconds(lambda: estimates.pop().standard_errors, rounds, warm_up=False),
+        "errors": seconds(lambda: estimates.pop().standard_errors(), rounds, warm_up=False),
     }
 
 

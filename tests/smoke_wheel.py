@@ -45,7 +45,7 @@ def check_protocol(name: str, directory: Path) -> None:
     assert tally.reports == USERS
     estimate = plan.estimate(tally)
     truth = [values.count(index) / USERS for index in range(SIZE)]
-    for frequency, error, expected in zip(estimate.frequencies, estimate.standard_errors, truth, strict=True):
+    for frequency, error, expected in zip(estimate.frequencies, estimate.standard_errors(), truth, strict=True):
         assert error > 0
         assert abs(frequency - expected) <= 7 * error, f"{name}: {frequency} ± {error}, but the truth is {expected}"
 

@@ -234,7 +234,7 @@ def test_a_modelled_tally_looks_like_a_drawn_one():
     assert tally.reports == users
     held = np.bincount(settings.values(users, 200), minlength=200) / users
     estimate = plan.estimate(tally)
-    distances = (estimate.frequencies - held) / estimate.standard_errors
+    distances = (estimate.frequencies - held) / estimate.standard_errors()
     # 200 standard normal distances, correlated: six standard errors away is a mistake, not chance.
     assert np.abs(distances).max() < 6
     assert 0.5 < np.sqrt(np.mean(distances**2)) < 1.5

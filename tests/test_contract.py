@@ -293,7 +293,7 @@ def test_the_smallest_domains_and_extreme_budgets(name, size, epsilon):
     estimate = plan.estimate(plan.tally(plan.client(seed=3).report_batch(values)))
     assert estimate.frequencies.shape == (size,)
     assert np.all(np.isfinite(estimate.frequencies))
-    assert np.all(estimate.standard_errors >= 0)
+    assert np.all(estimate.standard_errors() >= 0)
     if epsilon >= 12:
         assert np.allclose(estimate.frequencies, np.bincount(values) / 2000, atol=0.05)
     assert 0 < plan.attackability <= 1

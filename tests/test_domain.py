@@ -257,7 +257,7 @@ def test_labels_that_were_not_read_are_never_made_up(label_file):
     bare = Plan.from_json(plan.contract.canonical)
     estimate = bare.estimate(plan.simulate(["beta"] * 500, seed=1))
     assert estimate.top(1)[0].label == "index 1"
-    assert estimate.simplex().top(1)[0][0] == "index 1"
+    assert estimate.postprocess("simplex").top(1)[0].label == "index 1"
     assert estimate.to_frame()["label"].tolist() == [f"index {index}" for index in range(4)]
     assert histogram_table(estimate, top=1).columns["label"] == ["index 1"]
     assert matching_labels(bare, "2", limit=5) == [2]

@@ -87,7 +87,8 @@ CORE = """
             low, high = estimate.interval()
             assert (low <= high).all()
             assert {row.label for row in estimate.top(4)} == {f"label {index}" for index in range(4)}
-            estimate.simplex(), estimate.clip(), estimate.significant(), estimate.constrained()
+            for method in ("simplex", "clip", "significant", "constrained"):
+                estimate.postprocess(method)
             simulated = plan.simulate(values, seed=3)
             digest.update(batch + b"".join(each) + tally.to_bytes() + simulated.to_bytes())
     print(digest.hexdigest())
@@ -110,7 +111,7 @@ FEATURES = {
     "estimate.to_frame()": "frames",
     "estimate.to_frame('pandas')": "frames",
     "estimate.to_frame('polars')": "frames",
-    "estimate.simplex().to_frame()": "frames",
+    "estimate.postprocess('simplex').to_frame()": "frames",
     "estimate.plot()": "plot",
     "estimate.plot('picture.png')": "plot",
     "sunzi.tables.parquet.tally('reports.parquet', plan)": "frames",

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 from dataclasses import FrozenInstanceError
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -117,15 +118,21 @@ def test_too_few_reports_for_the_moduli():
     assert plan.estimate(plan.simulate([1], seed=1), ridge=1.0).frequencies.shape == (100,)
 
 
-@pytest.mark.parametrize("level", ["a", None, float("nan"), 0, 1, -1, 95, True])
-def test_levels(level):
-    for ask in (ESTIMATE.interval, ESTIMATE.significant, lambda level: ESTIMATE.top(3, level)):
+@pytest.mark.parametrize("confidence", ["a", None, float("nan"), 0, 1, -1, 95, True])
+def test_confidence_levels(confidence):
+    for call in (ESTIMATE.interval, partial(ESTIMATE.postprocess, "significant"), partial(ESTIMATE.top, 3)):
         with pytest.raises(ParameterError, match="confidence must"):
-            ask(level)
+            call(confidence)
 
 
-def test_levels_close_to_one():
-    """The quantile is taken in the lower tail, where there is room: 1 − level/2 would round to 1."""
+@pytest.mark.parametrize("method", ["magic", None, "_read_only"])
+def test_post_processing_methods(method):
+    with pytest.raises(ParameterError, match="method must be one of clip, simplex, significant, constrained; got"):
+        ESTIMATE.postprocess(method)
+
+
+def test_confidence_close_to_one():
+    """The quantile is taken in the lower tail, where floats are dense: 1 − confidence/2 would round to 1."""
     assert normal_quantile(1 - 2**-53) == pytest.approx(8.29236, abs=1e-5)
     low, high = ESTIMATE.interval(1 - 2**-53)
     assert np.all(low < high)
@@ -136,7 +143,7 @@ def test_levels_close_to_one():
 
 @pytest.mark.parametrize("number", [2.5, None, "a", -1, True])
 def test_numbers_of_rows(number):
-    for ask in (ESTIMATE.top, ESTIMATE.simplex().top):
+    for ask in (ESTIMATE.top, ESTIMATE.postprocess("simplex").top):
         with pytest.raises(ParameterError, match="number must be a whole number of at least 0"):
             ask(number)
     assert len(ESTIMATE.top(np.int64(2))) == 2
@@ -203,7 +210,7 @@ def test_plans_and_estimates_can_be_pickled(name):
     estimate = plan.estimate(plan.simulate(np.arange(2400) % 12, seed=1))
     again = pickle.loads(pickle.dumps(estimate))
     assert np.array_equal(again.interval(), estimate.interval())
-    assert np.array_equal(again.constrained().frequencies, estimate.constrained().frequencies)
+    assert np.array_equal(again.postprocess("constrained").frequencies, estimate.postprocess("constrained").frequencies)
     assert again.top(3) == estimate.top(3)
 
 

@@ -1,11 +1,12 @@
-"""Estimates: unbiased frequencies with honest errors, and post-processed copies beside them, never instead of them."""
+"""Estimates: unbiased frequencies with standard errors and intervals. Post-processed copies are separate objects."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,27 +23,27 @@ if TYPE_CHECKING:
 
 Target = Literal["reporters", "population"]
 Method = Literal["auto", "normal", "score", "exact"]
+Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
+POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)
 
-# Below this many expected false supports, times the squared quantile, the score interval's coverage begins to wobble
-# (100 at 95 %, 500 where thousands of intervals are to hold at once); the exact one takes over.
+# With fewer expected false supports than this times the squared normal quantile, the score interval's coverage becomes
+# erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval takes over.
 _FEW_COUNTS = 25
 
 
 class Uncertainty(Protocol):
-    """How an estimator tells its errors."""
+    """The errors of one estimate, as its protocol knows them."""
 
     def variances(self, target: Target) -> Floats:
         """The variance of every frequency."""
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Lower and upper ends, one pair an item, each covering with probability ``confidence``."""
+        """Lower and upper ends, one pair per item, each covering with probability ``confidence``."""
 
 
 @dataclass(frozen=True)
 class SupportUncertainty:
-    """Errors of protocols whose every item has its own support count: designs on the whole domain, and unary
-    encodings.
-    """
+    """Errors of protocols that count the support of every item: designs on the whole domain, and unary encodings."""
 
     support: NDArray[np.int64]
     reports: int
@@ -50,14 +51,14 @@ class SupportUncertainty:
     frequencies: Floats
 
     def variances(self, target: Target) -> Floats:
-        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; a population adds the sampling of the users,
+        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; for a population plus the sampling variance
         f(1−f)/n.
         """
         projected = simplex.project(self.frequencies)
         true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
-        at_hand = (projected * true + (1 - projected) * false) / self.probabilities.gap**2
-        extra = projected * (1 - projected) if target == "population" else 0.0
-        return (at_hand + extra) / self.reports
+        reporters = (projected * true + (1 - projected) * false) / self.probabilities.gap**2
+        sampling = projected * (1 - projected) if target == "population" else 0.0
+        return (reporters + sampling) / self.reports
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals; exact ones where supports are few; normal ones on request."""
@@ -75,36 +76,47 @@ class SupportUncertainty:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a histogram. Where the labels are in a file that was not read, ``label`` says so: "index 3"."""
+    """One value of a histogram. Post-processed histograms have no errors: the last three are NaN there.
+
+    ``label`` is "index 3" where the labels are in a file that was not read.
+    """
 
     label: str
     index: int
     frequency: float
     count: float
-    standard_error: float
-    low: float
-    high: float
+    standard_error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
 
 
-class Histogram:
-    """Post-processed frequencies: nicer to look at, no longer unbiased, and therefore without intervals.
+@dataclass(frozen=True, eq=False, repr=False)
+class PostprocessedHistogram:
+    """Frequencies after post-processing: easier to present, no longer unbiased, and therefore without intervals.
 
-    ``method`` names what was done and ``effect`` says what it does to bias.
+    ``method`` names the post-processing and ``effect`` describes its bias.
     """
 
-    def __init__(self, domain: Domain, reports: int, frequencies: Floats, method: str, effect: str) -> None:
-        self.domain, self.reports, self.method, self.effect = domain, reports, method, effect
-        self.frequencies = _frozen(frequencies)
+    domain: Domain
+    reports: int
+    frequencies: Floats
+    method: Postprocessing
+    effect: str
+
+    def __post_init__(self) -> None:
+        """Take a read-only copy of the frequencies."""
+        vars(self)["frequencies"] = _read_only(self.frequencies)
 
     @property
     def counts(self) -> Floats:
         """Frequencies times the number of reports."""
         return self.frequencies * self.reports
 
-    def top(self, number: int = 10) -> list[tuple[str, float]]:
-        """The labels of the largest frequencies, with these."""
+    def top(self, number: int = 10) -> list[Row]:
+        """The ``number`` most frequent values, most frequent first."""
         return [
-            (self.domain.shown(index), float(self.frequencies[index])) for index in _largest(self.frequencies, number)
+            Row(self.domain.shown(index), int(index), float(self.frequencies[index]), float(self.counts[index]))
+            for index in _largest(self.frequencies, number)
         ]
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -113,60 +125,63 @@ class Histogram:
         return _frame(columns, library)
 
     def __repr__(self) -> str:
-        """What was done to it."""
-        return f"Histogram({self.domain.size} values, post-processed by {self.method!r}: {self.effect})"
+        """Size, method and effect."""
+        return f"PostprocessedHistogram({self.domain.size} values, {self.method}: {self.effect})"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """An unbiased histogram: ``frequencies`` may be negative, because noise goes both ways and hiding half of it would
-    bias the rest.
+    """An unbiased histogram. ``frequencies`` may be negative: noise goes both ways, and clipping it would cause bias.
 
-    Errors are, unless said otherwise, about the users who reported ("reporters"); ``target="population"`` treats these
-    users as a random sample and adds what the sampling costs.
+    Errors are about the users who reported (``target="reporters"``, the default), or about the population that these
+    users are a random sample of (``target="population"``), which adds the sampling error.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+    >>> estimate = plan.estimate(plan.simulate(["yes"] * 900 + ["no"] * 100, seed=1))
+    >>> low, high = estimate.interval(confidence=0.99)
+    >>> bool(low[1] < 0.9 < high[1])
+    True
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        reports: int,
-        frequencies: Floats,
-        uncertainty: Uncertainty | None,
-        refit: Callable[[], Floats] | None = None,
-        refit_effect: str = "",
-    ) -> None:
-        self.domain, self.reports = domain, reports
-        self.frequencies = _frozen(frequencies)
-        self._uncertainty, self._refit, self._refit_effect = uncertainty, refit, refit_effect
-        self._errors: dict[str, Floats] = {}
+    domain: Domain
+    reports: int
+    frequencies: Floats
+    uncertainty: Uncertainty | None
+    """None for a ridge estimate, which is biased."""
+    refit: Callable[[], Floats] | None = None
+    """Computes the constrained fit from the tally."""
+    refit_effect: str = ""
+    _errors: dict[Target, Floats] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Take a read-only copy of the frequencies."""
+        vars(self)["frequencies"] = _read_only(self.frequencies)
 
     @property
     def is_unbiased(self) -> bool:
         """False for a ridge estimate, which therefore has no intervals."""
-        return self._uncertainty is not None
+        return self.uncertainty is not None
 
     @property
     def counts(self) -> Floats:
         """Estimated numbers of users: frequencies times reports."""
         return self.frequencies * self.reports
 
-    @property
-    def standard_errors(self) -> Floats:
-        """The standard error of every frequency, about the users who reported."""
-        return self.standard_errors_for("reporters")
-
-    def standard_errors_for(self, target: Target) -> Floats:
-        """The standard error of every frequency, about the ``reporters`` or the ``population`` they are a sample of."""
+    def standard_errors(self, target: Target = "reporters") -> Floats:
+        """The standard error of every frequency, about the reporters or about the population."""
         _check_target(target)
         if target not in self._errors:
-            self._errors[target] = _frozen(intervals.standard_error(self._errors_of_this().variances(target)))
+            variances = self._known_uncertainty().variances(target)
+            self._errors[target] = _read_only(intervals.standard_error(variances))
         return self._errors[target]
 
-    def _errors_of_this(self) -> Uncertainty:
-        if self._uncertainty is None:
+    def _known_uncertainty(self) -> Uncertainty:
+        if self.uncertainty is None:
             raise EstimateError(
                 "a ridge estimate is biased, so it has no standard errors and no intervals; estimate with ridge=0"
             )
-        return self._uncertainty
+        return self.uncertainty
 
     def interval(
         self,
@@ -176,83 +191,80 @@ class Estimate:
         simultaneous: bool = False,
         method: Method = "auto",
     ) -> tuple[Floats, Floats]:
-        """Lower and upper ends of an interval for every frequency.
+        """Lower and upper ends of a confidence interval for every frequency.
 
-        Each covers its own true frequency with probability ``confidence``; with ``simultaneous`` all do at once.
-        Ends are not clipped to [0, 1]: an interval that lies below 0 says that the truth is near 0. ``method`` "auto"
-        takes score intervals, and exact ones where counts are small.
+        Ends are not clipped to [0, 1]: an interval below 0 means that the true frequency is near 0.
+
+        Parameters
+        ----------
+        confidence: the coverage probability of each interval.
+        target: "reporters" or "population".
+        simultaneous: whether all intervals together cover with this probability.
+        method: "normal", "score" or "exact"; "auto" chooses score intervals, and exact ones where counts are small.
         """
         confidence = intervals.check_confidence(confidence)
         _check_target(target)
-        if method not in ("auto", "normal", "score", "exact"):
+        if method not in get_args(Method):
             raise ParameterError(f"method must be auto, normal, score or exact, got {method!r}")
         each = intervals.simultaneous_confidence(confidence, self.domain.size) if simultaneous else confidence
-        return self._errors_of_this().interval(each, target, method)
+        return self._known_uncertainty().interval(each, target, method)
 
     def top(self, number: int = 10, confidence: float = 0.95, *, target: Target = "reporters") -> list[Row]:
-        """The rows of the largest frequencies, with intervals."""
+        """The ``number`` most frequent values with their intervals, most frequent first."""
         low, high = self.interval(confidence, target=target)
-        errors = self.standard_errors_for(target)
+        columns = [self.frequencies, self.counts, self.standard_errors(target), low, high]
         return [
-            Row(
-                self.domain.shown(index),
-                int(index),
-                float(self.frequencies[index]),
-                float(self.frequencies[index] * self.reports),
-                float(errors[index]),
-                float(low[index]),
-                float(high[index]),
-            )
+            Row(self.domain.shown(index), int(index), *(float(column[index]) for column in columns))
             for index in _largest(self.frequencies, number)
         ]
 
-    def clip(self) -> Histogram:
-        """Negative frequencies set to 0: rare items are biased upwards, and the sum exceeds 1, by far when most items
-        are rare.
+    def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
+        """A post-processed copy, which is easier to present and biased; its ``effect`` says how.
+
+        - ``"clip"`` sets negative frequencies to 0.
+        - ``"simplex"`` takes the nearest histogram that is non-negative and sums to 1.
+        - ``"significant"`` keeps the items whose simultaneous interval at ``confidence`` lies above 0.
+        - ``"constrained"`` takes the best fit to the tally among all histograms: maximum likelihood where the tally
+          counts blocks, weighted least squares elsewhere. A ridge of the estimate plays no part in it. Maximum
+          likelihood takes as long as hundreds of decodings: tens of seconds for tens of thousands of values.
+
+        Parameters
+        ----------
+        method: one of these names.
+        confidence: used by ``"significant"`` only.
         """
-        effect = "rare items biased upwards; the sum exceeds 1"
-        return self._processed(np.maximum(self.frequencies, 0.0), "clip", effect)
-
-    def simplex(self) -> Histogram:
-        """The nearest histogram that is non-negative and sums to 1: rare items go to 0 or upwards, frequent ones lose a
-        little.
-        """
-        effect = "non-negative and sums to 1; rare items pulled to 0, frequent ones biased slightly downwards"
-        return self._processed(simplex.project(self.frequencies), "simplex", effect)
-
-    def significant(self, confidence: float = 0.95) -> Histogram:
-        """Only items whose simultaneous interval lies above 0; kept ones are biased upwards, since they were chosen for
-        being large.
-        """
-        low, _ = self.interval(confidence, simultaneous=True)
-        kept = np.where(low > 0, self.frequencies, 0.0)
-        effect = (
-            f"items not distinguishable from 0 at {confidence:.0%}, all at once, set to 0; kept ones biased upwards"
-        )
-        return self._processed(kept, "significant", effect)
-
-    def constrained(self) -> Histogram:
-        """The best fit to the tally among all histograms: maximum likelihood where the tally counts blocks, weighted
-        least squares elsewhere. Whatever ridge the estimate has plays no part in it.
-
-        Maximum likelihood takes as long as hundreds of decodings: tens of seconds where there are tens of thousands of
-        values.
-        """
-        if self._refit is None:
-            raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
-        return self._processed(self._refit(), "constrained", self._refit_effect)
-
-    def _processed(self, frequencies: Floats, method: str, effect: str) -> Histogram:
-        return Histogram(self.domain, self.reports, frequencies, method, effect)
+        frequencies = self.frequencies
+        if method == "clip":
+            frequencies, effect = np.maximum(frequencies, 0.0), "rare items biased upwards; the sum exceeds 1"
+        elif method == "simplex":
+            frequencies = simplex.project(frequencies)
+            effect = "non-negative and sums to 1; rare items pulled to 0, frequent ones biased slightly downwards"
+        elif method == "significant":
+            low, _ = self.interval(confidence, simultaneous=True)
+            frequencies = np.where(low > 0, frequencies, 0.0)
+            effect = f"items whose simultaneous {confidence:.0%} interval includes 0 set to 0; others biased upwards"
+        elif method == "constrained":
+            if self.refit is None:
+                raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
+            frequencies, effect = self.refit(), self.refit_effect
+        else:
+            raise ParameterError(f"method must be one of {', '.join(POSTPROCESSING)}; got {method!r}")
+        return PostprocessedHistogram(self.domain, self.reports, frequencies, method, effect)
 
     def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:
-        """A pandas or polars data frame with label, frequency, count, standard error and interval."""
+        """A data frame with label, frequency, count, standard error and interval.
+
+        Parameters
+        ----------
+        library: "pandas" or "polars"; by default pandas if it is installed, else polars.
+        confidence: the coverage of the intervals.
+        """
         low, high = self.interval(confidence)
         columns = {
             "label": _labels(self.domain),
             "frequency": self.frequencies,
             "count": self.counts,
-            "standard_error": self.standard_errors,
+            "standard_error": self.standard_errors(),
             "low": low,
             "high": high,
         }
@@ -267,7 +279,15 @@ class Estimate:
         target: Target = "reporters",
         truth: Sequence[float] | Floats | None = None,
     ) -> Figure:
-        """The largest frequencies with their intervals; needs the ``plot`` extra."""
+        """A bar chart of the largest frequencies with their intervals; needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: the number of bars.
+        confidence, target: as in :meth:`interval`.
+        truth: the true frequencies of all values, marked beside the bars.
+        """
         try:
             from sunzi.plotting import plot_estimate
         except ModuleNotFoundError as error:
@@ -281,7 +301,7 @@ class Estimate:
         return f"Estimate({self.domain.size} values from {self.reports} reports)"
 
 
-def _frozen(values: Floats) -> Floats:
+def _read_only(values: Floats) -> Floats:
     values = np.array(values, dtype=np.float64)
     values.setflags(write=False)
     return values
@@ -303,7 +323,7 @@ def _labels(domain: Domain) -> list[str] | NDArray[np.int64]:
 
 
 def _frame(columns: dict[str, Any], library: str | None) -> Any:
-    """pandas if it is there, else polars, unless one is asked for."""
+    """The columns as a data frame of the requested library, or of the first one installed."""
     if library not in (None, "pandas", "polars"):
         raise ParameterError(f"library must be pandas or polars, got {library!r}")
     for name in (library,) if library else ("pandas", "polars"):

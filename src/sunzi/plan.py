@@ -29,6 +29,7 @@ from sunzi.protocols.catalogue import find
 from sunzi.tally import Tally
 
 Epsilon = int | float | str | Decimal | Fraction
+Reports = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
 _REPORTS_AT_ONCE = 1 << 14
 
@@ -126,16 +127,16 @@ class Plan:
         indices = self.domain.indices(values)
         return self._tally(indices.size, self.protocol.simulate(indices, ReproducibleSource(seed)))
 
-    def tally(self, reports: bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]) -> Tally:
+    def tally(self, reports: Reports) -> Tally:
         """Count reports: one batch, one report, a binary stream of batches, or an iterable of batches and reports.
 
         All or nothing: if anything is refused, a ReportError says what, and no tally is returned.
         """
-        return self._tally(*self.count(reports))
+        return self._tally(*self._count(reports))
 
-    def count(self, reports: bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]) -> tuple[int, Counters]:
-        """How many reports there are, and what they add to a tally's counters: :meth:`tally` for those who add up many
-        small pieces and check the sum.
+    def _count(self, reports: Reports) -> tuple[int, Counters]:
+        """The number of reports and their counts: :meth:`tally` for callers inside the library that add up many small
+        pieces and check the sum once.
         """
         if _is_stream(reports):
             pieces = self._decode_stream(reports)

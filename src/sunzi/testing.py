@@ -286,7 +286,7 @@ def check_estimates(plan: Plan) -> None:
     runs = [plan.estimate(plan.simulate(values, seed=seed)) for seed in range(_RUNS)]
     runs.append(plan.estimate(plan.tally(plan.client(seed=99).report_batch(values))))
     errors = np.array([run.frequencies - truth for run in runs])
-    stated = np.sqrt(np.mean([run.standard_errors**2 for run in runs], axis=0))
+    stated = np.sqrt(np.mean([run.standard_errors() ** 2 for run in runs], axis=0))
     alarm = FALSE_ALARM / (4 * plan.domain.size)
     # Bernstein's bound, for errors that a few rare reports make. Stated errors are themselves estimates: allow a tenth.
     chances = plan.protocol.support_probabilities()
@@ -301,7 +301,7 @@ def check_estimates(plan: Plan) -> None:
         assert abs(total - 1) <= spread + 0.1, f"errors are {total:.2f} times what is stated"
     low, high = runs[0].interval(0.95)
     assert np.all(low <= high), "an interval is upside down"
-    assert np.isclose(runs[0].simplex().frequencies.sum(), 1)
+    assert np.isclose(runs[0].postprocess("simplex").frequencies.sum(), 1)
 
 
 def check_figures(plan: Plan) -> None:

@@ -21,7 +21,7 @@ BROWSER = ("--column", "browser")
 def estimate_is_close(plan, path, truth):
     """Within seven standard errors of the truth, at every value."""
     estimate = plan.estimate(plan.tally(Path(path).read_bytes()))
-    assert np.all(np.abs(estimate.frequencies - truth) <= 7 * estimate.standard_errors)
+    assert np.all(np.abs(estimate.frequencies - truth) <= 7 * estimate.standard_errors())
 
 
 def test_reports_give_the_truth_back(collection):

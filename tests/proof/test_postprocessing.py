@@ -32,7 +32,7 @@ def check_histogram(frequencies):
 @pytest.mark.parametrize("name", catalogue())
 def test_clipping_changes_negative_frequencies_only(name):
     _, _, estimate = estimated(name)
-    clipped = estimate.clip().frequencies
+    clipped = estimate.postprocess("clip").frequencies
     negative = estimate.frequencies < 0
     assert negative.any()
     assert np.all(clipped[negative] == 0)
@@ -51,7 +51,7 @@ def test_estimates_of_whole_designs_sum_to_one():
 def test_the_simplex_copy_is_the_nearest_histogram(name):
     """x is the projection of v if and only if v − x is one number where x > 0, and no larger elsewhere."""
     _, _, estimate = estimated(name)
-    nearest = estimate.simplex().frequencies
+    nearest = estimate.postprocess("simplex").frequencies
     check_histogram(nearest)
     gap = estimate.frequencies - nearest
     kept = nearest > 0
@@ -73,7 +73,7 @@ def test_weighted_projection_is_optimal():
 @pytest.mark.parametrize("name", catalogue())
 def test_significant_items_are_those_whose_simultaneous_interval_lies_above_zero(name):
     _, _, estimate = estimated(name, epsilon=3)
-    kept = estimate.significant().frequencies
+    kept = estimate.postprocess("significant").frequencies
     low, _ = estimate.interval(simultaneous=True)
     assert np.array_equal(kept, np.where(low > 0, estimate.frequencies, 0))
     assert 0 < np.count_nonzero(kept) < SIZE
@@ -85,7 +85,7 @@ def test_every_copy_says_what_was_done(name, epsilon):
     _, _, estimate = estimated(name, epsilon)
     before = estimate.frequencies.copy()
     for method in ("clip", "simplex", "significant", "constrained"):
-        copy = getattr(estimate, method)()
+        copy = estimate.postprocess(method)
         assert copy.method == method
         assert copy.effect
         assert not hasattr(copy, "interval")
@@ -118,10 +118,10 @@ def likelihood_gradient(plan, tally, frequencies):
 @pytest.mark.parametrize("name", ["grr", "ss-compact", "pgr", "mss-compact"])
 def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likelihood(name, histogram):
     plan, tally, estimate = estimated(name, 1, histogram)
-    best = estimate.constrained().frequencies
+    best = estimate.postprocess("constrained").frequencies
     check_histogram(best)
     reached = log_likelihood(plan, tally, best)
-    assert reached >= log_likelihood(plan, tally, estimate.simplex().frequencies)
+    assert reached >= log_likelihood(plan, tally, estimate.postprocess("simplex").frequencies)
     gradient = likelihood_gradient(plan, tally, best)
     # By concavity no histogram has a log-likelihood better by more than n·(max gradient − 1).
     assert tally.reports * (gradient.max() - 1) < 1
@@ -134,7 +134,7 @@ def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likeliho
 def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(weights, histogram, ridge):
     """∇ = T·f − Σ w_j·A_jᵀ·s_j is one number where f > 0, and no smaller elsewhere; a ridge plays no part."""
     plan, tally, _ = estimated("mss", 1, histogram)
-    best = plan.estimate(tally, weights=weights, ridge=ridge).constrained().frequencies
+    best = plan.estimate(tally, weights=weights, ridge=ridge).postprocess("constrained").frequencies
     check_histogram(best)
     gradient, scale = np.zeros(SIZE), 0.0
     for index, response in enumerate(plan.protocol.responses):
@@ -155,9 +155,9 @@ def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(w
 @pytest.mark.parametrize("name", ["ss", "rappor", "oue"])
 def test_for_counted_points_the_constrained_copy_is_the_best_weighted_fit(name):
     _, _, estimate = estimated(name)
-    best = estimate.constrained().frequencies
+    best = estimate.postprocess("constrained").frequencies
     check_histogram(best)
-    slopes = (estimate.frequencies - best) / estimate.standard_errors**2
+    slopes = (estimate.frequencies - best) / estimate.standard_errors() ** 2
     kept = best > 0
     assert np.ptp(slopes[kept]) < 1e-9 * np.abs(slopes).max()
     assert slopes[~kept].max() <= slopes[kept].max() * (1 + 1e-9)
@@ -172,9 +172,10 @@ def test_constraints_lower_the_error(name, histogram):
     raw = constrained = 0.0
     for seed in range(4):
         estimate = plan.estimate(plan.simulate(values, seed=seed))
-        raw += np.sum((estimate.frequencies - truth) ** 2)
-        constrained += np.sum((estimate.constrained().frequencies - truth) ** 2)
-        assert np.sum((estimate.simplex().frequencies - truth) ** 2) <= np.sum((estimate.frequencies - truth) ** 2)
+        error = np.sum((estimate.frequencies - truth) ** 2)
+        raw += error
+        constrained += np.sum((estimate.postprocess("constrained").frequencies - truth) ** 2)
+        assert np.sum((estimate.postprocess("simplex").frequencies - truth) ** 2) <= error
     assert constrained < raw
 
 
@@ -184,10 +185,10 @@ def test_a_ridge_estimate_has_no_intervals(weights, ridge):
     plan, tally, _ = estimated("mss")
     estimate = plan.estimate(tally, weights=weights, ridge=ridge)
     assert not estimate.is_unbiased
-    for ask in (estimate.interval, estimate.top, estimate.significant, lambda: estimate.standard_errors):
+    for ask in (estimate.interval, estimate.top, lambda: estimate.postprocess("significant"), estimate.standard_errors):
         with pytest.raises(EstimateError, match="biased"):
             ask()
-    check_histogram(estimate.simplex().frequencies)
+    check_histogram(estimate.postprocess("simplex").frequencies)
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def _check_modular(plan: Plan, protocol: ModularProtocol, tally: Tally) -> list[
     estimate = decoder.estimate(plan.domain)
     residual = ResidueResidual(decoder, estimate.frequencies)
     parts = _counted_designs(protocol, tally, residual)
-    scores = estimate.frequencies / np.maximum(estimate.standard_errors, np.finfo(np.float64).tiny)
+    scores = estimate.frequencies / np.maximum(estimate.standard_errors(), np.finfo(np.float64).tiny)
     lowest = [lowest_counts(part.support, part.reports, part.response.probabilities.false)[1] for part in parts]
     return [
         *findings,

@@ -21,7 +21,7 @@ from sunzi.cli.words import counted, decimals_for, epsilon_in_words, percent
 from sunzi.errors import ParameterError, TallyError
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate, Histogram
+    from sunzi.estimate import Estimate, PostprocessedHistogram
     from sunzi.plan import Plan
     from sunzi.tables.histograms import HistogramTable, Note
 
@@ -31,12 +31,7 @@ _SUFFIXES = (*_TABLES, *_PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
 _LONGEST_LABEL = 40
-_POSTPROCESSING: dict[str, Callable[[Estimate, float], Histogram]] = {
-    "simplex": lambda estimate, _: estimate.simplex(),
-    "clip": lambda estimate, _: estimate.clip(),
-    "significant": lambda estimate, confidence: estimate.significant(confidence),
-    "constrained": lambda estimate, _: estimate.constrained(),
-}
+_POSTPROCESSING = ("simplex", "clip", "significant", "constrained")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,7 +76,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--postprocess",
-        choices=tuple(_POSTPROCESSING),
+        choices=_POSTPROCESSING,
         help="add a column of post-processed frequencies, which are biased and have no intervals",
     )
     parser.add_argument(
@@ -98,9 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Estimate, and write it in the form asked for."""
     write = _writer(arguments)
     plan, estimate = _estimate(arguments)
-    processed = (
-        _POSTPROCESSING[arguments.postprocess](estimate, arguments.confidence) if arguments.postprocess else None
-    )
+    method = arguments.postprocess
+    processed = estimate.postprocess(method, arguments.confidence) if method else None
     if write is None:
         _print_table(arguments, plan, estimate, processed)
         return 0
@@ -176,7 +170,7 @@ def _write_table(
     arguments: argparse.Namespace,
     plan: Plan,
     estimate: Estimate,
-    processed: Histogram | None,
+    processed: PostprocessedHistogram | None,
 ) -> None:
     rows = _table(arguments, plan, arguments.top, estimate, processed)
     write = {".csv": rows.write_csv, ".json": rows.write_json, ".parquet": rows.write_parquet}[suffix]
@@ -184,7 +178,12 @@ def _write_table(
 
 
 def _write_picture(
-    kind: str, stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, _: Histogram | None
+    kind: str,
+    stream: BinaryIO,
+    arguments: argparse.Namespace,
+    plan: Plan,
+    estimate: Estimate,
+    _: PostprocessedHistogram | None,
 ) -> None:
     figure = estimate.plot(top=arguments.top or _SHOWN, confidence=arguments.confidence, target=arguments.target)
     drawn = io.BytesIO()
@@ -197,7 +196,11 @@ def _write_picture(
 
 
 def _write_page(
-    stream: BinaryIO, arguments: argparse.Namespace, plan: Plan, estimate: Estimate, processed: Histogram | None
+    stream: BinaryIO,
+    arguments: argparse.Namespace,
+    plan: Plan,
+    estimate: Estimate,
+    processed: PostprocessedHistogram | None,
 ) -> None:
     from sunzi.cli.page import page
 
@@ -211,7 +214,9 @@ def _lowest(arguments: argparse.Namespace, estimate: Estimate, rows: HistogramTa
     return low[rows.indices].tolist()
 
 
-def _print_table(arguments: argparse.Namespace, plan: Plan, estimate: Estimate, processed: Histogram | None) -> None:
+def _print_table(
+    arguments: argparse.Namespace, plan: Plan, estimate: Estimate, processed: PostprocessedHistogram | None
+) -> None:
     """The most frequent values for a person, those that chance could explain in a paler shade."""
     rows = _table(arguments, plan, arguments.top or _SHOWN, estimate, processed)
     lowest = _lowest(arguments, estimate, rows)
@@ -229,12 +234,12 @@ def _print_table(arguments: argparse.Namespace, plan: Plan, estimate: Estimate, 
         say(f"{processed.method} is post-processed, so it has no interval: {processed.effect}.")
 
 
-def _header(arguments: argparse.Namespace, processed: Histogram | None) -> list[str]:
+def _header(arguments: argparse.Namespace, processed: PostprocessedHistogram | None) -> list[str]:
     interval = f"{100 * arguments.confidence:g} % interval"
     return ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
 
 
-def _cells(rows: HistogramTable, processed: Histogram | None) -> list[list[str]]:
+def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:
     columns = rows.columns
     decimals = decimals_for(columns["standard_error"])
     shown = [shortened(printable(str(label)), _LONGEST_LABEL) for label in columns["label"]]

@@ -115,7 +115,7 @@ class Collector:
             raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(identity)}")
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; the id belongs to another one")
-        reports, counters = live.plan.count(body)
+        reports, counters = live.plan._count(body)
         if not reports:
             raise ReportError("the batch holds no report")
         cells, counts = counters.nonzero()

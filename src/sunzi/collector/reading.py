@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from sunzi.collector.refusals import documented, giving
 from sunzi.collector.state import require_admin, service_of
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Estimate, Histogram
+from sunzi.estimate import Estimate, Postprocessing
 from sunzi.tables.histograms import HistogramTable, histogram_table
 from sunzi.tables.records import records_as
 
@@ -47,16 +47,6 @@ class Current(Enum):
 AnyEpoch = Annotated[
     Current | Annotated[int, Path(ge=1, le=1 << 31)], Path(description="a number, or `current`", examples=["current"])
 ]
-
-
-class Postprocess(StrEnum):
-    """What may stand beside the unbiased frequencies."""
-
-    NONE = "none"
-    SIMPLEX = "simplex"
-    CLIP = "clip"
-    SIGNIFICANT = "significant"
-    CONSTRAINED = "constrained"
 
 
 def _find(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
@@ -126,7 +116,7 @@ def estimate(
     confidence: Annotated[float, Query(ge=0.5, le=0.999999)] = 0.95,
     top: Annotated[int | None, Query(ge=1, le=1 << 31, description="only so many, most frequent first")] = None,
     search: Annotated[str | None, Query(max_length=200, description="only labels that contain this")] = None,
-    postprocess: Postprocess = Postprocess.NONE,
+    postprocess: Literal["none"] | Postprocessing = "none",
     target: Literal["reporters", "population"] = "reporters",
 ) -> Response:
     """The histogram with an interval for every value; what post-processing makes of it in a column of its own."""
@@ -134,13 +124,13 @@ def estimate(
     _, estimated = service_of(request).collector.estimate(live)
     stream = io.BytesIO()
     if form == "png":
-        if search or postprocess is not Postprocess.NONE:
+        if search or postprocess != "none":
             raise ParameterError("a picture shows the unbiased estimate of the most frequent values; use csv or json")
         estimated.plot(top=min(top or 20, 100), confidence=confidence, target=target).savefig(
             stream, format="png", dpi=120
         )
     else:
-        processed = _processed(estimated, postprocess, confidence)
+        processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
         among = None if search is None else np.array(matching_labels(live.plan, search, _MOST_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
         rows = histogram_table(
@@ -149,15 +139,6 @@ def estimate(
         rows = _with_verdict(rows, estimated, confidence, target)
         {"json": rows.write_json, "csv": rows.write_csv, "parquet": rows.write_parquet}[form](stream)
     return Response(stream.getvalue(), media_type=_MEDIA[form])
-
-
-def _processed(estimated: Estimate, postprocess: Postprocess, confidence: float) -> Histogram | None:
-    if postprocess is Postprocess.NONE:
-        return None
-    if postprocess is Postprocess.SIGNIFICANT:
-        return estimated.significant(confidence)
-    made: Histogram = getattr(estimated, postprocess.value)()
-    return made
 
 
 def _with_verdict(

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi.estimate import Estimate, Histogram, Target
+from sunzi.estimate import Estimate, PostprocessedHistogram, Target
 from sunzi.tables.arrow_reader import need_pyarrow
 
 Note = str | int | float
@@ -76,7 +76,7 @@ def histogram_table(
     target: Target = "reporters",
     top: int | None = None,
     among: NDArray[np.int64] | None = None,
-    processed: Histogram | None = None,
+    processed: PostprocessedHistogram | None = None,
     notes: Mapping[str, Note] | None = None,
 ) -> HistogramTable:
     """All values in the domain's order, or the ``top`` most frequent ones, most frequent first; of all values, or
@@ -93,7 +93,7 @@ def histogram_table(
         "frequency": estimate.frequencies[chosen].tolist(),
         "low": low[chosen].tolist(),
         "high": high[chosen].tolist(),
-        "standard_error": estimate.standard_errors_for(target)[chosen].tolist(),
+        "standard_error": estimate.standard_errors(target)[chosen].tolist(),
         "count": estimate.counts[chosen].tolist(),
     }
     about: dict[str, Note] = {"reports": estimate.reports, "confidence": confidence, "target": target}

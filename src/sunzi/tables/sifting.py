@@ -206,7 +206,7 @@ def _judged_batches(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count:
             verdicts[place] = ANOTHER_PLAN
             continue
         try:
-            reports, counters = plan.count(cell)
+            reports, counters = plan._count(cell)
             total = (total[0] + reports, total[1] + counters) if count else total
         except ReportError:
             verdicts[place] = MALFORMED
