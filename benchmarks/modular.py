@@ -16,7 +16,7 @@ from benchmarks.results import Result
 from sunzi.estimate import Estimate
 from sunzi.numerics import simplex
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.residues import fold
+from sunzi.numerics.toeplitz import fold
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.modular_estimation import ModularDecoder

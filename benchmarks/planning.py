@@ -22,7 +22,7 @@ from benchmarks import settings
 from benchmarks.measure import compare
 from benchmarks.results import Result
 from sunzi.designs.choice import optimal_block_size
-from sunzi.numerics.residues import ToeplitzGram, expected_error
+from sunzi.numerics.toeplitz import ToeplitzGram, expected_error
 from sunzi.plan import Plan, make_plan
 from sunzi.planning import Candidate, PaperSearch, cache, candidate, choose, paper_search, reference_error
 from sunzi.planning.blocks import Kind, subset_bits
@@ -72,7 +72,7 @@ def exact_errors(scale: float) -> Iterator[Result]:
     epsilon = Fraction(1)
     moduli = spread_moduli(size, epsilon, ModularSubsetSelection.block_variance, ERROR_MODULI)
     variances = np.array([ModularSubsetSelection.block_variance(modulus, epsilon) for modulus in moduli])
-    column = ToeplitzGram(size, moduli, 1 / (len(moduli) * variances)).first_column
+    column = ToeplitzGram(size, tuple(moduli), 1 / (len(moduli) * variances)).first_column
 
     def dense() -> float:
         return float((1 / eigvalsh(toeplitz(column))).sum() / size)

@@ -16,7 +16,7 @@ from benchmarks.catalogue import BENCHMARKS
 from benchmarks.growth import fitted_law
 from benchmarks.results import Result
 
-from sunzi.numerics.residues import adjoint
+from sunzi.numerics.toeplitz import adjoint
 from sunzi.plan import make_plan
 
 ROOT = Path(__file__).resolve().parent.parent

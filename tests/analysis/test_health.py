@@ -22,7 +22,7 @@ from sunzi.analysis.residue_residual import ResidueResidual, _overlap_third_mome
 from sunzi.analysis.tails import Cumulants, largest_count, smallest_count
 from sunzi.errors import ParameterError, TallyError
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.residues import fold
+from sunzi.numerics.toeplitz import fold
 from sunzi.planning.populations import Population
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.tally import Tally

@@ -14,7 +14,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
-from sunzi.numerics.residues import fold
+from sunzi.numerics.toeplitz import fold
 from sunzi.planning.axes import ErrorCurve, axes, error_curve, expected_largest, tally_bytes
 from sunzi.planning.decoding import decode_work, expected_cells
 from sunzi.planning.item_rows import item_rows

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sunzi.numerics.residues import ToeplitzGram
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.planning.sensitivity import Multiples, diagonal_sums, trace_reductions
 
 SIZE, MODULI = 60, (7, 13, 19, 23, 37, 43, 53)

@@ -187,7 +187,7 @@ def test_the_quick_bound_is_never_below_the_exact_variance(monkeypatch):
         matrix = oracle.stacked_matrix(moduli, size)
         if sum(moduli) - count < size - 1 or np.linalg.cond(matrix) > 300:
             continue
-        monkeypatch.setattr("sunzi.numerics.residues._STRETCHES", int(generator.choice([2, 3, 5, 9, 512])))
+        monkeypatch.setattr("sunzi.numerics.toeplitz._INTERVALS", int(generator.choice([2, 3, 5, 9, 512])))
         protocol = make_plan("mss", size, float(generator.choice([0.1, 1, 3, 8])), moduli=moduli).protocol
         frequencies = generator.dirichlet(np.full(size, generator.choice([0.01, 0.3])))
         reports = generator.uniform(0.5, 2, count) * 100

@@ -23,7 +23,7 @@ from sunzi.analysis.design_residuals import probes
 from sunzi.analysis.health_finding import HealthFinding
 from sunzi.analysis.tails import Cumulants
 from sunzi.numerics import simplex
-from sunzi.numerics.residues import adjoint, fold, tile
+from sunzi.numerics.toeplitz import adjoint, fold, tile
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import covariance_times
 
@@ -106,7 +106,7 @@ class ResidueResidual:
         ones, total = gram.ones_solution, 0.0
         for weight, block, reports in blocks:
             tiled = tile(block, gram.size)
-            solved = gram.solve_roughly(tiled).astype(np.float64)
+            solved = gram.apply_inverse(tiled)
             explained = float(tiled @ solved) - float(ones @ tiled) ** 2 / float(ones.sum())
             total += (weight * float(block @ block) - weight**2 * explained) / reports
         return total

@@ -1,287 +1,332 @@
-"""The inverse of a symmetric positive definite Toeplitz matrix, from its first column alone.
+"""Sums over residue classes, and the Toeplitz system that recovers a vector from them (docs/mathematics.md §3.1).
 
-Let T be such a matrix of size k, u = T^-1 e_0 and y = (0, u_{k-1}, ..., u_1). Gohberg and Semencul (MATH 3.1):
+A_m[a, x] = 1{x = a mod m} maps a vector over {0, ..., k-1} to its sums over the residue classes of m. For moduli m_j
+and weights w_j the Gram matrix
 
-    T^-1 = (L(u) L(u)^T - L(y) L(y)^T) / u_0,        L(.) the lower triangular Toeplitz matrix of a vector.
+    T = sum_j w_j A_j^T A_j,        T[x, x'] = sum_j w_j 1{m_j divides x - x'}
 
-So its diagonal and trace are running sums. To apply it, let X be T^-1 with zeros added up to size n > k, and Z_a the
-shift down by one that brings the last entry to the top, times a. The zeros make X - Z_a X Z_b^T the same for all a and
-b: (p p^T - q q^T) / u_0, p = (u, 0, ...) and q = (0, u_{k-1}, ..., u_0, 0, ...). Summing Z_a^t (.) (Z_b^T)^t over
-t < n, with Z_a^n = a,
+is Toeplitz. No matrix is ever formed: A is a fold, A^T a tile, and T^-1 follows from its first column u = T^-1 e_0 by
+the formula of Gohberg and Semencul. With y = (0, u_{k-1}, ..., u_1) and L(v) the lower triangular Toeplitz matrix of v,
 
-    (1 - a b) X = (C_a(p) C_b(p)^T - C_a(q) C_b(q)^T) / u_0,        C_a(v) = [v, Z_a v, ..., Z_a^(n-1) v]
+    T^-1 = (L(u) L(u)^T - L(y) L(y)^T) / u_0,
 
-(Ammar and Gader have a = 1, b = -1). These are products of polynomials modulo x^n - a and x^n - b. With a = -1 and
-another negative b both take complex Fourier transforms of length n / 2, and n is free to be a good length.
-
-No matrix is formed: everything here takes O(k) memory and O(k log k) time.
+so each entry of T^-1 is its upper left neighbour plus a product: T^-1[i+1, x+1] = T^-1[i, x] + (u_{i+1} u_{x+1} -
+y_{i+1} y_{x+1}) / u_0. Rows, the diagonal and the trace are running sums.
 """
 
 import math
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.fft
-from numpy.typing import NDArray
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
-from sunzi.numerics.spares import Spares
+from sunzi._typing import Floats
+from sunzi.errors import EstimateError, ParameterError
 
-Floats = NDArray[np.float64]
-Precision = type[np.float32] | type[np.float64]
-# r^2h, which makes b = -1/4. Near 1 rounding errors grow, since 1 itself would not do, and far from it too.
-_STRETCH = 4.0
-# Rows of a stack are transformed together up to this many numbers: more would leave the cache.
-_BATCH_CELLS = 1 << 16
+RESIDUAL_TARGET = 2e-10
+"""Solutions are refined until their relative residual is below this. We promise 1e-9."""
+
+RESIDUAL_LIMIT = 1e-9
+"""Above this relative residual a solution falls back to a slower method, and an inverse is refused."""
+
+# The inverse needs a more exact column: its residual grows by up to the norm of T in a solution.
+_COLUMN_TARGET = 1e-12
+# Up to this size Levinson's O(k^2) recursion is as fast as conjugate gradients, and less sensitive to conditioning.
+_LEVINSON_LIMIT = 1500
+_ITERATION_LIMIT = 1500
+# Refinement stops when a round leaves more than this share of the residual.
+_LEAST_GAIN = 0.5
+# Number of intervals of the domain for which `product_floors` keeps a minimum.
+_INTERVALS = 512
 
 
-def reversed_column(column: NDArray[Any]) -> NDArray[Any]:
-    """Return y = (0, u_{k-1}, ..., u_1) for a column u."""
-    shifted = np.empty_like(column)
-    shifted[0] = 0
-    shifted[1:] = column[:0:-1]
-    return shifted
+def fold(vector: NDArray[Any], modulus: int) -> NDArray[Any]:
+    """A_m z: the sums of `vector` over each residue class, of length `modulus` (which may exceed the vector's)."""
+    rows, tail = divmod(len(vector), modulus)
+    body = vector[: rows * modulus].reshape(rows, modulus)
+    sums: NDArray[Any] = np.add.reduce(body, axis=0, dtype=vector.dtype)
+    sums[:tail] += vector[rows * modulus :]
+    return sums
 
 
-def run_differences(vector: Floats) -> None:
-    """Put w_0 + (w_1 - w_{k-1}) + ... + (w_i - w_{k-i}) in the place of every w_i; the result reads the same backwards.
+def tile(residues: NDArray[Any], size: int) -> NDArray[Any]:
+    """A_m^T s: the vector of length `size` with entry x equal to residues[x mod m], m the length of `residues`."""
+    total = np.zeros(size, dtype=residues.dtype)
+    _add_tiled(total, residues)
+    return total
 
-    So come T^-1 1 from u, the diagonal of T^-1 from u^2, and those of its products with symmetric Toeplitz matrices.
+
+def _add_tiled(total: NDArray[Any], residues: NDArray[Any]) -> None:
+    """Add A_m^T s to `total`, a contiguous vector, in place."""
+    rows, tail = divmod(len(total), len(residues))
+    end = len(total) - tail
+    body = total[:end].reshape(rows, len(residues))
+    body += residues
+    total[end:] += residues[:tail]
+
+
+def adjoint(blocks: Iterable[NDArray[Any]], moduli: Sequence[int], weights: ArrayLike, size: int) -> Floats:
+    """sum_j w_j A_j^T s_j: the right side of the normal equations."""
+    total = np.zeros(size)
+    for block, modulus, weight in zip(blocks, moduli, np.asarray(weights, dtype=np.float64).tolist(), strict=True):
+        if len(block) != modulus:
+            raise ParameterError(f"the block of modulus {modulus} must have {modulus} residues, got {len(block)}")
+        _add_tiled(total, weight * block)
+    return total
+
+
+def reversed_column(column: Floats) -> Floats:
+    """y = (0, u_{k-1}, ..., u_1) for a column u."""
+    return np.concatenate(([0.0], column[:0:-1]))
+
+
+def _running_differences(vector: Floats) -> Floats:
+    """w_0 + (w_1 - w_{k-1}) + ... + (w_i - w_{k-i}) for each i: the sums along diagonals of T^-1 and its products.
+
+    The result is a palindrome, so only half of it is summed, and rounding leaves it one.
     """
-    size, half = len(vector), (len(vector) + 1) // 2
-    vector[1:half] -= vector[: size - half : -1]
-    np.cumsum(vector[:half], out=vector[:half])
-    vector[half:] = vector[: size - half][::-1]
+    half = (len(vector) + 1) // 2
+    sums = np.cumsum(vector[:half] - reversed_column(vector)[:half])
+    return np.concatenate((sums, sums[: len(vector) - half][::-1]))
 
 
-class _Scaling(NamedTuple):
-    """What v_m and v_{m+h} are multiplied by when they become a real and an imaginary part."""
+class _Spectra(NamedTuple):
+    """What :meth:`ToeplitzGram.apply_inverse` knows of u: see there."""
 
-    low: NDArray[Any]
-    high: NDArray[Any]
+    twist: NDArray[np.complex128]
+    skew: NDArray[np.complex128]
+    cyclic: NDArray[np.complex128]
 
 
-class NegacyclicTransform:
-    """Real polynomials modulo x^(2h) + 1, 2h > k, evaluated at the h roots exp(-i pi (4f+1) / 2h): with their
-    conjugates, at all of them. At r times the roots, r^2h = 4, by growing v_m to v_m r^m before.
+@dataclass(frozen=True, eq=False)
+class ToeplitzGram:
+    """T = sum_j w_j A_j^T A_j for pairwise coprime moduli: products, solutions and diagonals, without the matrix.
 
-    There x^h = -i, so that v_m - i v_{m+h} are the coefficients of a polynomial of half the degree: a real vector of
-    length 2h takes one complex transform of length h. Since a product needs no particular order of the points, h = rows
-    * columns is done as short transforms along both axes without the usual transposition. That is over twice as fast as
-    one long `scipy.fft.rfft`, which runs out of cache. Guarantee: threads may share an object.
+    `size` is k, `moduli` are the m_j and `weights` the positive w_j. Raises :class:`EstimateError` unless T has full
+    rank. Expensive parts are computed on first use and kept; threads may share an object.
     """
 
-    def __init__(self, size: int, precision: Precision) -> None:
-        self.precision = np.dtype(precision)
-        self.dtype = np.result_type(precision, np.complex64)
-        rows = 1 if size < 4096 else 1 << round(math.log2(size / 2) / 2)
-        columns = scipy.fft.next_fast_len(-(-(size + 1) // (2 * rows)))
-        self.shape, self.half = (rows, columns), rows * columns
-        # exp(-i pi m / 2h), m = row * columns + column, by row and by what the transform along rows leaves to do. The
-        # former in full, since numpy takes less than half the time for it than for one number a row.
-        entering = np.exp(-0.5j * np.pi * np.arange(rows) / rows)
-        self._entering = np.broadcast_to(entering.astype(self.dtype)[:, None], self.shape).copy()
-        self._twiddles = self._twiddle_table(rows, columns).astype(self.dtype, copy=False)
-        self.growth = self._growth()
-        self.decay = _Scaling(*map(np.reciprocal, self.growth))
-        self.batch = max(1, _BATCH_CELLS // size)
-        """So many vectors are transformed together at most."""
-        self.scratch = Spares(partial(np.empty, (2, self.batch, *self.shape), self.dtype))
-        """Room for two spectra of each of them."""
+    size: int
+    moduli: tuple[int, ...]
+    weights: Floats
 
-    @staticmethod
-    def _twiddle_table(rows: int, columns: int) -> NDArray[np.complex128]:
-        """exp(-2 pi i (row + 1/4) column / h), by doubling the rows: products are cheaper than exponentials."""
-        doublings = rows.bit_length() - 1
-        angles = np.multiply.outer([0.25, *(1 << np.arange(doublings))], np.arange(columns) / (rows * columns))
-        first, *turns = np.exp(-2j * np.pi * angles)
-        table = np.empty((rows, columns), dtype=np.complex128)
-        table[0] = first
-        for done, turn in zip(1 << np.arange(doublings), turns, strict=True):
-            np.multiply(table[:done], turn, out=table[done : 2 * done])
-        return table
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ParameterError(f"size must be at least 1, got {self.size}")
+        if self.weights.shape != (len(self.moduli),):
+            raise ParameterError(f"need one weight per modulus ({len(self.moduli)}), got shape {self.weights.shape}")
+        if not (np.isfinite(self.weights) & (self.weights > 0)).all():
+            raise ParameterError(f"weights must be positive and finite, got {self.weights.tolist()}")
+        product = 1
+        for modulus in self.moduli:
+            if modulus < 2 or math.gcd(product, modulus) != 1:
+                raise ParameterError(f"moduli must be pairwise coprime and at least 2, got {modulus} in {self.moduli}")
+            product *= modulus
+        # This is necessary and sufficient for full rank (docs/mathematics.md §3.2).
+        total = sum(modulus - 1 for modulus in self.moduli)
+        if total < self.size - 1 or not self.moduli:
+            raise EstimateError(
+                f"the moduli do not determine {self.size} frequencies: sum(m - 1) = {total} must be at least "
+                f"{self.size - 1}; add moduli, or take larger ones"
+            )
 
-    def _growth(self) -> _Scaling:
-        """r^m."""
-        rows, columns = self.shape
-        exponent = math.log(_STRETCH) / (2 * self.half)
-        by_row = np.exp(exponent * columns * np.arange(2 * rows)).astype(self.precision)
-        by_column = np.exp(exponent * np.arange(columns)).astype(self.precision)
-        low, high = np.multiply.outer(by_row, by_column).reshape(2, -1)
-        return _Scaling(low, np.negative(high, out=high))
+    def multiply(self, vector: NDArray[Any]) -> Floats:
+        """T z, by folding and tiling."""
+        return self._combine(self.weights, vector)
 
-    def constant(self, factor: float) -> _Scaling:
-        """The same factor for all."""
-        return _Scaling(np.array([factor], self.precision), np.array([-factor], self.precision))
+    def _combine(self, coefficients: ArrayLike, vector: NDArray[Any]) -> Floats:
+        """sum_j c_j A_j^T A_j z."""
+        return adjoint((fold(vector, modulus) for modulus in self.moduli), self.moduli, coefficients, self.size)
 
-    def pack(self, vectors: NDArray[Any], packed: NDArray[Any], scaling: _Scaling) -> None:
-        """v_m - i v_{m+h}, scaled, of a stack of vectors of up to 2h entries, taken as 0 beyond their end."""
-        flat = packed.reshape(len(packed), -1)
-        low, high = vectors[:, : self.half], vectors[:, self.half :]
-        parts = (flat.real, low, scaling.low), (flat.imag, high, scaling.high)
-        for target, source, factors in parts:
-            length = source.shape[1]
-            np.multiply(source, factors[:length], out=target[:, :length], casting="same_kind")
-            target[:, length:] = 0
+    @property
+    def first_column(self) -> Floats:
+        """T e_0: entry x is the weight of the moduli that divide x."""
+        column = np.zeros(self.size)
+        for modulus, weight in zip(self.moduli, self.weights.tolist(), strict=True):
+            column[::modulus] += weight
+        return column
 
-    def forward(self, packed: NDArray[Any]) -> NDArray[Any]:
-        """The spectra, made where the packed vectors were."""
-        packed *= self._entering
-        if self.shape[0] > 1:
-            packed = scipy.fft.fft(packed, axis=-2, overwrite_x=True)
-        packed *= self._twiddles
-        result: NDArray[Any] = scipy.fft.fft(packed, axis=-1, overwrite_x=True)
+    @cached_property
+    def inverse_column(self) -> Floats:
+        """u = T^-1 e_0. Raises :class:`EstimateError` if rounding leaves a residual above RESIDUAL_LIMIT."""
+        unit = np.zeros(self.size)
+        unit[0] = 1.0
+        column, residual = self._refine(self._solve_without_inverse, unit, _COLUMN_TARGET)
+        if not residual <= RESIDUAL_LIMIT:
+            raise EstimateError(
+                f"no inverse within {_ITERATION_LIMIT} conjugate gradient steps (residual {residual:.1e}): the matrix "
+                f"of size {self.size} is too badly conditioned; spread the moduli more widely or take more"
+            )
+        return column
+
+    def _solve_without_inverse(self, right_side: Floats) -> Floats:
+        """About T^-1 b, by Levinson's recursion or conjugate gradients."""
+        solution: Floats
+        if self.size <= _LEVINSON_LIMIT:
+            solution = scipy.linalg.solve_toeplitz(self.first_column, right_side)
+        else:
+            operator = LinearOperator((self.size, self.size), matvec=self.multiply, dtype=np.float64)
+            solution, _ = cg(operator, right_side, rtol=_COLUMN_TARGET, maxiter=_ITERATION_LIMIT)
+        return solution
+
+    def _refine(self, solver: Callable[[Floats], Floats], goal: Floats, target: float) -> tuple[Floats, float]:
+        """Solve T x = b by x += solver(b - T x) until the residual, relative to b, is below the target or stops
+        falling; return x and that residual.
+        """
+        norm = _norm(goal) or 1.0
+        solution = solver(goal)
+        residual = goal - self.multiply(solution)
+        error = _norm(residual) / norm
+        while error > target:
+            candidate = solution + solver(residual)
+            residual = goal - self.multiply(candidate)
+            candidate_error = _norm(residual) / norm
+            if not candidate_error <= _LEAST_GAIN * error:
+                break
+            solution, error = candidate, candidate_error
+        return solution, error
+
+    @cached_property
+    def _spectra(self) -> _Spectra:
+        column = self.inverse_column
+        length = scipy.fft.next_fast_len(self.size + 1)
+        vectors = np.zeros((2, length))
+        vectors[0, : self.size], vectors[1, 1 : self.size + 1] = column, column[::-1]
+        twist = np.exp(-1j * np.pi / length * np.arange(length))
+        skew = scipy.fft.fft(vectors * twist).conj()
+        return _Spectra(twist, skew[0] + 1j * skew[1], scipy.fft.rfft(vectors) / (2 * column[0]))
+
+    def apply_inverse(self, right_sides: NDArray[Any]) -> Floats:
+        """T^-1 b for a vector b or each row of a stack, as precisely as the column u tells: the residual is not
+        checked.
+
+        With p = (u, 0, ...) and q = (0, u_{k-1}, ..., u_0, 0, ...) of any length n > k, C(v) the circulant matrix of v
+        and S(v) the skew-circulant one, T^-1 is the leading part of (C(p) S(p)^T - C(q) S(q)^T) / (2 u_0) (Ammar and
+        Gader): Fourier transforms of about half the length that L(u) and L(y) need. Both S(v)^T b are real, so that
+        one complex transform yields the two of them.
+        """
+        if right_sides.shape[-1:] != (self.size,):
+            raise ParameterError(f"a right side must have {self.size} entries, got shape {right_sides.shape}")
+        twist, skew, cyclic = self._spectra
+        spectrum = scipy.fft.fft(right_sides * twist[: self.size], len(twist))
+        spectrum *= skew
+        inner = scipy.fft.ifft(spectrum, overwrite_x=True)
+        inner *= twist.conj()
+        outer = scipy.fft.rfft(inner.real) * cyclic[0]
+        outer -= scipy.fft.rfft(inner.imag) * cyclic[1]
+        result: Floats = scipy.fft.irfft(outer, len(twist))[..., : self.size]
         return result
 
-    def backward(self, conjugated: NDArray[Any]) -> NDArray[Any]:
-        """h times v_m + i v_{m+h} of *conjugated* spectra, made in their place.
+    def solve(self, right_side: NDArray[Any], *, total: float | None = None) -> Floats:
+        """T^-1 b; with a `total`, T^-1 (b + c 1) with the c for which the entries sum to it: the least squares solution
+        of that sum.
 
-        The inverse transform is the conjugate of the forward one of the conjugate, and the last one is left out.
+        The residual relative to b (or b + c 1) is at most 1e-9 while cond(T) <= 1e4, and as small as rounding allows
+        beyond.
         """
-        packed = scipy.fft.fft(conjugated, axis=-1, overwrite_x=True)
-        packed *= self._twiddles
-        if self.shape[0] > 1:
-            packed = scipy.fft.fft(packed, axis=-2, overwrite_x=True)
-        packed *= self._entering
-        result: NDArray[Any] = packed
-        return result
+        if right_side.shape != (self.size,):
+            raise ParameterError(f"a right side must have {self.size} entries, got shape {right_side.shape}")
+        goal = right_side.astype(np.float64)
+        if total is None:
+            return self._solve(goal)
+        # Any constant in b gives the same result. Without it, b is never longer than b + c 1.
+        goal -= goal.mean()
+        solution = self._solve(goal)
+        solution += (total - solution.sum()) / self.ones_solution.sum() * self.ones_solution
+        return solution
 
-    def repack(self, packed: NDArray[Any], scaling: _Scaling) -> None:
-        """Turn v_m + i v_{m+h} to what :meth:`pack` makes of the same vectors, in place."""
-        real, imaginary = packed.real, packed.imag
-        real *= scaling.low.reshape(self.shape)
-        imaginary *= scaling.high.reshape(self.shape)
-
-    def unpack(self, packed: NDArray[Any], vectors: NDArray[Any]) -> None:
-        """Write the first entries of v_m + i v_{m+h} to a stack of shorter vectors."""
-        flat = packed.reshape(len(packed), -1)
-        low, high = vectors[:, : self.half], vectors[:, self.half :]
-        low[:] = flat.real[:, : low.shape[1]]
-        high[:] = flat.imag[:, : high.shape[1]]
-
-    def reverse(self, spectrum: NDArray[Any], degree: int, out: NDArray[Any]) -> None:
-        """Of the spectrum of v(x) make that of x^degree v(1/x), which at the roots is x^degree times its conjugate."""
-        rows, columns = self.shape
-        turns = np.arange(1, 4 * rows, 4) * degree % (4 * self.half) / (4 * self.half)
-        by_row = np.exp(-2j * np.pi * turns)[:, None]
-        by_column = np.exp(-2j * np.pi * (np.arange(columns) * degree % columns) / columns)
-        np.conjugate(spectrum, out=out)
-        out *= by_row.astype(self.dtype)
-        out *= by_column.astype(self.dtype)
-
-
-class Transforms:
-    """The transform for vectors of one size, in either precision; each is made when first used."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    @cached_property
-    def double(self) -> NegacyclicTransform:
-        """In double precision."""
-        return NegacyclicTransform(self.size, np.float64)
-
-    @cached_property
-    def single(self) -> NegacyclicTransform:
-        """In single precision: about half the time and memory."""
-        return NegacyclicTransform(self.size, np.float32)
-
-
-class _Factors(NamedTuple):
-    """Spectra of (u, 0) and (0, reversed u) at the roots over r and at the roots, with all scaling that T^-1 needs."""
-
-    inner: NDArray[Any]
-    unit: NDArray[Any]
-
-
-class ToeplitzInverse:
-    """T^-1 of a symmetric positive definite Toeplitz T, given (an approximation of) its first column u; never formed.
-
-    The relative residual |T x - b| / |b| of a solution is that of u, |T u - e_0|, times at most about the norm of T,
-    down to a small multiple of rounding.
-    """
-
-    def __init__(self, column: Floats, transforms: Transforms) -> None:
-        self.column = column
-        self.transforms = transforms
-
-    @cached_property
-    def _double(self) -> _Factors:
-        return self._factors(self.transforms.double)
-
-    @cached_property
-    def _single(self) -> _Factors:
-        return self._factors(self.transforms.single)
-
-    def _factors(self, transform: NegacyclicTransform) -> _Factors:
-        size = len(self.column)
-        vectors = np.zeros((2, size + 1), transform.precision)
-        np.multiply(self.column, 1 / transform.half, out=vectors[0, :-1], casting="same_kind")
-        vectors[1, 1:] = vectors[0, -2::-1]
-        inner, unit = (np.empty((2, *transform.shape), transform.dtype) for _ in range(2))
-        transform.pack(vectors, inner, transform.decay)
-        scale = 1 / ((1 - 1 / _STRETCH) * float(self.column[0]))
-        transform.pack(vectors[:1], unit[:1], transform.constant(scale))
-        unit[:1] = transform.forward(unit[:1])
-        transform.reverse(unit[0], size, out=unit[1])
-        return _Factors(transform.forward(inner), unit)
-
-    def solve(self, right_side: NDArray[Any], *, single: bool = False) -> NDArray[Any]:
-        """T^-1 b for one vector or each row of a stack, in six transforms a row; `single` halves the time at a relative
-        error near 1e-6 cond(T).
-        """
-        size = self.transforms.size
-        stack = right_side.reshape(-1, size)
-        result = np.empty(stack.shape, dtype=np.float32 if single else np.float64)
-        transform = self.transforms.single if single else self.transforms.double
-        factors = self._single if single else self._double
-        for start in range(0, len(stack), transform.batch):
-            place = slice(start, start + transform.batch)
-            _apply(transform, factors, stack[place], result[place])
-        return result.reshape(right_side.shape)
-
-    @cached_property
-    def ones_solution(self) -> Floats:
-        """T^-1 1, as exactly as u tells it.
-
-        T^-1[i+1, x+1] - T^-1[i, x] = (u_i+1 u_x+1 - y_i+1 y_x+1)/u_0 (MATH 3.1); summed over x, that gives
-        sum(u)/u_0 * cumsum(u - y), in O(k).
-        """
-        solution: Floats = self.column * (self.column.sum() / self.column[0])
-        run_differences(solution)
+    def _solve(self, right_side: Floats) -> Floats:
+        solution, residual = self._refine(self.apply_inverse, right_side, RESIDUAL_TARGET)
+        if residual > RESIDUAL_LIMIT:
+            other, other_residual = self._refine(self._solve_without_inverse, right_side, RESIDUAL_TARGET)
+            return other if other_residual < residual else solution
         return solution
 
     @cached_property
-    def grand_total(self) -> float:
-        """The sum of all entries of T^-1."""
-        return float(self.ones_solution.sum())
+    def ones_solution(self) -> Floats:
+        """tau = T^-1 1: the direction in which an estimate is moved to sum to 1."""
+        return self._solve(np.ones(self.size))
 
-    def diagonal(self) -> Floats:
-        """diag T^-1 = (cumsum(u^2) - cumsum(y^2)) / u_0."""
-        result: Floats = self.column**2
-        result /= self.column[0]
-        run_differences(result)
-        return result
+    @cached_property
+    def ones_spreads(self) -> Floats:
+        """For each modulus, the sum of the squared deviations of A_j tau from their mean."""
+        folded = (fold(self.ones_solution, modulus) for modulus in self.moduli)
+        return np.array([float(np.square(block - block.mean()).sum()) for block in folded])
 
-    def trace(self) -> float:
+    def inverse_rows(self, count: int) -> Iterator[tuple[slice, Floats]]:
+        """All rows of T^-1 in stacks of at most `count`, each with the slice of its row numbers, in O(k) per row."""
+        column = self.inverse_column
+        shifted, last = reversed_column(column), np.zeros(self.size)
+        for start in range(0, self.size, count):
+            place = slice(start, min(start + count, self.size))
+            rows = np.outer(column[place], column / column[0])
+            rows -= np.outer(shifted[place], shifted / column[0])
+            for row in rows:
+                row[1:] += last[:-1]
+                last = row
+            last = last.copy()  # the caller may write to the stack
+            yield place, rows
+
+    def inverse_trace(self) -> float:
         """trace T^-1 = sum_i (k - 2i) u_i^2 / u_0."""
-        size = len(self.column)
-        return float(np.dot(np.arange(size, -size, -2, dtype=np.float64), self.column**2) / self.column[0])
+        column = self.inverse_column
+        return float(np.arange(self.size, -self.size, -2) @ column**2 / column[0])
+
+    def inverse_diagonal(self) -> Floats:
+        """diag T^-1."""
+        column = self.inverse_column
+        return _running_differences(column**2 / column[0])
+
+    def product_diagonal(self, modulus: int) -> Floats:
+        """diag(T^-1 A_m^T A_m) for any modulus m, in O(k).
+
+        B = A_m^T A_m is Toeplitz, so the step from entry i to the next is (u (B u) - y (B y))_{i+1} / u_0, less the
+        entry T^-1[i, k-1] = y_{i+1} that leaves on the right if m divides k-1-i. That entry is what y (B y) lacks to be
+        u (B u) reversed, since y has all of u but u_0: the step is (w_{i+1} - w_{k-1-i}) / u_0 with w = u (B u).
+        """
+        column = self.inverse_column
+        return _running_differences(column * tile(fold(column, modulus) / column[0], self.size))
+
+    @cached_property
+    def product_floors(self) -> Floats:
+        """For each modulus, the minimum of the squared :meth:`product_diagonal` over each of n <= 512 intervals of
+        ceil(k/n) entries (the last may have fewer).
+        """
+        # For s = ceil(k/512) entries there are n = ceil(k/s) intervals; ceil(k/n) = s, as n(s-1) <= 512(s-1) < k.
+        starts = np.arange(0, self.size, -(-self.size // _INTERVALS))
+        return np.array([np.minimum.reduceat(self.product_diagonal(modulus) ** 2, starts) for modulus in self.moduli])
+
+    def sandwich_diagonal(self, coefficients: ArrayLike) -> Floats:
+        """diag(T^-1 T_2 T^-1), T_2 = sum_j c_j A_j^T A_j, in one solve.
+
+        With v = T^-1 T_2 u and y_v = (0, v_{k-1}, ..., v_1) it is [2 cumsum(u v) - 2 cumsum(y y_v) - v_0 diag T^-1] /
+        u_0: running differences of u (2 v - v_0 / u_0 u) / u_0.
+        """
+        given = np.asarray(coefficients, dtype=np.float64)
+        if given.shape != self.weights.shape:
+            raise ParameterError(f"need one coefficient per modulus ({len(self.moduli)}), got shape {given.shape}")
+        column = self.inverse_column
+        image = self._solve(self._combine(given, column))
+        return _running_differences(column * (2 * image - image[0] / column[0] * column) / column[0])
 
 
-def _apply(transform: NegacyclicTransform, factors: _Factors, rows: NDArray[Any], result: NDArray[Any]) -> None:
-    """Write T^-1 of every row of a stack to `result`."""
-    with transform.scratch.lend() as room:
-        pair = room[:, : len(rows)]
-        transform.pack(rows, pair[0], transform.growth)
-        spectrum = transform.forward(pair[0])
-        np.conjugate(spectrum, out=spectrum)
-        np.multiply(spectrum, factors.inner[1], out=pair[1])
-        np.multiply(spectrum, factors.inner[0], out=pair[0])
-        products = transform.backward(pair)
-        transform.repack(products, transform.decay)
-        products = transform.forward(products)
-        products *= factors.unit[:, None]
-        difference = np.subtract(products[0], products[1], out=products[0])
-        np.conjugate(difference, out=difference)
-        transform.unpack(transform.backward(difference), result)
+def _norm(vector: Floats) -> float:
+    """By scipy, since numpy's norm overflows where a square does."""
+    return float(scipy.linalg.norm(vector, check_finite=False))
+
+
+def expected_error(size: int, moduli: Sequence[int], variances: ArrayLike) -> float:
+    """The mean variance of a light item's estimate, per report: trace(T^-1) / k with w_j = 1 / (l d0_j), l the number
+    of moduli.
+
+    `variances` are the d0_j, the variance of one debiased report of block j at an empty residue (docs/mathematics.md
+    §3.3). For n reports divide by n.
+    """
+    per_report = np.asarray(variances, dtype=np.float64)
+    return ToeplitzGram(size, tuple(moduli), 1.0 / (len(moduli) * per_report)).inverse_trace() / size

@@ -21,7 +21,7 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
-from sunzi.numerics.residues import expected_error
+from sunzi.numerics.toeplitz import expected_error
 from sunzi.planning.decoding import solve_work
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
 from sunzi.protocols.modular_variance import BlockMoments

@@ -20,8 +20,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sunzi._typing import Floats
 from sunzi.designs.choice import optimal_block_size
 from sunzi.errors import EstimateError
-from sunzi.numerics.residues import ToeplitzGram
 from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.plan import Epsilon
 
 _TOLERANCE = 1e-6
@@ -42,7 +42,9 @@ def paper_weight(modulus: int, epsilon: Fraction) -> float:
 
 def paper_gram(domain_size: int, moduli: Sequence[int], epsilon: Fraction) -> ToeplitzGram:
     """A_wᵀA_w with equally many reports in every block; how many does not change the condition number."""
-    return ToeplitzGram(domain_size, moduli, [paper_weight(modulus, epsilon) for modulus in moduli])
+    return ToeplitzGram(
+        domain_size, tuple(moduli), np.array([paper_weight(modulus, epsilon) for modulus in moduli])
+    )
 
 
 def condition_number(domain_size: int, epsilon: Epsilon, moduli: Sequence[int], *, limit: float = inf) -> float:

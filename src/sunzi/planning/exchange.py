@@ -13,7 +13,7 @@ from math import exp, inf
 
 import numpy as np
 
-from sunzi.numerics.residues import ToeplitzGram
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.planning.space import Rows, SearchSpace
 
 Record = Callable[[Rows, float], bool]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.numerics.residues import fold
+from sunzi.numerics.toeplitz import fold
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.modular_variance import BlockMoments
 

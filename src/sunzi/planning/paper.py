@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import next_prime, primes_up_to
-from sunzi.numerics.residues import expected_error
 from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.numerics.toeplitz import expected_error
 from sunzi.plan import Epsilon
 from sunzi.planning import cache
 from sunzi.planning.conditioning import condition_number, paper_weight

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import fft
 
 from sunzi._typing import Floats
-from sunzi.numerics.residues import ToeplitzGram
-from sunzi.numerics.toeplitz import reversed_column
+from sunzi.numerics.toeplitz import ToeplitzGram, reversed_column
 
 
 def diagonal_sums(gram: ToeplitzGram) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics.primes import is_prime, next_prime, primes_up_to
-from sunzi.numerics.residues import ToeplitzGram
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.planning.blocks import Block, BlockFamily
 from sunzi.planning.sensitivity import Multiples, trace_reductions
 
@@ -65,7 +65,7 @@ class SearchSpace:
         if weights is not None:
             precisions *= weights
         try:
-            made = ToeplitzGram(self.size, self.stand_ins[rows].tolist(), precisions)
+            made = ToeplitzGram(self.size, tuple(self.stand_ins[rows].tolist()), precisions)
             made.inverse_trace()
         except EstimateError:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.designs.base import Design
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.residues import fold, tile
+from sunzi.numerics.toeplitz import fold, tile
 
 LARGEST_DENSE = 1 << 26
 _ITERATIONS = 300

@@ -32,7 +32,7 @@ from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
-from sunzi.numerics.residues import ToeplitzGram
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance

@@ -17,8 +17,8 @@ from sunzi.estimate import Estimate, Method, Target
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
-from sunzi.numerics.residues import ToeplitzGram, adjoint
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.toeplitz import ToeplitzGram, adjoint
 from sunzi.protocols.base import check_reports
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood
 from sunzi.protocols.modular_variance import ModularVariance

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
-from sunzi.numerics.residues import ToeplitzGram, adjoint, fold, multiply_tiled, tile
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 
 # Up to this domain size nothing is approximated: it takes a tenth of a second, and few residues average badly.
 _FORMED_SIZE = 1024
@@ -151,14 +151,14 @@ class ModularVariance:
         stack = max(1, _STACK_CELLS // size)
         for start in range(0, chosen.size, stack):
             part = chosen[start : start + stack]
-            combs = np.zeros((part.size, size), dtype=np.float32)
+            combs = np.zeros((part.size, size))
             for row, residue in zip(combs, part, strict=True):
                 row[residue::modulus] = weight
-            columns = self.gram.solve_roughly(combs)
+            columns = self.gram.apply_inverse(combs)
             np.square(columns, out=columns)
             for column, residue in zip(columns, part, strict=True):
                 column[residue::modulus] = 0.0  # the item's own residue is in already
-            total += (block[part] - mean).astype(np.float32) @ columns
+            total += (block[part] - mean) @ columns
         total *= self.moments[index].heavy / self.reports[index]
         return total
 
@@ -166,25 +166,22 @@ class ModularVariance:
         """excess[a]·(T⁻¹A_jᵀ)[i,a]² at the item's own residue a = i mod m_j."""
         own = self.gram.product_diagonal(modulus)
         own *= own
-        multiply_tiled(own, excess, own)
-        return own
+        return own * tile(excess, own.size)
 
     def _own_bound(self, excesses: Iterable[Floats]) -> Floats:
         """At least the sum of the own parts, for excesses that are nowhere positive."""
         floors = self.gram.product_floors
         shape = floors.shape[1], -(-self.gram.size // floors.shape[1])
-        total, part = np.zeros(shape), np.empty(shape)
+        total = np.zeros(shape)
         for excess, floor in zip(excesses, floors, strict=True):
-            part[:] = floor[:, None]
-            multiply_tiled(part.reshape(-1), excess, part.reshape(-1))
-            total += part
+            total += floor[:, None] * tile(excess, total.size).reshape(shape)
         return total.reshape(-1)[: self.gram.size]
 
     def _common_part(self, index: int, block: Floats) -> Floats:
         """α(H1)² + 2β(H1)(Hg) − (Hg)², with H_j·1 = w_j·T⁻¹1."""
         moments, weight = self.moments[index], float(self.weights[index])
         ones = weight * self.gram.ones_solution
-        mean = weight * self.gram.solve_roughly(tile(block, self.gram.size))
+        mean = weight * self.gram.apply_inverse(tile(block, self.gram.size))
         return (moments.constant * ones**2 + 2 * moments.mixed * ones * mean - mean**2) / self.reports[index]
 
     def _sum_correction(self, residues: Sequence[Floats]) -> Floats:
@@ -197,7 +194,7 @@ class ModularVariance:
             spreads.append(covariance_times(moments, block, direction) / reports)
             variance += float(direction @ spreads[-1])
         right_side = adjoint(spreads, [moments.points for moments in self.moments], self.weights, self.gram.size)
-        covariance = self.gram.solve_roughly(right_side)
+        covariance = self.gram.apply_inverse(right_side)
         return share * (share * variance - 2 * covariance)
 
     def quick(self, frequencies: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.primes import is_prime, next_prime
-from sunzi.numerics.residues import expected_error
+from sunzi.numerics.toeplitz import expected_error
 
 BlockVariance = Callable[[int, Fraction], float | None]
 
