@@ -45,8 +45,8 @@ def decode_mss(scale: float) -> Iterator[Result]:
         warm = compare(partial(plan.estimate, tally), solve, rounds)
         fresh = [forgetful(plan) for _ in range(rounds)]
         first = compare(partial(_decode_first, fresh, tally), solve, rounds, warm_up=False)
-        yield _decoding(plan, "warm", warm, 10)
-        yield _decoding(plan, "first", first, 4)
+        yield _decoding(plan, "warm", warm, 5)
+        yield _decoding(plan, "first", first, 0.5)
 
 
 def _use_memory() -> None:

@@ -219,7 +219,7 @@ def test_work_grows_with_what_is_done():
     assert few.route == many.route == "additions"
     assert few.operations == pytest.approx(100 * plan.protocol.design.block_size, rel=0.01)
     modular = decode_work(sunzi.make_plan("mss", 1024, 1).protocol, 1000)
-    assert modular.operations == pytest.approx(sum(sunzi.make_plan("mss", 1024, 1).protocol.moduli) + 168 * 1024)
+    assert modular.operations == pytest.approx(sum(sunzi.make_plan("mss", 1024, 1).protocol.moduli) + 72 * 1024)
     assert (
         sunzi.make_plan("oue", 77, 1).protocol.domain_size
         == decode_work(sunzi.make_plan("oue", 77, 1).protocol, 9).operations

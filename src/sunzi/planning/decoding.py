@@ -83,10 +83,10 @@ def _modular_work(protocol: ModularProtocol, reports: int) -> DecodeWork | None:
 
 
 def solve_work(size: int, moduli: int) -> float:
-    """From residue estimates to frequencies: a tiling of the domain by every block for the right side, and one more for
-    each of two residuals, which two rounds of six transforms make small.
+    """From residue estimates to frequencies: one tiling of the domain per block for the right side and one for the
+    residual, and Fourier transforms worth four complex ones of that size.
     """
-    return 3 * moduli * size + 2 * 6 * size * log2(max(size, 2))
+    return 2 * moduli * size + 4 * size * log2(max(size, 2))
 
 
 class _Expected(Counters):
