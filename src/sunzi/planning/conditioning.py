@@ -42,9 +42,7 @@ def paper_weight(modulus: int, epsilon: Fraction) -> float:
 
 def paper_gram(domain_size: int, moduli: Sequence[int], epsilon: Fraction) -> ToeplitzGram:
     """A_wᵀA_w with equally many reports in every block; how many does not change the condition number."""
-    return ToeplitzGram(
-        domain_size, tuple(moduli), np.array([paper_weight(modulus, epsilon) for modulus in moduli])
-    )
+    return ToeplitzGram(domain_size, tuple(moduli), np.array([paper_weight(modulus, epsilon) for modulus in moduli]))
 
 
 def condition_number(domain_size: int, epsilon: Epsilon, moduli: Sequence[int], *, limit: float = inf) -> float:
