@@ -7,7 +7,7 @@ import pytest
 
 import sunzi
 from sunzi.cli import terminal, words
-from sunzi.cli.words import decimals_for, epsilon_in_words, percent, size_in_words
+from sunzi.cli.words import decimals_for, epsilon_in_words, guess_in_words, percent, size_in_words
 
 
 class Screen(io.TextIOWrapper):
@@ -132,3 +132,6 @@ def test_words():
     assert decimals_for([0.0012, 0.0015]) == 2
     assert decimals_for([]) == 2
     assert "2.72 times" in epsilon_in_words(sunzi.make_plan("grr", 3, 1).epsilon)
+    plan = sunzi.make_plan("grr", 12, 1)
+    assert "19.8 % of the time, compared with 8.33 % without it" in guess_in_words(plan.attackability, 12)
+    assert "over 99.9 % of the time" in guess_in_words(1 - 1e-9, 12)

@@ -1,4 +1,4 @@
-"""The live page in a real browser, on a real service: what it shows is what the API says, and it asks nobody else."""
+"""The live page in a real browser, against a real service: it shows what the API returns and contacts nobody else."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from browser import FRUIT, HELD, HOSTILE, contrasts, live_service, program_in
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
-from sunzi.cli.words import epsilon_in_words
+from sunzi.cli.words import epsilon_in_words, guess_in_words
 from sunzi.plan import make_plan
 
 TOKEN = "an admin token of some length"
@@ -39,7 +39,7 @@ def number(text):
 
 
 def overflowing(page):
-    """Things that stick out of the window, but for what scrolls inside its own box."""
+    """Elements that stick out of the window, except inside boxes that scroll."""
     return page.evaluate(
         """() => [...document.querySelectorAll('body *')].filter((node) => node.checkVisibility()
           && !node.closest('pre, .unseen, .skip') && node.getBoundingClientRect().right > innerWidth + 0.5)
@@ -62,8 +62,8 @@ def test_every_module_is_served(visit, service):
 
 
 def test_modules_import_one_way():
-    graph = {name: re.findall(r'^import .* from "\./(.+)";$', text, re.MULTILINE) for name, text in MODULES.items()}
-    order = list(TopologicalSorter(graph).static_order())  # a circle is an error
+    graph = {name: re.findall(r'\bfrom "\./(.+)";$', text, re.MULTILINE) for name, text in MODULES.items()}
+    order = list(TopologicalSorter(graph).static_order())  # a cycle is an error
     assert (sorted(order), order[-1]) == (sorted(graph), "page.js")
 
 
@@ -123,23 +123,23 @@ def test_negatives_are_visible_and_explained(visit, service):
     expect(page.locator("#negatives")).to_be_hidden()
 
 
-def test_post_processed_stands_beside_and_says_what_it_is(visit, service):
+def test_post_processed_estimates_are_shown_next_to_the_raw_ones(visit, service):
     page = visit()
     raw, marks = column(page, "share"), page.locator(".drawing .mark-processed").filter(visible=True)
     assert page.locator("#method").is_disabled()
     assert marks.count() == 0
-    page.get_by_text("Post-processed beside").click()
+    page.get_by_text("Raw and post-processed").click()
     for method in ("simplex", "constrained", "significant", "clip"):
         page.locator("#method").select_option(method)
         found = estimate(service, query=f"top=20&postprocess={method}")
-        effect = f"Post-processed by {method}, beside the raw estimate: {found['postprocess_effect']}."
+        effect = f"Post-processed with {method}, next to the raw estimate: {found['postprocess_effect']}."
         expect(page.locator("#effect")).to_have_text(effect)
         assert column(page, "share") == raw
         assert page.locator("#processed-title").text_content() == f"Post\u2011processed {method}"
         expected = [100 * row[f"frequency_{method}"] for row in found["histogram"]]
         assert [number(text) for text in column(page, "processed")] == pytest.approx(expected, abs=0.051)
         assert marks.count() == len(raw)
-    expect(page.locator("#processed-key")).to_contain_text("no longer unbiased, so it has no interval")
+    expect(page.locator("#processed-key")).to_contain_text("no longer unbiased, so without interval")
     page.get_by_text("Raw", exact=True).click()
     expect(page.locator("#effect")).to_be_hidden()
     assert marks.count() == 0
@@ -166,15 +166,15 @@ def test_twenty_two_thousand_labels(visit, service):
     assert sorted(labels(page)) == words[12340:12350]
     expect(page.locator("#histogram-about")).to_contain_text("10 matching values")
     page.keyboard.type(" nothing")
-    expect(page.locator("#empty-title")).to_have_text("No value matches")
+    expect(page.locator("#empty-title")).to_have_text("No matches")
     page.keyboard.press("Escape")
     expect(page.locator("#body tr")).to_have_count(100)
     assert all("top=" in address for watch, _ in visit.watches for address in watch.requests if "estimate" in address)
 
 
 def downloaded(page, link):
-    """What a click brings. A file that takes seconds to make may be held back by the browser, which no longer takes it
-    for the user's own wish; then the user clicks again.
+    """The download that a click starts. If a file takes seconds to make, the browser may block it, because it no longer
+    counts as started by the user; then the user clicks again.
     """
     for patience in (15_000, 15_000, 30_000):
         try:
@@ -186,14 +186,14 @@ def downloaded(page, link):
     raise AssertionError(f"no download from {link}")
 
 
-def test_twins_are_the_apis_answers(visit, service, tmp_path):
+def test_downloads_are_the_apis_answers(visit, service, tmp_path):
     page = visit()
-    page.get_by_text("Post-processed beside").click()
+    page.get_by_text("Raw and post-processed").click()
     page.locator("#search").fill("P")
     expect(page.locator("#histogram-about")).to_contain_text("4 matching values")
     page.locator("#client summary").click()
     names = []
-    for link in page.locator(".twin").all():
+    for link in page.locator(".download").all():
         download = downloaded(page, link)
         names.append(download.suggested_filename)
         download.save_as(tmp_path / names[-1])
@@ -213,18 +213,21 @@ def test_twins_are_the_apis_answers(visit, service, tmp_path):
 def test_facts_and_health_in_plain_words(visit, service):
     page = visit()
     expect(page.locator("#reports")).to_have_text("1,700")
-    said = epsilon_in_words(Fraction(1)).partition(": ")[2]
-    assert page.locator("#epsilon-words").inner_text() == f"{said[0].upper()}{said[1:]}."
+    guarantee = epsilon_in_words(Fraction(1)).partition(": ")[2]
+    assert page.locator("#epsilon-words").inner_text() == f"{guarantee[0].upper()}{guarantee[1:]}."
+    status = json.loads(service.get("/v1/collections/fruit/epochs/1/status.json"))
+    guess = guess_in_words(status["attackability"], len(FRUIT))
+    assert page.locator("#guess-words").inner_text() == f"{guess[0].upper()}{guess[1:]}."
     expect(page.locator("#epsilon")).to_have_text("ε = 1")
-    expect(page.locator("#state")).to_have_text("Open: takes reports")
+    expect(page.locator("#state")).to_have_text("Open")
     health = json.loads(service.get("/v1/collections/fruit/epochs/1/health.json"))
     assert page.locator(".test-verdict").all_text_contents() == [test["verdict"] for test in health["tests"]]
     expect(page.locator("#verdict-text")).to_have_text(f"No alarm: {health['verdict']}.")
-    page.get_by_text("No alarm means little").click()
+    page.get_by_text("What the tests can and cannot detect").click()
     expect(page.locator(".explain")).to_contain_text("Fake users who run the honest client on false values")
     minutes = json.loads(service.get("/v1/collections/fruit/epochs/1/progress.json"))
     busiest = max(row["reports"] for row in minutes)
-    expect(page.locator("#progress-text")).to_contain_text(f"with {busiest:,} reports")
+    expect(page.locator("#timeline-text")).to_contain_text(f", {busiest:,} reports")
     expect(page.locator("#timeline .outline")).to_have_count(1)
     assert page.locator("#timeline .time").count() >= 1
 
@@ -254,7 +257,7 @@ def test_new_reports_change_numbers_and_nothing_else(visit, service):
     assert page.evaluate("window.kept.every((node) => node.isConnected)")
 
 
-def test_epochs_are_chosen_and_closed_ones_say_so(visit, service):
+def test_epochs_are_selectable_and_closed_ones_marked(visit, service):
     first, second = make_plan("grr", FRUIT, 1), make_plan("grr", FRUIT, 2)
     closed = service.open("seasons", first, first.client(seed=1).report_batch(HELD))
     page = visit("?collection=seasons&epoch=1")
@@ -264,10 +267,10 @@ def test_epochs_are_chosen_and_closed_ones_say_so(visit, service):
     service.open("seasons", second)
     page.reload()
     expect(page.locator("#epoch")).to_have_text("epoch 1")
-    expect(page.locator("#elsewhere")).to_have_text("Clients that ask now are told epoch 2, not epoch 1.")
+    expect(page.locator("#elsewhere")).to_have_text("New clients report to epoch 2; this is epoch 1.")
     page.get_by_label("Collection and epoch").select_option(label="seasons, epoch 2")
     expect(page.locator("#epoch")).to_have_text("epoch 2")
-    expect(page.locator("#state")).to_have_text("Open: takes reports")
+    expect(page.locator("#state")).to_have_text("Open")
     expect(page.locator("#epsilon")).to_have_text("ε = 2")
     expect(page.locator("#empty-title")).to_have_text("Waiting for the first report")
     assert page.url.endswith("?collection=seasons&epoch=2")
@@ -294,10 +297,10 @@ def test_hostile_labels_are_text(visit, service):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_narrow_screens_and_contrast(visit, service, scheme):
     page = visit(viewport={"width": 360, "height": 800}, color_scheme=scheme)
-    page.get_by_text("Post-processed beside").click()
+    page.get_by_text("Raw and post-processed").click()
     expect(page.locator("#rows")).to_have_class(re.compile("with-processed"))
     page.locator("#client summary").click()
-    page.get_by_text("No alarm means little").click()
+    page.get_by_text("What the tests can and cannot detect").click()
     for language in ("JavaScript", "Python"):
         program_in(page, language)
         assert overflowing(page) == []
@@ -345,7 +348,7 @@ def test_everything_by_keyboard(visit, service):
     assert page.evaluate("document.activeElement.name") == "language"
 
 
-def test_a_lost_connection_is_said_and_mended(visit, service):
+def test_a_lost_connection_is_shown_and_retried(visit, service):
     page = visit()
     rows = column(page, "users")
     page.context.set_offline(True)

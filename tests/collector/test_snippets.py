@@ -1,4 +1,4 @@
-"""The programs that the live page offers to copy: run as they stand, in both languages, each sends one report."""
+"""The client programs of the live page: run unchanged, in both languages, each sends one report."""
 
 import ast
 import json
@@ -50,12 +50,12 @@ def test_the_snippet_turns_waiting_into_a_tick(visit, service, tmp_path):
     assert page.locator("#client").get_attribute("open") is not None
     program = page.locator("#code").text_content()
     assert run_snippet(program, tmp_path) == {"outcome": "counted", "reports": 1}
-    expect(page.locator("#tick-text")).to_have_text("1 report arrived")
-    expect(page.locator("#tick")).to_have_attribute("data-state", "arrived")
+    expect(page.locator("#tick-text")).to_have_text("1 report received")
+    expect(page.locator("#tick")).to_have_attribute("data-state", "received")
     expect(page.locator("#announcer")).to_have_text("The first report has arrived.")
     expect(page.locator("#reports")).to_have_text("1")
     expect(page.locator("#body tr")).to_have_count(3)
-    assert page.locator("#client").get_attribute("open") is not None, "it closed under the reader's eyes"
+    assert page.locator("#client").get_attribute("open") is not None, "it closed while the reader was looking"
 
 
 def test_the_snippet_follows_the_domain(visit, service, tmp_path):
@@ -103,7 +103,7 @@ def test_the_javascript_snippet_in_node(visit, service, client_directory, tmp_pa
     command = [shutil.which("node"), "program.mjs"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert (run.stdout, run.stderr) == ("counted\n", "")
-    expect(page.locator("#tick-text")).to_have_text("1 report arrived")
+    expect(page.locator("#tick-text")).to_have_text("1 report received")
     expect(page.locator("#reports")).to_have_text("1")
 
 
@@ -131,7 +131,7 @@ def test_the_javascript_snippet_in_a_page_of_another_site(visit, client_director
 
 
 def write_page(path, program):
-    """A page that holds the program as it stands, written into its markup."""
+    """A page with the unchanged program in its markup."""
     addresses = json.dumps({"imports": {"sunzi": "./dist/index.js", "sunzi/subsets": "./dist/subsets.js"}})
     scripts = f'<script type="importmap">{addresses}</script><script type="module">{program}</script>'
     path.write_text(f'<!doctype html><meta charset="utf-8"><title>A client</title>{scripts}')
@@ -141,7 +141,7 @@ def test_labels_are_literals_of_both_languages(visit, service):
     page = visit()
     written = page.evaluate(
         """async (labels) => {
-          const { pythonLiteral, javascriptLiteral } = await import("./literals.js");
+          const { pythonLiteral, javascriptLiteral } = await import("./snippets.js");
           return labels.map((label) => [pythonLiteral(label), javascriptLiteral(label)]);
         }""",
         HOSTILE + UNSEEN,

@@ -1,6 +1,6 @@
-"""A histogram as one web page that needs nothing else: no script, no font, no picture from elsewhere.
+"""A histogram as one self-contained web page, without scripts, fonts or images from elsewhere.
 
-Each row of its table carries its own drawing, bar and interval together, on one common axis.
+Each row of the table has its own drawing with bar and interval; all share one axis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.words import counted, decimals_for, epsilon_in_words, percent
+from sunzi.cli.words import counted, decimals_for, epsilon_in_words, guess_in_words, percent
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -48,7 +48,7 @@ svg { display: block; }
 
 
 def page(plan: Plan, rows: HistogramTable, lowest: Sequence[float]) -> str:
-    """The whole page. ``lowest`` are the rows' lower ends with all values considered at once."""
+    """The whole page. ``lowest`` holds the rows' simultaneous lower bounds over all values."""
     notes = rows.notes
     title = f"{counted(int(notes['reports']), 'report')}, {counted(plan.domain.size, 'value')}"
     return f"""<!DOCTYPE html>
@@ -76,24 +76,25 @@ def _introduction(plan: Plan, rows: HistogramTable) -> str:
     confidence = f"{100 * float(rows.notes['confidence']):g} %"
     whom = {
         "reporters": "the users who reported",
-        "population": "the population that the users who reported are a random sample of",
+        "population": "the population from which the users who reported are a random sample",
     }[str(rows.notes["target"])]
-    promise = epsilon_in_words(plan.epsilon)
+    guarantee = epsilon_in_words(plan.epsilon)
+    guess = guess_in_words(plan.attackability, plan.domain.size)
     shown = "All" if len(rows) == plan.domain.size else f"The {len(rows):,} most frequent of"
-    return f"""<p>Each value was randomised before it was sent. {escape(promise[0].upper() + promise[1:])}.</p>
-<p>{shown} {counted(plan.domain.size, "value")}. A bar is the estimated frequency; the line across its end is the
-{confidence} interval, about {whom}. <span class="key"></span> above 0 with all values considered at once,
+    return f"""<p>Each value was randomised before it was sent, with {guarantee}. {guess[0].upper()}{guess[1:]}.</p>
+<p>{shown} {counted(plan.domain.size, "value")}. Each bar is an estimated frequency; the line across its end is the
+{confidence} confidence interval for {whom}. <span class="key"></span> above 0, tested for all values at once;
 <span class="key unclear"></span> not distinguishable from 0.</p>"""
 
 
 def _notes(plan: Plan, rows: HistogramTable) -> str:
     notes = [
-        "Estimates are unbiased: the noise goes both ways, so a rare value may come out below 0. Values that were "
-        "picked for being large are likely to be a little smaller in truth."
+        "Estimates are unbiased: the noise goes both ways, so a rare value can come out below 0. The largest "
+        "estimates tend to be a little too large, because they were selected for being large."
     ]
     if "postprocess" in rows.notes:
         method, effect = rows.notes["postprocess"], rows.notes["postprocess_effect"]
-        notes.append(f"The column {method} is post-processed and has no interval: {effect}.")
+        notes.append(f"The column {method} is post-processed and therefore has no interval: {effect}.")
     notes.append(f"Protocol {plan.protocol.name}, plan {plan.fingerprint}.")
     return "\n".join(f'<p class="soft">{escape(str(note))}</p>' for note in notes)
 
@@ -126,7 +127,7 @@ def _row(row: dict[str, Any], axis: _Axis, decimals: int, method: object, *, cle
 
 
 class _Axis:
-    """Where frequencies stand within a drawing."""
+    """The horizontal positions of frequencies within a drawing."""
 
     def __init__(self, low: float, high: float) -> None:
         self._low, self._high = min(low, 0.0), max(high, 0.0)
@@ -141,7 +142,7 @@ class _Axis:
         return f"{_MARGIN + inner * (frequency - self._low) / (self._high - self._low):.1f}"
 
     def header(self) -> str:
-        """The numbers at the axis."""
+        """The axis labels."""
         decimals = max(0, -math.floor(math.log10(100 * self._step) + 1e-9))
         texts = "".join(
             f'<text class="tick" x="{self._at(tick)}" y="16">{percent(tick, decimals)}</text>' for tick in self._ticks
@@ -149,7 +150,7 @@ class _Axis:
         return f'<svg width="{_WIDTH}" height="20" aria-hidden="true">{texts}</svg>'
 
     def drawing(self, frequency: float, low: float, high: float, *, clear: bool) -> str:
-        """A bar from 0 to the estimate, and the interval across its end; the table says the same in numbers."""
+        """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
         middle = _HEIGHT / 2
         lines = "".join(
             f'<line class="{"grid" if tick else "zero"}" x1="{self._at(tick)}" x2="{self._at(tick)}" y1="0" '

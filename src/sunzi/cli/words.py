@@ -8,10 +8,19 @@ from fractions import Fraction
 
 
 def epsilon_in_words(epsilon: Fraction) -> str:
-    """What ε promises to one person who sends one report."""
+    """What ε guarantees for one report."""
     return (
-        f"epsilon = {epsilon}: whatever a user sent, no value makes that report more than "
-        f"{_factor(epsilon)} times as likely as another"
+        f"epsilon = {epsilon}: any report is at most {_factor(epsilon)} times as likely under one value as under any "
+        "other"
+    )
+
+
+def guess_in_words(attackability: float, domain_size: int) -> str:
+    """What one report reveals: the success of the best guess with the report and without it, on a uniform prior."""
+    with_report = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
+    return (
+        f"someone who sees a report guesses the value right {with_report} % of the time, compared with "
+        f"{100 / domain_size:.3g} % without it, if all values are equally likely"
     )
 
 

@@ -69,6 +69,7 @@ def described(live: LiveEpoch) -> dict[str, Any]:
         "epsilon": str(plan.epsilon),
         "domain_size": plan.domain.size,
         "report_bits": plan.report_bits,
+        "attackability": plan.attackability,
     }
 
 

@@ -1,0 +1,192 @@
+// A client program for the displayed collection, in Python and in JavaScript, ready to copy.
+
+import { BASE, requestJson } from "./api.js";
+import { all, byId, element, inputById, setHidden, setText } from "./dom.js";
+
+/** @import { Choice, Domain, Envelope, Status } from "./api.js" */
+/** @typedef {[code: string, comment?: string]} Line */
+/**
+ * How to write the program in one language.
+ * @typedef {{
+ *   name: string, comment: string, literal: (text: string) => string,
+ *   lines: (envelope: Envelope, example: string) => Line[],
+ * }} Language
+ */
+
+/** @type {Language} */
+const PYTHON = { name: "Python", comment: "#", literal: pythonLiteral, lines: pythonLines };
+/** @type {Language} */
+const JAVASCRIPT = { name: "JavaScript", comment: "//", literal: javascriptLiteral, lines: javascriptLines };
+const LANGUAGES = [PYTHON, JAVASCRIPT];
+
+/** @type {Envelope | undefined} what clients of the displayed collection receive */
+let envelope;
+/** The collection and its epochs when the envelope was fetched. */
+let fetchedFor = "";
+
+/** Create the buttons that select a language. */
+export function makeLanguages() {
+  for (const [index, { name }] of LANGUAGES.entries()) {
+    const radio = element("input", "");
+    Object.assign(radio, { type: "radio", name: "language", id: `language-${name}`, checked: index === 0 });
+    radio.addEventListener("change", drawSnippet);
+    const label = element("label", "", name);
+    label.htmlFor = radio.id;
+    byId("languages").append(radio, label);
+  }
+}
+
+/**
+ * Update the program when an epoch of the collection was opened or closed.
+ * @param {Choice} choice
+ * @param {Status[]} epochs of all collections
+ * @param {AbortSignal} signal
+ */
+export async function refreshSnippet(choice, epochs, signal) {
+  const { collection } = choice;
+  const siblings = epochs.filter((each) => each.collection === collection);
+  const wanted = `${collection} ${siblings.map((each) => `${each.epoch}${each.open}`)}`;
+  if (!envelope || fetchedFor !== wanted) {
+    /** @type {Envelope} */
+    const fetched = await requestJson(`v1/collections/${collection}/plan`, signal);
+    [envelope, fetchedFor] = [fetched, wanted];
+    drawSnippet();
+    const { size, labels, labels_sha256: hash } = envelope.plan.domain;
+    inputById("search").placeholder = labels || hash ? "any part of a label" : `0 to ${size - 1}`;
+  }
+  setHidden(byId("elsewhere"), envelope.epoch === choice.epoch);
+  setText(byId("elsewhere"), `New clients report to epoch ${envelope.epoch}; this is epoch ${choice.epoch}.`);
+}
+
+function drawSnippet() {
+  if (!envelope) return;
+  const language = inputById(`language-${JAVASCRIPT.name}`).checked ? JAVASCRIPT : PYTHON;
+  const lines = language.lines(envelope, exampleValue(envelope.plan.domain, language.literal));
+  const parts = lines.flatMap(([code, comment], index) => {
+    const ending = index < lines.length - 1 ? "\n" : "";
+    if (!comment) return [code + ending];
+    return [code ? `${code}  ` : "", element("span", "comment", `${language.comment} ${comment}`), ending];
+  });
+  byId("code").replaceChildren(...parts);
+  for (const note of all("[data-language]")) setHidden(note, note.dataset.language !== language.name);
+}
+
+export async function copySnippet() {
+  const code = byId("code");
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? "");
+    setText(byId("copy"), "Copied");
+  } catch { // only secure pages may use the clipboard: select the text so that Ctrl+C copies it
+    getSelection()?.selectAllChildren(code);
+    setText(byId("copy"), "Press Ctrl+C");
+  }
+  setTimeout(() => setText(byId("copy"), "Copy"), 3000);
+}
+
+/**
+ * @param {Domain} domain
+ * @param {(text: string) => string} literal
+ */
+function exampleValue({ labels, labels_sha256: hash }, literal) {
+  if (labels) return literal(labels[0]);
+  return hash ? '"ONE OF YOUR LABELS"' : "0";
+}
+
+/**
+ * @param {Envelope} envelope
+ * @param {string} example
+ * @returns {Line[]}
+ */
+function pythonLines({ collection, plan }, example) {
+  const server = BASE.href.replace(/\/$/, "");
+  /** @type {Line[]} */
+  const load = plan.domain.labels_sha256
+    ? [
+      ['with open("plan.json", "w") as file:'],
+      ['    json.dump(envelope["plan"], file)'],
+      ['plan = sunzi.load_plan("plan.json", labels="labels.txt")', "the label file of this plan"],
+    ]
+    : [['plan = sunzi.Plan.from_json(json.dumps(envelope["plan"]))']];
+  return [
+    ["", "pip install sunzi"],
+    ["import json, secrets, urllib.request"],
+    ["import sunzi"],
+    [""],
+    [`server = ${pythonLiteral(server)}`],
+    [`with urllib.request.urlopen(f"{server}/v1/collections/${collection}/plan") as response:`],
+    ["    envelope = json.load(response)"],
+    ...load,
+    [`client = plan.client(max_epsilon=${pythonLiteral(plan.epsilon)})`, "rejects a larger epsilon"],
+    [""],
+    [`report = client.report(${example})`, "randomised here"],
+    ["upload_id = secrets.token_hex(16)", "keep it for retries"],
+    ["query = f\"id={upload_id}&plan={envelope['fingerprint']}\""],
+    ["address = f\"{server}{envelope['upload']}/reports?{query}\""],
+    ["request = urllib.request.Request(address, data=report)"],
+    ["with urllib.request.urlopen(request) as response:"],
+    ["    print(response.read().decode())"],
+  ];
+}
+
+/**
+ * An ES module for browsers and Node, with the client in clients/javascript.
+ * @param {Envelope} envelope
+ * @param {string} example
+ * @returns {Line[]}
+ */
+function javascriptLines({ collection, plan }, example) {
+  const address = javascriptLiteral(new URL(`v1/collections/${collection}`, BASE).href);
+  const needsSubsets = ["ss", "mss"].includes(plan.protocol);
+  const needsLabels = plan.domain.labels_sha256 !== undefined;
+  const names = [needsSubsets && "designs: [subsets]", needsLabels && "labelFile"].filter(Boolean);
+  const options = names.length ? `, { ${names.join(", ")} }` : "";
+  /** @type {Line[]} */
+  const imports = needsSubsets ? [['import { subsets } from "sunzi/subsets";']] : [];
+  /** @type {Line[]} */
+  const labels = needsLabels
+    ? [['const labelFile = await (await fetch("labels.txt")).text();', "the label file of this plan"]]
+    : [];
+  return [
+    ["", "npm install PATH/TO/clients/javascript"],
+    ['import { Client, fetchEpoch } from "sunzi";'],
+    ...imports,
+    [""],
+    [`const collection = ${address};`],
+    ...labels,
+    [`const epoch = await fetchEpoch(collection${options});`],
+    [
+      `const client = new Client(epoch.plan, { maxEpsilon: ${javascriptLiteral(plan.epsilon)} });`,
+      "rejects a larger epsilon",
+    ],
+    [""],
+    [`const report = client.report(${example});`, "randomised here"],
+    ["const outcome = await client.send(epoch.url, report);", "retries are counted once"],
+    ["console.log(outcome);"],
+  ];
+}
+
+/**
+ * A string literal in which invisible characters are escaped.
+ * @param {string} text
+ * @param {(code: string) => string} escapeLong escapes a code point of more than four hexadecimal digits
+ */
+function stringLiteral(text, escapeLong) {
+  return JSON.stringify(text).replace(/[\p{C}\p{Z}]/gu, (character) => {
+    if (character === " ") return character;
+    const code = (character.codePointAt(0) ?? 0).toString(16);
+    return code.length > 4 ? escapeLong(code) : `\\u${code.padStart(4, "0")}`;
+  });
+}
+
+/** @param {string} text */
+export function pythonLiteral(text) {
+  return stringLiteral(text, (code) => `\\U${code.padStart(8, "0")}`);
+}
+
+/**
+ * Safe in a script within HTML: it contains no start of a tag or comment.
+ * @param {string} text
+ */
+export function javascriptLiteral(text) {
+  return stringLiteral(text, (code) => `\\u{${code}}`).replace(/<(?=[!/a-z])/gi, "\\x3c");
+}
