@@ -28,8 +28,8 @@ ESTIMATE = PLAN.estimate(TALLY)
         ("mss", {"moduli": ["7", "11"]}, "a modulus must be a whole number of at least 2, got '7'"),
         ("mss", {"count": 2.5}, r"count must be a whole number between 1 and 256, got 2\.5"),
         ("mss", {"count": True}, "count must be a whole number between 1 and 256, got True"),
-        ("mss", {"flavour": 2}, "mss refuses these options, {'flavour': 2}: .*flavour"),
-        ("grr", {"flavour": 2}, "grr refuses these options, {'flavour': 2}: .*flavour"),
+        ("mss", {"flavour": 2}, "mss does not accept the options {'flavour': 2}: .*flavour"),
+        ("grr", {"flavour": 2}, "grr does not accept the options {'flavour': 2}: .*flavour"),
         ("ss", {"block_size": 2.5}, r"block_size must be a whole number between 1 and 9, got 2\.5"),
         ("ss-compact", {"classes": 2.5}, r"classes must be a whole number of at least 1, got 2\.5"),
         ("ss-compact", {"classes": 10**7}, "no union of 10000000 classes suits epsilon 1; use about 4"),
@@ -94,7 +94,7 @@ def test_tallies():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"flavour": 1}, "mss refuses these options, {'flavour': 1}: .*flavour"),
+        ({"flavour": 1}, "mss does not accept the options {'flavour': 1}: .*flavour"),
         ({"ridge": "x"}, "ridge must be a number, got 'x'"),
         ({"ridge": float("inf")}, "ridge must be a number, got inf"),
         ({"ridge": -1}, "ridge must be at least 0"),

@@ -1,4 +1,4 @@
-"""The client: what runs on the device of one user. It turns a value into bytes that are safe to send."""
+"""The client, which runs on a user's device and turns a value into a report that is safe to send."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Randomises values under one plan.
+    """Randomises values under one plan; :meth:`Plan.client` makes one and documents the parameters.
 
-    The plan's protocol object has already derived ε-LDP from its own checks, whoever wrote the plan. A client may also
-    state the largest ε that it accepts and pin the plan's fingerprint. Words come from the operating system unless a
-    seed or a source is given, and then ``is_private`` is False.
+    A client does not trust the author of its plan: loading the plan has checked that its integers guarantee ε-LDP. The
+    random words come from the operating system unless a seed or a source is given; ``is_private`` is then False.
+
+    >>> import sunzi
+    >>> client = sunzi.make_plan("grr", ["no", "yes"], epsilon=1).client()
+    >>> len(client.report("yes"))
+    1
     """
 
     def __init__(
@@ -52,13 +56,11 @@ class Client:
 
     @property
     def is_private(self) -> bool:
-        """Whether the reports protect anyone: False for a reproducible client, whose noise can be replayed and
-        removed.
-        """
+        """Whether the reports protect anyone: False for a reproducible client, whose noise can be removed."""
         return not self._source.reproducible
 
     def report(self, value: object) -> bytes:
-        """The bytes of one report of ``value``: a label, or an index where the domain is a bare size."""
+        """One report of ``value``: a label, or an index if the domain is a bare size."""
         return self.report_index(self.plan.domain.index(value))
 
     def report_index(self, index: int) -> bytes:
@@ -69,10 +71,10 @@ class Client:
         return wire.encode_report(self.plan.protocol.report_layout, self.plan.protocol.encode(messages))
 
     def report_background(self) -> bytes:
-        """The bytes of a report of a value drawn uniformly from the domain, for a user whose own value is not in it.
+        """One report of a uniformly random value, for a user whose own value is not in the domain.
 
-        Saying nothing would tell that the value is outside. This costs the same ε and looks like any report; all such
-        users together raise every frequency by their share divided by the domain's size.
+        Staying silent would reveal that the value is outside the domain. This report costs the same ε and looks like
+        any other; such users together raise every frequency by their share divided by the domain's size.
         """
         words = self._source.words(1).reshape(1, 1)
         bounds = np.array([self.plan.domain.size], dtype=np.uint64)
@@ -80,12 +82,12 @@ class Client:
         return self.report_index(index)
 
     def reports(self, values: object) -> list[bytes]:
-        """The bytes of one report for each value."""
+        """A list of reports, one per value: a list, an array, or a column of a data frame."""
         encoded = self._randomize(self.plan.domain.indices(values))
         return wire.encode_each(self.plan.protocol.report_layout, encoded)
 
     def report_batch(self, values: object) -> bytes:
-        """One batch of reports, one for each of many values: a list, an array, or a column of a data frame."""
+        """One batch with a report per value: a list, an array, or a column of a data frame."""
         return self.report_indices(self.plan.domain.indices(values))
 
     def report_indices(self, indices: NDArray[np.int64]) -> bytes:
@@ -99,7 +101,7 @@ class Client:
         return self.plan.protocol.encode(self.plan.protocol.randomize(indices, self._source))
 
     def __repr__(self) -> str:
-        """Says plainly when it protects nobody."""
+        """The terms, and a warning if the client is not private."""
         kind = "private" if self.is_private else "REPRODUCIBLE, for simulation only: protects nobody"
         return f"Client({self.plan.protocol.name}, epsilon {self.plan.epsilon}, {kind})"
 

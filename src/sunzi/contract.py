@@ -1,4 +1,4 @@
-"""The contract: the public, frozen terms of one collection, as JSON with a fingerprint. It knows no protocol code."""
+"""The contract: the public terms of one collection, as JSON with a fingerprint, independent of any protocol code."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
 
 @dataclass(frozen=True)
 class Contract:
-    """What a client must know: protocol, ε as a rational, domain, and every integer of the randomiser. Frozen.
+    """All that a client must know: protocol, ε as a rational, domain, and every integer of the randomiser. Immutable.
 
-    Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings. Objects in it are read-only
-    mappings and lists are tuples, so that nobody can change the terms under their fingerprint.
+    Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings. Its objects are read-only
+    mappings and its lists are tuples, so the terms cannot change under their fingerprint.
     """
 
     protocol: str
@@ -52,7 +52,7 @@ class Contract:
         vars(self).update(state, parameters=_read_only(state["parameters"]))
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as a JSON value, which is the caller's own."""
+        """The plan as a new JSON value."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -64,22 +64,22 @@ class Contract:
 
     @cached_property
     def canonical(self) -> bytes:
-        """The canonical form of RFC 8785, which the fingerprint is taken of."""
+        """The canonical form (RFC 8785) that the fingerprint is computed from."""
         return canonical_json(self.to_json())
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """SHA-256 of the canonical form: every report batch and tally carries it."""
+        """SHA-256 of the canonical form; every batch of reports and every tally carries it."""
         return hashlib.sha256(self.canonical).digest()
 
     def save(self, path: str | Path) -> None:
-        """Write the plan, readable by people, in one atomic step."""
+        """Write the plan file atomically, indented for reading."""
         text = json.dumps(self.to_json(), ensure_ascii=False, indent=1) + "\n"
         write_atomically(path, text.encode())
 
     @classmethod
     def from_json(cls, value: object) -> Contract:
-        """Check the outer shape; the protocol checks ``parameters``."""
+        """Check the outer structure; the protocol checks ``parameters``."""
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise PlanError(f'this is not a plan: it lacks "format": "{FORMAT}"')
         if type(value.get("version")) is not int or value["version"] != VERSION:
@@ -104,7 +104,7 @@ class Contract:
 
 
 def _read_only(value: Any) -> Any:
-    """A copy of a JSON value that nobody can change."""
+    """A read-only copy of a JSON value."""
     if isinstance(value, Mapping):
         return MappingProxyType({key: _read_only(item) for key, item in value.items()})
     return tuple(map(_read_only, value)) if isinstance(value, (list, tuple)) else value
@@ -118,9 +118,9 @@ def _plain(value: Any) -> Any:
 
 
 def _epsilon(text: object) -> Fraction:
-    """Plans write ε as a reduced fraction, "2" or "1/2", so that it has one form only."""
+    """ε from a reduced fraction such as "2" or "1/2": each ε has exactly one spelling."""
     try:
-        # Only such text reaches the parser: "1e999999999" would keep it busy for hours.
+        # Only such text reaches the parser, which would spend hours on "1e999999999".
         epsilon = parse_epsilon(text) if isinstance(text, str) and _FRACTION.fullmatch(text) else None
     except ParameterError as error:
         raise PlanError(str(error)) from None

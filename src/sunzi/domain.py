@@ -22,10 +22,17 @@ _OUTSIDE = -1
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Domain:
-    """Either a bare size, whose values are the integers 0 … k−1, or a list of distinct text labels. Frozen.
+    """The values of a collection: a bare size (the integers 0 … k−1) or a list of distinct labels. Immutable.
 
-    ``other`` names the label that unknown texts and missing values are reported as; without it they are errors. A
-    domain with very many labels can leave them out of the plan and name their file by its SHA-256.
+    Parameters
+    ----------
+    values: the number of values, or the labels.
+    other: the label that unknown and missing values are reported as; without it they are errors.
+    separate_labels: keep the labels out of the plan, which then names their file by its SHA-256.
+
+    >>> import sunzi
+    >>> sunzi.Domain(["red", "green", "other"], other="other").index("blue")
+    2
     """
 
     size: int
@@ -50,12 +57,12 @@ class Domain:
         self._set(size, labels, digest, other)
 
     def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
-        """The one place that writes: a frozen dataclass refuses assignments."""
+        """Set the fields, once, past the frozen dataclass's own refusal."""
         vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
-        """One label a line, UTF-8; the plan will name the labels by their hash instead of listing them."""
+        """A domain from a UTF-8 file with one label per line; its plan names the file by its hash."""
         return cls(_read_labels(path), other=other, separate_labels=True)
 
     def save_labels(self, path: str | Path) -> None:
@@ -63,7 +70,7 @@ class Domain:
         Path(path).write_bytes(_label_bytes(self._labels()))
 
     def attach(self, path: str | Path) -> Domain:
-        """This domain with its labels read from their file, whose hash must match."""
+        """This domain with its labels, read from their file, whose hash must match."""
         if self.labels_sha256 is None:
             raise DomainError(f"this plan names no label file, so {path} is not needed; leave it out")
         attached = Domain.from_file(path, other=None)
@@ -128,7 +135,7 @@ class Domain:
         return indices
 
     def _stand_in(self, value: object) -> int:
-        """The index of ``other`` for a missing value, as `sunzi privatize` has it too; nothing else is guessed."""
+        """The index of ``other`` for a missing value, as in `sunzi privatize`; any other value is an error."""
         if isinstance(value, str):
             raise DomainError(f"label {shown(value)} is not in the domain; add it, or give the domain an 'other'")
         if not _is_missing(value):
@@ -140,19 +147,17 @@ class Domain:
         return self._positions[self.other]
 
     def label(self, index: int) -> str:
-        """The label of an index; for a bare size, the index itself as text. Raises where the labels are in a file that
-        has not been read.
-        """
+        """The label of an index; for a bare size, the index as text. Raises if the labels are in a file not read."""
         return self._labels()[index] if self.has_labels else str(index)
 
     def shown(self, index: int) -> str:
-        """:meth:`label` for people to read: where it is in a file that has not been read, "index 3" stands for it."""
+        """:meth:`label` for display: "index 3" if the labels are in a file that was not read."""
         if self.labels is not None:
             return self.labels[index]
         return f"index {index}" if self.has_labels else str(index)
 
     def to_json(self) -> dict[str, Any]:
-        """What a plan records."""
+        """The domain as a plan file records it."""
         if self.labels_sha256 is not None:
             record: dict[str, Any] = {"size": self.size, "labels_sha256": self.labels_sha256}
         elif self.labels is not None:
@@ -211,8 +216,8 @@ class Domain:
 
 
 def _check_column(values: object, expected: str) -> Iterable[Any]:
-    """Values one after another, in an order of their own. Whatever else can be iterated over would be misread: a table
-    as the names of its columns, a masked array as the values that it hides.
+    """Accept an ordered sequence of values. Other iterables would be misread: a table as its column names, a masked
+    array with the values it hides.
     """
     kind = type(values).__name__
     if isinstance(values, Mapping) or hasattr(type(values), "columns"):
@@ -231,7 +236,7 @@ def _check_column(values: object, expected: str) -> Iterable[Any]:
 
 
 def _as_array(values: Any) -> NDArray[Any]:
-    """A column of whatever library as a vector; Python's own values stay objects."""
+    """A column of any data frame library as a numpy vector; Python's own values stay objects."""
     if isinstance(values, np.ndarray):
         return values
     if not hasattr(values, "to_numpy"):
@@ -242,7 +247,7 @@ def _as_array(values: Any) -> NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    """None, NaN, and what pandas writes for a null or for no date, told by its name lest pandas be imported."""
+    """None, NaN, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
     if isinstance(value, (float, np.floating)):
         return isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")

@@ -1,6 +1,6 @@
-"""The exception tree. Everything that Sunzi raises on purpose is a :class:`SunziError`.
+"""The exceptions. Every error that Sunzi raises on purpose is a :class:`SunziError`.
 
-Every message names the offending value and, where there is one, the fix.
+A message names the offending value and, if there is one, the fix.
 """
 
 
@@ -9,7 +9,7 @@ class SunziError(Exception):
 
 
 class ParameterError(SunziError, ValueError):
-    """An argument is outside what the function accepts."""
+    """An argument is invalid."""
 
 
 class DomainError(ParameterError):
@@ -17,11 +17,11 @@ class DomainError(ParameterError):
 
 
 class PlanError(SunziError, ValueError):
-    """A plan is malformed, or fails one of the checks a client makes for itself."""
+    """A plan is malformed, or fails one of the checks that every client makes."""
 
 
 class PrivacyError(PlanError):
-    """A plan's integers do not certify the privacy it claims, or no integers could."""
+    """A plan's integers do not guarantee the privacy that it claims, or no integers could."""
 
 
 class ReportError(SunziError, ValueError):
@@ -33,19 +33,19 @@ class TallyError(SunziError, ValueError):
 
 
 class EstimateError(SunziError, ValueError):
-    """The tally does not determine an estimate of the kind asked for."""
+    """The tally does not determine the requested estimate."""
 
 
 class BudgetError(SunziError, RuntimeError):
-    """A report would spend more of an attribute's lifetime ε than is left. Nothing was spent and nothing made."""
+    """A report would exceed an attribute's lifetime ε. Nothing was spent and no report was made."""
 
 
 class RandomnessError(SunziError, RuntimeError):
-    """A source of randomness cannot deliver the words asked for."""
+    """A source of randomness cannot deliver the requested words."""
 
 
 class StoreError(SunziError, RuntimeError):
-    """A collector's store cannot be read or written, or refuses what is asked of it. Nothing was counted."""
+    """A collector's store cannot be read or written, or refuses the operation. Nothing was counted."""
 
 
 class MissingExtraError(SunziError, ImportError):

@@ -1,4 +1,4 @@
-"""The plan: a contract brought to life by its protocol. What users hold."""
+"""The plan: a contract with its protocol. It makes clients, tallies reports and estimates histograms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, TypeGuard
+from typing import Any, BinaryIO, Literal, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,15 @@ _REPORTS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The terms of one collection, and everything one can do under them. Frozen; equal plans have equal
-    fingerprints.
+    """One collection: its public terms, and the clients, tallies and estimates that follow from them.
+
+    Immutable. Two plans are equal if and only if their fingerprints are.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("ss-compact", ["red", "green", "blue"], epsilon=2)
+    >>> reports = plan.client().reports(["red", "blue", "red"])
+    >>> plan.estimate(plan.tally(reports)).reports
+    3
     """
 
     contract: Contract
@@ -45,7 +52,7 @@ class Plan:
 
     @classmethod
     def from_contract(cls, contract: Contract) -> Plan:
-        """Rebuild the protocol from the contract's integers, checking each of them."""
+        """Rebuild the protocol from the contract's integers and check each of them."""
         parameters = contract.to_json()["parameters"]
         try:
             made = find(contract.protocol).from_parameters(contract.domain.size, contract.epsilon, parameters)
@@ -57,17 +64,17 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Plan:
-        """A plan from the text of its file."""
+        """The plan described by the text of a plan file."""
         return cls.from_contract(Contract.from_json(parse_json(data.encode() if isinstance(data, str) else data)))
 
     def with_labels(self, path: str | Path) -> Plan:
-        """The same plan with the labels of a file that it names by its hash."""
+        """The same plan with its labels, read from the file that the plan names by its hash."""
         terms = self.contract
         return Plan(Contract(terms.protocol, terms.epsilon, terms.domain.attach(path), terms.parameters), self.protocol)
 
     @property
     def domain(self) -> Domain:
-        """Labels and indices."""
+        """The values, as labels and indices."""
         return self.contract.domain
 
     @property
@@ -92,14 +99,16 @@ class Plan:
 
     @property
     def attackability(self) -> float:
-        """How often a Bayes-optimal attacker who sees one report guesses the value, if all values are equally
-        likely.
-        """
+        """Success rate of a Bayes-optimal attacker who sees one report and has a uniform prior."""
         return self.protocol.attackability
 
     def expected_mse(self, users: int, histogram: NDArray[np.float64] | None = None) -> float:
-        """Expected squared error of a frequency: of items that nearly nobody holds, or averaged over a given
-        histogram.
+        """Mean squared error of an estimated frequency.
+
+        Parameters
+        ----------
+        users: the number of reports.
+        histogram: true frequencies to average over; by default the error of a value that nobody holds.
         """
         return self.protocol.expected_mse(users, histogram)
 
@@ -108,7 +117,7 @@ class Plan:
         return self.protocol.worst_mse(users)
 
     def save(self, path: str | Path) -> None:
-        """Write the plan file, in one atomic step."""
+        """Write the plan file atomically."""
         self.contract.save(path)
 
     def client(
@@ -119,18 +128,34 @@ class Plan:
         max_epsilon: Epsilon | None = None,
         fingerprint: str | bytes | None = None,
     ) -> Client:
-        """A client; private unless a seed or a source is given."""
+        """A client, as it runs on a device.
+
+        Parameters
+        ----------
+        seed: for simulation only; such a client protects nobody.
+        source: a source of random words other than the operating system, for tests and proofs.
+        max_epsilon: refuse the plan if it spends more than this.
+        fingerprint: refuse the plan if its fingerprint differs.
+        """
         return Client(self, seed=seed, source=source, max_epsilon=max_epsilon, fingerprint=fingerprint)
 
     def simulate(self, values: object, *, seed: int | Sequence[int]) -> Tally:
-        """A tally with the distribution that real reports of these values would have, without making their bytes."""
+        """A tally distributed like that of real reports of these values, without encoding any report.
+
+        Parameters
+        ----------
+        values: one value per simulated user, as for :meth:`Client.report_batch`.
+        seed: makes the simulation repeatable.
+        """
         indices = self.domain.indices(values)
         return self._tally(indices.size, self.protocol.simulate(indices, ReproducibleSource(seed)))
 
     def tally(self, reports: Reports) -> Tally:
-        """Count reports: one batch, one report, a binary stream of batches, or an iterable of batches and reports.
+        """Count reports. All or nothing: if one is malformed, a ReportError names it and nothing is counted.
 
-        All or nothing: if anything is refused, a ReportError says what, and no tally is returned.
+        Parameters
+        ----------
+        reports: one report, one batch, a binary stream of batches, or an iterable of reports and batches.
         """
         return self._tally(*self._count(reports))
 
@@ -155,7 +180,7 @@ class Plan:
         return count, counters
 
     def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
-        """Batches as they come; single reports in groups, so that arrays can do the work."""
+        """Batches one by one; single reports in groups, so that numpy does the work."""
         single: list[bytes] = []
         for report in reports:
             if not isinstance(report, (bytes, bytearray, memoryview)):
@@ -182,7 +207,14 @@ class Plan:
         return Tally(self.contract.fingerprint, self.protocol.tally_layout, reports, counters)
 
     def estimate(self, tally: Tally, **options: Any) -> Estimate:
-        """The unbiased histogram of the users whose reports the tally holds. Options are the protocol's own."""
+        """The unbiased histogram of the users who reported.
+
+        Parameters
+        ----------
+        tally: a tally of this plan.
+        options: ``mss`` and ``mss-compact`` take ``errors="quick"`` (an upper bound on standard errors, in a fraction
+            of the time), ``weights="paper"`` and ``ridge=`` (as in the paper; biased). The others take none.
+        """
         if not isinstance(tally, Tally):
             raise TallyError(f"an estimate takes a Tally, got {type(tally).__name__}; plan.tally makes one of reports")
         if tally.fingerprint != self.contract.fingerprint:
@@ -195,7 +227,7 @@ class Plan:
             return self.protocol.estimate(self.domain, tally, **options)
 
     def __eq__(self, other: object) -> bool:
-        """Equal terms."""
+        """By fingerprint."""
         return isinstance(other, Plan) and self.contract.fingerprint == other.contract.fingerprint
 
     def __hash__(self) -> int:
@@ -204,7 +236,7 @@ class Plan:
 
     def __repr__(self) -> str:
         """The terms in one line."""
-        bits = f"{self.report_bits:g} bits a report"
+        bits = f"{self.report_bits:g} bits per report"
         terms = f"{self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}"
         return f"Plan({terms}, {self.fingerprint[:16]}…)"
 
@@ -215,20 +247,85 @@ def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
 
 @contextmanager
 def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Protocols check the values of their options and leave unknown names to Python."""
+    """Turn Python's TypeError for an unknown option into a ParameterError that names the options."""
     try:
         yield
     except TypeError as error:
         if not options:
             raise
-        raise ParameterError(f"{protocol} refuses these options, {shown(dict(options))}: {error}") from error
+        raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {error}") from error
 
 
+DomainLike = int | Iterable[str] | Domain
+
+
+@overload
 def make_plan(
-    protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, *, other: str | None = None, **options: Any
-) -> Plan:
-    """Plan a collection by hand: a name of the catalogue, a domain (a size, a list of labels, or a Domain), ε, and the
-    protocol's options.
+    protocol: Literal["grr", "rappor", "oue"], domain: DomainLike, epsilon: Epsilon, *, other: str | None = None
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: Literal["ss"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    block_size: int | None = None,
+    code: Literal["enumerative", "bitmap"] | None = None,
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: Literal["ss-compact"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    classes: int | None = None,
+    points: int | None = None,
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: Literal["pgr"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    order: int | None = None,
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: Literal["mss", "mss-compact"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    moduli: Iterable[int] | None = None,
+    count: int = ...,
+) -> Plan: ...
+@overload
+def make_plan(
+    protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str | None = None, **options: Any
+) -> Plan: ...
+def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str | None = None, **options: Any) -> Plan:
+    """Plan a collection with a protocol of your choice; :func:`sunzi.planning.recommend` chooses one for you.
+
+    Parameters
+    ----------
+    protocol: a name from :func:`sunzi.catalogue`.
+    domain: the number of values (which are then 0 … k−1), a list of labels, or a :class:`Domain`.
+    epsilon: the privacy budget of one report. A float means the fraction of its shortest decimal form.
+    other: the label that unknown and missing values are reported as.
+    options: the protocol's own; all have good defaults.
+
+        - ``grr``, ``rappor``, ``oue``: none.
+        - ``ss``: ``block_size``, the size w of the reported subset; ``code``, "enumerative" or "bitmap".
+        - ``ss-compact``: ``classes``, the number of cyclotomic classes; ``points``, the prime to work modulo.
+        - ``pgr``: ``order``, the prime power q of the field.
+        - ``mss``, ``mss-compact``: ``moduli``, distinct primes; or ``count``, how many to choose.
+
+    >>> import sunzi
+    >>> sunzi.make_plan("pgr", domain=1000, epsilon=2, order=9).max_report_bits
+    13
     """
     if isinstance(domain, Domain) and other is not None:
         raise ParameterError("give other to the Domain itself")
@@ -240,8 +337,18 @@ def make_plan(
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:
-    """Read a plan file, checking everything that a client's privacy rests on; ``labels`` is the label file of a plan
-    that names it by its hash.
+    """Read a plan file and check everything that a client's privacy depends on.
+
+    Parameters
+    ----------
+    path: the plan file.
+    labels: the label file, for a plan that names it by its hash.
+
+    >>> import sunzi, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "plan.json"
+    >>> sunzi.make_plan("grr", ["no", "yes"], epsilon=1).save(path)
+    >>> sunzi.load_plan(path).domain.labels
+    ('no', 'yes')
     """
     contract = Contract.load(path)
     try:

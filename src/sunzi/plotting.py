@@ -1,4 +1,4 @@
-"""Pictures of an estimate. Needs matplotlib, the ``plot`` extra; nothing else imports this module."""
+"""Plots of an estimate. Needs matplotlib (the ``plot`` extra)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sunzi.estimate import Estimate, Target
 
-# Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
+# Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
 _CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
 _LONGEST_LABEL = 28
 
@@ -46,7 +46,7 @@ def plot_estimate(
     low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
-    # The bars were picked among all items, so what stands out must do so with all items considered.
+    # The bars were selected among all items, so the verdict must hold for all items simultaneously.
     lowest = estimate.interval(confidence, target=target, simultaneous=True)[0]
     colours = [_CLEAR if lowest[row.index] > 0 else _UNCLEAR for row in rows]
     axes.barh(places, values, color=colours, height=0.7)
@@ -72,7 +72,7 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float,
     axes.grid(axis="x", linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
     handles: list[Patch | Line2D] = [
-        Patch(color=_CLEAR, label="above 0, all items considered"),
+        Patch(color=_CLEAR, label="above 0 (simultaneously for all values)"),
         Patch(color=_UNCLEAR, label="not distinguishable from 0"),
         Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{confidence:.0%} interval"),
     ]

@@ -1,5 +1,6 @@
-"""The tally: exact counts, the number of reports, and the plan they belong to. The same class for every protocol; ``+``
-is merge.
+"""The tally: exact counts, the number of reports, and the plan they belong to.
+
+All protocols share this class; ``+`` merges two tallies.
 """
 
 from __future__ import annotations
@@ -26,17 +27,16 @@ _LARGEST_HEADER = 1 << 24
 
 @dataclass(frozen=True)
 class TallyLayout:
-    """Blocks of counters, as (number of counters, weight): each report adds 1 to ``weight`` counters of exactly one
-    block.
+    """Blocks of counters, as (number of counters, weight): a report adds 1 to ``weight`` counters of exactly one block.
 
-    Weight 0 marks counters without such a rule (unary protocols): each is at most the number of reports.
+    Weight 0 is for unary protocols, whose reports set any number of bits: a counter is at most the number of reports.
     """
 
     blocks: tuple[tuple[int, int], ...]
 
     @property
     def length(self) -> int:
-        """All counters together."""
+        """The number of counters of all blocks."""
         return sum(size for size, _ in self.blocks)
 
     def slices(self) -> Iterator[tuple[int, int, int]]:
@@ -49,7 +49,13 @@ class TallyLayout:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
-    """Counts of reports of one plan. Immutable; adding two tallies of the same plan counts both."""
+    """Counts of the reports of one plan. Immutable; tallies of the same plan add up.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", 3, epsilon=1)
+    >>> (plan.simulate([0, 1], seed=1) + plan.simulate([2], seed=2)).reports
+    3
+    """
 
     fingerprint: bytes
     layout: TallyLayout
@@ -63,7 +69,7 @@ class Tally:
         object.__setattr__(self, "block_reports", self._check())
 
     def _check(self) -> tuple[int, ...]:
-        """The invariants; returns the number of reports of every block."""
+        """Check the invariants and return the number of reports of every block."""
         if self.reports < 0 or self.counters.length != self.layout.length:
             raise TallyError(f"{self.counters.length} counters and {self.reports} reports do not fit this plan")
         reports = []
@@ -121,7 +127,7 @@ class Tally:
         return f"Tally({self.reports} reports, {self.counters.length} counters, plan {self.fingerprint.hex()[:16]}…)"
 
     def to_bytes(self) -> bytes:
-        """Magic, header, counts as little-endian int64, SHA-256 of all that precedes it."""
+        """Magic, header, counts as little-endian int64, and the SHA-256 of all that."""
         sparse = self.counters.is_sparse
         stored = self.counters.stored if sparse else None
         encoded = _header(self.fingerprint, self.layout, self.reports, stored)
@@ -148,7 +154,7 @@ class Tally:
                 int(header["reports"]),
                 header["stored"],
             )
-            # One header has one spelling, so that whatever another program would read differently is refused.
+            # A header has one spelling only, so that no other program can read it differently.
             if body[start : start + length] != _header(fingerprint, layout, reports, stored):
                 raise TallyError("the tally's header is not in its normal form")
             _check_header(fingerprint, layout, stored)
@@ -159,12 +165,12 @@ class Tally:
             raise TallyError(f"the tally's header is malformed: {error}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the tally in one atomic step: the file is whole or untouched."""
+        """Write the tally file atomically."""
         write_atomically(path, self.to_bytes())
 
 
 def _header(fingerprint: bytes, layout: TallyLayout, reports: int, stored: int | None) -> bytes:
-    """What a tally file says of its counts: ``stored`` cells if it is sparse, None if it holds them all."""
+    """The header of a tally file; ``stored`` is the number of cells of a sparse tally, None for a dense one."""
     header = {
         "fingerprint": fingerprint.hex(),
         "reports": str(reports),
@@ -197,7 +203,18 @@ def _read_counters(data: bytes, length: int, stored: int | None) -> Counters:
 
 
 def load_tally(path: str | Path) -> Tally:
-    """Read a tally file, checking its digest and its invariants."""
+    """Read a tally file and check its digest and its invariants.
+
+    Parameters
+    ----------
+    path: a file written by :meth:`Tally.save`.
+
+    >>> import sunzi, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "counts.tally"
+    >>> sunzi.make_plan("grr", 3, epsilon=1).simulate([0, 1], seed=1).save(path)
+    >>> sunzi.load_tally(path).reports
+    2
+    """
     try:
         return Tally.from_bytes(Path(path).read_bytes())
     except TallyError as error:

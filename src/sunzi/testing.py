@@ -1,4 +1,4 @@
-"""The contract suite: what every design and every protocol must satisfy, the ones of your own included.
+"""The contract suite: what every design and every protocol must satisfy, including your own.
 
 Each check raises AssertionError with what is wrong. ``check_protocol`` and ``check_design`` run them all::
 
@@ -7,10 +7,9 @@ Each check raises AssertionError with what is wrong. ``check_protocol`` and ``ch
 
 Randomised checks use fixed seeds and a false-alarm rate of at most 1e-6.
 
-Privacy is checked by sampling. That finds what is plainly wrong, such as a protocol that spends three times the ε that
-it claims, and cannot prove that nothing is: small excesses, rare reports and values that were not sampled stay unseen.
-A proof comes with :class:`sunzi.designs.response.BlockResponse`, whose thresholds are integers; a protocol that decides
-by other means owes one of its own.
+Privacy is checked by sampling. This finds gross violations, such as a protocol that spends three times the ε it claims,
+but proves nothing: small excesses, rare reports and values that were not sampled go unnoticed. Protocols built on
+:class:`sunzi.designs.BlockResponse` are proven by its integer thresholds; any other protocol needs a proof of its own.
 """
 
 from __future__ import annotations
@@ -36,37 +35,25 @@ from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.plan import Plan, make_plan
 from sunzi.tally import Tally
 
-__all__ = [
-    "FALSE_ALARM",
-    "ReproducibleSource",
-    "ScriptedSource",
-    "check_design",
-    "check_design_parameters",
-    "check_estimates",
-    "check_figures",
-    "check_merge",
-    "check_plan_round_trip",
-    "check_point_counts",
-    "check_privacy",
-    "check_protocol",
-    "check_refusals",
-    "check_report_bytes",
-    "check_responses",
-    "check_two_design",
-    "check_words_decide",
-]
+__all__ = ["ReproducibleSource", "ScriptedSource", "check_design", "check_protocol"]
 
 FALSE_ALARM = 1e-6
 _USERS = 4000
 _RUNS = 60
 _PRIVACY_REPORTS = 50_000
 _FREQUENT = 100
-"""So many expected events a run are enough to judge a variance by sixty runs."""
+"""Expected events per run from which on sixty runs are enough to judge a variance."""
 
 
 def check_design(design: Design) -> None:
-    """Every check of a design; meant for small ones, whose messages can be listed (subsets: see the library's own
-    tests).
+    """Run every check of a design.
+
+    Parameters
+    ----------
+    design: a small design, since all its messages are enumerated.
+
+    >>> from sunzi.designs import Singletons
+    >>> check_design(Singletons(5))
     """
     for check in (check_two_design, check_responses, check_point_counts, check_design_parameters):
         check(design)
@@ -80,7 +67,7 @@ def _incidence(design: Design) -> NDArray[np.bool_]:
 
 
 def check_two_design(design: Design) -> None:
-    """All blocks have the stated size, all points lie in equally many, all pairs in equally many."""
+    """All blocks have the stated size; all points, and all pairs of points, lie in equally many blocks."""
     incidence = _incidence(design).astype(np.int64)
     assert np.all(incidence.sum(axis=1) == design.block_size), "a block does not have the stated size"
     pairs = incidence.T @ incidence
@@ -91,8 +78,8 @@ def check_two_design(design: Design) -> None:
 
 
 def check_responses(design: Design) -> None:
-    """Every combination of variates gives a block that holds the value (truth) or not, and all such messages equally
-    often.
+    """Over all variates, a truthful response is uniform over the blocks that contain the value, any other over the
+    blocks that do not.
     """
     grids = np.meshgrid(*(np.arange(bound, dtype=np.uint64) for bound in design.draw_bounds), indexing="ij")
     variates = np.column_stack([grid.reshape(-1) for grid in grids])
@@ -132,7 +119,15 @@ def check_design_parameters(design: Design) -> None:
 
 
 def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Fraction = 1, **options: Any) -> None:
-    """Every check of a protocol of the catalogue on one setting."""
+    """Run every check of a protocol at one setting.
+
+    Parameters
+    ----------
+    name: a name from :func:`sunzi.catalogue`; register your own with :func:`sunzi.protocols.register`.
+    domain_size, epsilon, options: as for :func:`sunzi.make_plan`.
+
+    >>> check_protocol("grr", domain_size=5, epsilon=2)
+    """
     plan = make_plan(name, domain_size, epsilon, **options)
     checks: tuple[Callable[[Plan], None], ...] = (
         check_plan_round_trip,
@@ -149,7 +144,7 @@ def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Frac
 
 
 def _values(plan: Plan, users: int = _USERS) -> NDArray[np.int64]:
-    """A skewed population: value 0 held by a third, the rest spread."""
+    """A skewed population: a third of the users hold value 0, the others are spread uniformly."""
     generator = np.random.default_rng(7)
     spread = generator.integers(0, plan.domain.size, users)
     return np.where(generator.random(users) < 1 / 3, 0, spread)
@@ -159,11 +154,11 @@ def check_plan_round_trip(plan: Plan) -> None:
     """A plan's JSON restores the plan, with the same fingerprint."""
     restored = Plan.from_json(plan.contract.canonical)
     assert restored == plan, "the plan's JSON restores another plan"
-    assert restored.protocol.parameters() == plan.protocol.parameters(), "parameters changed on their way"
+    assert restored.protocol.parameters() == plan.protocol.parameters(), "parameters changed in the round trip"
 
 
 def check_words_decide(plan: Plan) -> None:
-    """Reports are a function of value and words, and of both; without rejections, a batch is its reports one by one."""
+    """Reports depend on the value and on the random words, and on nothing else; a batch of one is a single report."""
     values = _values(plan, 8)
     first, second = (plan.client(seed=5).report_batch(values) for _ in range(2))
     assert first == second, "the same words gave different reports"
@@ -173,11 +168,10 @@ def check_words_decide(plan: Plan) -> None:
 
 
 def _words_matter(plan: Plan) -> bool:
-    """Whether other words ever give other reports.
+    """Whether different words ever give different reports.
 
-    If two values send different reports most often, then under ε-LDP a report is not the likeliest of its value with
-    probability 1/(e^ε+1) or so. That many times 14 reports all stay the same with probability e^−14 < 1e-6, and far
-    fewer mostly settle it.
+    Under ε-LDP a report differs from the most likely one of its value with probability about 1/(e^ε+1). So 14·(e^ε+1)
+    reports all coincide with probability e^−14 < 1e-6; usually far fewer are enough.
     """
     enough = ceil(-log(FALSE_ALARM) * (exp(plan.epsilon) + 1))
     count = 8
@@ -191,24 +185,25 @@ def _words_matter(plan: Plan) -> bool:
 
 
 def check_privacy(plan: Plan) -> None:
-    """No set of reports is more than e^ε times as likely for one value as for another, as far as samples tell: of this
-    plan, and of one with three values, whose reports are so few that their most telling set is found.
+    """In samples, no set of reports is more than e^ε times as likely under one value as under another.
+
+    Also tries the protocol with three values: its reports are few, so sampling finds the most revealing set.
     """
     _check_odds(plan)
     try:
         small = make_plan(plan.protocol.name, 3, plan.epsilon)
-    except SunziError:  # not every protocol can have so few values
+    except SunziError:  # not every protocol works for three values
         return
     _check_odds(small)
 
 
 def _check_odds(plan: Plan) -> None:
-    """Half of the reports choose the set, the other half judge it, by exact limits for both of its probabilities."""
+    """One half of the reports chooses the set, the other half tests it, with exact limits for both probabilities."""
     values = sorted({0, 1, plan.domain.size - 1})
     source = ReproducibleSource(13)
     chosen, judged = ({value: _count_reports(plan, value, source) for value in values} for _ in range(2))
     pairs = list(permutations(values, 2))
-    alarm = FALSE_ALARM / (4 * len(pairs))  # two limits a pair, in each of two plans
+    alarm = FALSE_ALARM / (4 * len(pairs))  # two limits per pair, in each of two plans
     odds = exp(plan.epsilon)
     for value, other in pairs:
         telling = {report for report, count in chosen[value].items() if count > odds**0.5 * chosen[other][report]}
@@ -227,7 +222,7 @@ def _count_reports(plan: Plan, value: int, source: ReproducibleSource) -> Counte
 
 
 def check_report_bytes(plan: Plan) -> None:
-    """Single reports, lists of them, batches and streams of batches all count the same, in the stated bits."""
+    """Single reports, lists, batches and streams of batches give the same counts, within the stated bits."""
     values = _values(plan, 300)
     layout = plan.protocol.report_layout
     each = plan.client(seed=11).reports(values)
@@ -242,7 +237,7 @@ def check_report_bytes(plan: Plan) -> None:
 
 
 def check_refusals(plan: Plan) -> None:
-    """Cut, lengthened and foreign bytes are refused, and so is another plan's tally."""
+    """Truncated, extended and foreign bytes are refused, and so is another plan's tally."""
     values = _values(plan, 20)
     report, batch = plan.client(seed=1).report(int(values[0])), plan.client(seed=1).report_batch(values)
     foreign = bytearray(batch)
@@ -278,9 +273,7 @@ def check_merge(plan: Plan) -> None:
 
 
 def check_estimates(plan: Plan) -> None:
-    """Unbiased, with the stated errors: over many runs the mean error is within its bound, item by item, by
-    simulation and by bytes.
-    """
+    """Over many runs every item's mean error is within its bound, and the errors are as large as stated."""
     values = _values(plan)
     truth = np.bincount(values, minlength=plan.domain.size) / values.size
     runs = [plan.estimate(plan.simulate(values, seed=seed)) for seed in range(_RUNS)]
@@ -288,7 +281,7 @@ def check_estimates(plan: Plan) -> None:
     errors = np.array([run.frequencies - truth for run in runs])
     stated = np.sqrt(np.mean([run.standard_errors() ** 2 for run in runs], axis=0))
     alarm = FALSE_ALARM / (4 * plan.domain.size)
-    # Bernstein's bound, for errors that a few rare reports make. Stated errors are themselves estimates: allow a tenth.
+    # Bernstein's bound covers errors caused by few, rare reports. Stated errors are estimates too: allow a tenth.
     chances = plan.protocol.support_probabilities()
     single_report = len(chances) / (min(true - false for true, false in chances) * values.size)
     rare = 2 / 3 * log(2 / alarm) * single_report / len(runs)

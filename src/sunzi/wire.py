@@ -1,8 +1,8 @@
-"""Bytes of one report and of a batch of reports (normative text: docs/format.md).
+"""The bytes of one report and of a batch of reports, as docs/format.md specifies them.
 
-A report is a *selector* (which block of a modular protocol; absent elsewhere) and a *payload* below a public limit, in
-exactly the bits that its layout states, padded with zero bits to whole bytes. Guarantees: what is accepted re-encodes
-to the same bytes; the length of a report depends on its selector alone, never on the value.
+A report is a *selector* (the block of a modular protocol; absent elsewhere) and a *payload* below a public limit, in
+exactly the bits that its layout states, padded with zero bits to whole bytes. Guarantees: accepted bytes re-encode to
+themselves; the length of a report depends on its selector alone, never on the value.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ReportLayout:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether every report is one small integer, so that arrays can do all the work."""
+        """Whether every report is one small integer, which numpy can process in bulk."""
         return len(self.payload_bits) == 1 and self.payload_bits[0] <= WIDEST_NARROW
 
 
@@ -109,7 +109,7 @@ def encode_report(layout: ReportLayout, encoded: EncodedReports) -> bytes:
 
 
 def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
-    """The bytes of every report by itself."""
+    """The bytes of each report."""
     offset = layout.selector_bits
     lengths = [byte_length(offset + width) for width in layout.payload_bits]
     return [
@@ -119,7 +119,7 @@ def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
 
 
 def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedReports:
-    """Single reports; a wrong length, non-zero padding and a value out of range are refused."""
+    """Decode single reports; refuse a wrong length, non-zero padding and values out of range."""
     if layout.is_narrow:
         return EncodedReports.single(_decode_narrow(layout, reports))
     selectors, payloads = [], []
@@ -150,7 +150,7 @@ def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether bytes open like a batch; a single report does so about once in 2^61 at most."""
+    """Whether the bytes begin like a batch; a single report does so with probability at most 2^−61."""
     return data[: len(BATCH_MAGIC)] == BATCH_MAGIC
 
 
@@ -176,12 +176,12 @@ class _Reader:
 
     def take(self, count: int) -> bytes:
         parts, missing = [], count
-        while missing and (part := self._stream.read(missing)):  # a pipe may give less than is asked for
+        while missing and (part := self._stream.read(missing)):  # a pipe may return less than requested
             parts.append(part)
             missing -= len(part)
         data = b"".join(parts)
         if missing:
-            raise ReportError(f"the batch is cut short: {count} more bytes were due, {len(data)} are there")
+            raise ReportError(f"the batch is cut short: {count} more bytes expected, got {len(data)}")
         self.checksum = zlib.crc32(data, self.checksum)
         return data
 

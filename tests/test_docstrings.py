@@ -1,0 +1,26 @@
+"""The examples in docstrings of public names run."""
+
+import doctest
+import inspect
+import runpy
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PUBLIC = runpy.run_path(str(ROOT / "scripts" / "make-api-docs"))["public_names"]()
+OBJECTS = {
+    f"{module}.{name}": getattr(import_module(module), name) for module, names in PUBLIC.items() for name in names
+}
+EXAMPLES = {name: value for name, value in OBJECTS.items() if ">>>" in (inspect.getdoc(value) or "")}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    value = EXAMPLES[name]
+    found = doctest.DocTestFinder(recurse=False).find(value, name, globs=vars(inspect.getmodule(value)).copy())
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in found:
+        assert runner.run(test).failed == 0
