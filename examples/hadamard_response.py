@@ -4,19 +4,21 @@ The points are the non-zero bit vectors x of length r, the blocks {x : ⟨x,y⟩
 a 2-design with blocks of half the points, which is the right size for small ε, and the server decodes by one fast
 Walsh–Hadamard transform.
 
-A design needs a handful of methods; everything else (certified privacy, bytes, tallies, intervals) comes with
-``BlockProtocol``. Run this file to put both through the library's contract suite and to see an estimate.
+A design needs a handful of methods; ``BlockProtocol`` adds everything else (certified privacy, bytes, tallies,
+intervals). Run this file to put both through the library's contract suite and to see an estimate.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 import sunzi
-from sunzi.designs import Design, bounds, integer_parameter, only_parameters, register_design
+from sunzi.designs import Design, draw_bounds_array, integer_parameter, only_parameters, register_design
 from sunzi.protocols import BlockProtocol, Counters, register
 from sunzi.testing import check_design, check_protocol
 
@@ -24,20 +26,37 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
 class HadamardBlocks(Design):
     """Point i and message i stand for the bit vector i + 1."""
 
     kind = "hadamard"
 
-    def __init__(self, length: int) -> None:
-        self.length = length
-        self.points = self.message_count = self.counter_count = 2**length - 1
-        self.block_size = 2 ** (length - 1)
-        self.draw_bounds = bounds(self.block_size, self.block_size - 1)
+    length: int
+
+    @property
+    def points(self) -> int:
+        """The non-zero vectors."""
+        return 2**self.length - 1
+
+    @property
+    def block_size(self) -> int:
+        """Half of all vectors."""
+        return 2 ** (self.length - 1)
+
+    @property
+    def message_count(self) -> int:
+        """One block per vector."""
+        return self.points
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:
+        """The free bits of y, for a block that holds the value and for one that does not."""
+        return draw_bounds_array(self.block_size, self.block_size - 1)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
-        """All bits of y but one are free; the one at x's lowest set bit makes the parity right. y = 0 is left out of
-        the lies.
+        """All bits of y but one are free; the one at x's lowest set bit sets the parity. A block without the value
+        never uses y = 0.
         """
         vectors = values + 1
         free = np.where(truth, variates[:, 0], variates[:, 1] + np.uint64(1)).astype(np.int64)
@@ -67,16 +86,17 @@ class HadamardBlocks(Design):
         return (weights.sum() - table[1 : limit + 1]) / 2
 
     def parameters(self) -> dict[str, Any]:
-        """The length of the vectors says it all."""
+        """The length of the vectors."""
         return {"length": self.length}
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """A client checks what a plan says."""
+        """Validates what a plan says."""
         only_parameters(parameters, ["length"])
         return cls(integer_parameter(parameters, "length", 2, 24))
 
 
+@dataclass(frozen=True)
 class HadamardResponse(BlockProtocol):
     """Blocks of half the points: about SubsetSelection's error for ε up to 1, in log2(k) bits."""
 

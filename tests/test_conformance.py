@@ -48,10 +48,9 @@ def scripted(texts):
 
 def least_words(plan, rows):
     """The words that reports draw if none is rejected, at most; one in 2^32 random words is rejected, or fewer."""
-    responses = getattr(plan.protocol, "responses", None)
-    if responses is None:
+    if not hasattr(plan.protocol, "moduli"):
         return rows * int(plan.protocol.words_per_report)
-    return rows * (1 + max(response.words_per_report for response in responses))
+    return rows * (1 + max(response.words_per_report for response in plan.protocol.responses))
 
 
 class CountingSource(ScriptedSource):

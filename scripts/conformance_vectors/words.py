@@ -86,8 +86,7 @@ class Awkward(WordSource):
 
 def responses_of(plan: Plan) -> list[BlockResponse]:
     """The block responses of a plan; none for unary encodings."""
-    found = getattr(plan.protocol, "responses", None) or [getattr(plan.protocol, "response", None)]
-    return [response for response in found if response is not None]
+    return list(plan.protocol.responses)
 
 
 def bounds_of(plan: Plan) -> set[int]:

@@ -67,7 +67,7 @@ def message_chances(plan, reports):
             np.eye(plan.domain.size, dtype=bool), protocol.probabilities.true, protocol.probabilities.false
         )
         return np.where(supported[:, None, :], rates[None], 1 - rates[None]).prod(axis=2)
-    blocks = [protocol.response] if hasattr(protocol, "response") else protocol.responses
+    blocks = protocol.responses
     stated = [tuple(map(float, block.message_probabilities())) for block in blocks]
     selectors = getattr(evidence, "selectors", np.zeros(len(reports), dtype=int))
     inside = np.array([stated[selector][0] for selector in selectors]) / len(blocks)

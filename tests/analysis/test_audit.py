@@ -19,10 +19,6 @@ EPSILONS = ["1/2", 1, 2, 5]
 MILLION = 1_000_000
 
 
-def blocks(protocol):
-    return [protocol.response] if hasattr(protocol, "response") else protocol.responses
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("size", [7, 15, 100, 1024])
 @pytest.mark.parametrize("name", sunzi.catalogue())
@@ -111,19 +107,19 @@ def test_the_event_is_the_largest_of_ratio_e_to_the_epsilon(name, size, options)
 
 def listed(protocol, first, second):
     """P(ratio e^ε) under the first value, and P(ratio e^−ε)."""
-    if not hasattr(protocol, "response") and not hasattr(protocol, "responses"):
+    if not protocol.responses:
         true, false = protocol.probabilities.true, protocol.probabilities.false
         return true * (1 - false), (1 - true) * false
     hit = miss = 0.0
-    for response in blocks(protocol):
+    for response in protocol.responses:
         design = response.design
         messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
         inside, outside = (float(chance) for chance in response.message_probabilities())
         own, other = (design.contains(messages, np.full(len(messages), x % design.points)) for x in (first, second))
         likely, unlikely = np.where(own, inside, outside), np.where(other, inside, outside)
         odds = exp(protocol.epsilon)
-        hit += likely[np.isclose(likely, odds * unlikely)].sum() / len(blocks(protocol))
-        miss += likely[np.isclose(odds * likely, unlikely)].sum() / len(blocks(protocol))
+        hit += likely[np.isclose(likely, odds * unlikely)].sum() / len(protocol.responses)
+        miss += likely[np.isclose(odds * likely, unlikely)].sum() / len(protocol.responses)
     return hit, miss
 
 

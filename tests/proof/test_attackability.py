@@ -47,7 +47,7 @@ CHOSEN = [
 def message_table(plan):
     """P(y|x) of every message of any protocol, one row a message."""
     protocol, size = plan.protocol, plan.domain.size
-    if not (hasattr(protocol, "response") or hasattr(protocol, "responses")):
+    if not protocol.responses:
         bits = np.array(list(product([False, True], repeat=size)))
         rates = np.where(np.eye(size, dtype=bool), protocol.probabilities.true, protocol.probabilities.false)
         return np.where(bits[:, None, :], rates[None], 1 - rates[None]).prod(axis=2)
@@ -130,7 +130,7 @@ def likelihood_table(plan, messages, games):
     if hasattr(protocol, "response"):
         for value in range(size):
             table[:, value] = protocol.design.contains(messages, np.full(games, value))
-    elif not hasattr(protocol, "responses"):
+    elif not protocol.responses:
         # A value with its bit set is likelier than one without; among those with it, all are equally likely.
         table = np.unpackbits(messages, axis=1, count=size, bitorder="little").astype(float)
     elif protocol.name == "mss-compact":

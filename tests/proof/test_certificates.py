@@ -233,21 +233,25 @@ def test_a_block_must_have_a_point_and_miss_one(block_size):
 @pytest.mark.parametrize("wrong", [-1, 1, -1000, 1 << 40])
 def test_a_response_accepts_only_the_threshold_that_it_derives(wrong):
     for design in (Singletons(100), Subsets(100, 27)):
-        right = BlockResponse(design, Fraction(1)).threshold
-        assert BlockResponse(design, Fraction(1), right).threshold == right
+        response = BlockResponse(design, Fraction(1))
+        right = response.parameters()
+        assert BlockResponse.from_parameters(right, Fraction(1)) == response
         with pytest.raises(PrivacyError):
-            BlockResponse(design, Fraction(1), right + wrong)
+            BlockResponse.from_parameters({**right, "threshold": str(response.threshold + wrong)}, Fraction(1))
         with pytest.raises(PrivacyError):  # a larger ε's threshold under a smaller ε is a leak
-            BlockResponse(design, Fraction(1), BlockResponse(design, Fraction(11, 10)).threshold)
+            BlockResponse.from_parameters(BlockResponse(design, Fraction(11, 10)).parameters(), Fraction(1))
 
 
 @pytest.mark.parametrize("protocol", [Rappor, OptimalUnaryEncoding])
 @pytest.mark.parametrize("change", [(1, 0), (-1, 0), (0, 1), (0, -1), (1, -1), (-1, 1)])
 def test_a_unary_protocol_accepts_only_the_thresholds_that_it_derives(protocol, change):
-    right = protocol.derive_thresholds(Fraction(1), 64)
-    assert protocol(10, Fraction(1), right).true_threshold == right[0]
+    names = ("true_threshold", "false_threshold")
+    right = dict(zip(names, protocol.derive_thresholds(Fraction(1), 64), strict=True))
+    given = {name: str(threshold) for name, threshold in right.items()}
+    assert protocol.from_parameters(10, Fraction(1), given).true_threshold == right["true_threshold"]
+    wrong = {name: str(right[name] + step) for name, step in zip(names, change, strict=True)}
     with pytest.raises(PrivacyError):
-        protocol(10, Fraction(1), (right[0] + change[0], right[1] + change[1]))
+        protocol.from_parameters(10, Fraction(1), wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """One contract suite over the whole catalogue; and that it catches protocols which break the contract."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,14 @@ class Spendthrift(GeneralizedRandomizedResponse):
 
     name = "spendthrift"
 
-    def __init__(self, domain_size: int, response: BlockResponse) -> None:
-        super().__init__(domain_size, BlockResponse(response.design, 3 * response.epsilon))
-        self.epsilon, self._claimed = response.epsilon, response
+    def __post_init__(self) -> None:
+        claimed = self.response
+        object.__setattr__(self, "response", BlockResponse(claimed.design, 3 * claimed.epsilon))
+        self._claimed = claimed
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self._claimed.epsilon
 
     def parameters(self) -> dict[str, Any]:
         return {"response": self._claimed.parameters()}

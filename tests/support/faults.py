@@ -43,8 +43,7 @@ class Fault:
 
 
 def responses(plan):
-    protocol = plan.protocol
-    return [protocol.response] if hasattr(protocol, "response") else list(protocol.responses)
+    return plan.protocol.responses
 
 
 def subclass(thing, **methods):

@@ -15,7 +15,7 @@ from sunzi.tally import Tally
 
 def blocks_of(protocol):
     """The block responses of a design protocol: one, or one a modulus."""
-    return list(protocol.responses) if hasattr(protocol, "responses") else [protocol.response]
+    return list(protocol.responses)
 
 
 def incidence(design):
@@ -138,10 +138,10 @@ def estimate_covariance(protocol, frequencies, users):
     """The covariance of any protocol's estimate about the users at hand, blocks getting their expected share."""
     size = frequencies.size
     sampling = (np.diag(frequencies) - np.outer(frequencies, frequencies)) / users
-    if hasattr(protocol, "responses"):
+    if hasattr(protocol, "moduli"):
         shares = [users / len(protocol.responses)] * len(protocol.responses)
         return modular_covariance(protocol, frequencies, shares) - sampling
-    if hasattr(protocol, "response"):
+    if protocol.responses:
         padded = np.zeros(protocol.design.points)
         padded[:size] = frequencies
         return block_covariance(protocol.response, padded)[:size, :size] / users - sampling
@@ -151,7 +151,7 @@ def estimate_covariance(protocol, frequencies, users):
 def expected_tally(plan, frequencies, reports=10**12):
     """The tally that so many reports a block give on average, rounded to whole counts."""
     protocol = plan.protocol
-    if not (hasattr(protocol, "responses") or hasattr(protocol, "response")):
+    if not protocol.responses:
         rates = protocol.probabilities
         counts = np.rint(reports * (rates.false + rates.gap * frequencies)).astype(np.int64)
         return Tally(plan.contract.fingerprint, protocol.tally_layout, reports, Counters(counts.size, None, counts))

@@ -64,7 +64,7 @@ def values_of(frequencies, users):
 
 def stated_variances(protocol, frequencies, users):
     """What the library states about the users at hand, at the true frequencies, blocks getting their expected share."""
-    if not hasattr(protocol, "responses"):
+    if not hasattr(protocol, "moduli"):
         return protocol.probabilities.variance(frequencies) / users
     shares = [users / len(protocol.responses)] * len(protocol.responses)
     variance = ModularVariance(protocol.gram, protocol.moments, protocol.planned_weights, shares)
@@ -88,7 +88,7 @@ class Sampler:
 
     def __init__(self, plan):
         self.plan, self.protocol = plan, plan.protocol
-        self.unary = not (hasattr(self.protocol, "responses") or hasattr(self.protocol, "response"))
+        self.unary = not self.protocol.responses
         self.blocks = [] if self.unary else [_Block(response) for response in oracle.blocks_of(self.protocol)]
 
     def tallies(self, holders, generator):

@@ -22,10 +22,9 @@ def make_plans(random):
 
 def words_needed(plan):
     """The words of one report, if none is rejected, at most."""
-    responses = getattr(plan.protocol, "responses", None)
-    if responses is None:
+    if not hasattr(plan.protocol, "moduli"):
         return int(plan.protocol.words_per_report)
-    return 1 + max(int(response.words_per_report) for response in responses)
+    return 1 + max(int(response.words_per_report) for response in plan.protocol.responses)
 
 
 def edges(plan):

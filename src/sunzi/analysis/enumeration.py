@@ -111,7 +111,7 @@ def _narrow_protocol(protocol: Protocol, is_own: bool, epsilon: Fraction, bits: 
     if not is_own:
         parts = list(_miniature_parts(protocol.responses))
         size = min(size, 1 + sum(design.points - 1 for _, design in parts))
-    return type(protocol)(size, [type(response)(design, epsilon, word_bits=bits) for response, design in parts])
+    return type(protocol)(size, tuple(type(response)(design, epsilon, word_bits=bits) for response, design in parts))
 
 
 def _miniature_parts(responses: Sequence[BlockResponse]) -> Iterator[tuple[BlockResponse, Design]]:

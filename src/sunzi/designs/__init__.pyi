@@ -1,6 +1,6 @@
 from sunzi.designs.base import Design as Design
 from sunzi.designs.base import Payloads as Payloads
-from sunzi.designs.base import bounds as bounds
+from sunzi.designs.base import draw_bounds_array as draw_bounds_array
 from sunzi.designs.base import integer_parameter as integer_parameter
 from sunzi.designs.base import only_parameters as only_parameters
 from sunzi.designs.cyclotomic import Cyclotomic as Cyclotomic

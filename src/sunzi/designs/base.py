@@ -1,66 +1,118 @@
-"""What a design owes: a family of blocks over v points in which every point, and every pair of points, lies in equally
-many (docs/mathematics.md §1).
+"""The interface of a design: a family of blocks over v points in which every point, and every pair of points, lies in
+equally many blocks (docs/mathematics.md §1).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import PlanError
-from sunzi.frozen import Frozen
 from sunzi.numerics.bits import WIDEST_NARROW, index_bits
 from sunzi.numerics.counters import Counters
 
-# Payloads of a few bits travel as one array, those of thousands of bits as Python's integers.
+# Payloads of a few bits travel as one array, payloads of thousands of bits as Python integers.
 Payloads = NDArray[np.uint64] | list[int]
 
+_CELLS_AT_ONCE = 1 << 20
 
-class Design(Frozen, ABC):
-    """A family of blocks of ``block_size`` points out of ``points``, and how a client and a server speak of one block.
+
+@dataclass(frozen=True)
+class Design(ABC):
+    """A family of blocks of ``block_size`` points out of ``points``, and how client and server name one block.
 
     A *message* names a block; ``messages`` is an array whose first axis runs over reports. Subclasses are frozen
-    values, checked when they are made: a design that exists is a 2-design.
+    dataclasses that validate their fields in ``__post_init__``: every instance is a 2-design. A subclass provides
+    ``kind``, ``points``, ``block_size``, ``message_count`` and ``draw_bounds`` as fields or properties, and the
+    abstract methods.
     """
 
     kind: ClassVar[str]
     """The name in a plan's JSON."""
+    counts_blocks: ClassVar[bool] = True
+    """Whether there is one counter per message, which makes the tally a sufficient statistic."""
 
-    points: int
-    block_size: int
-    message_count: int
-    """Number of distinct messages, each naming a block; equally many contain any given point."""
-    draw_bounds: NDArray[np.uint64]
-    """After the truth word, a report draws one uniform integer below each of these."""
+    if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
+
+        @property
+        def points(self) -> int:
+            """Number of points."""
+
+        @property
+        def block_size(self) -> int:
+            """Number of points in every block."""
+
+        @property
+        def message_count(self) -> int:
+            """Number of distinct messages, each naming a block; equally many contain any given point."""
+
+        @property
+        def draw_bounds(self) -> NDArray[np.uint64]:
+            """After the truth word, a report draws one uniform integer below each of these."""
 
     @property
     def draw_count(self) -> int:
         """How many integers a report draws after the truth word."""
         return int(self.draw_bounds.size)
 
-    counter_count: int
-    """Number of counters that a tally of this design has."""
-    counter_weight: int = 1
-    """How many counters one report adds 1 to."""
-    counts_blocks: ClassVar[bool] = True
-    """Whether there is one counter a message, which makes the tally a sufficient statistic."""
+    @property
+    def counter_count(self) -> int:
+        """Number of counters in a tally of this design."""
+        return self.message_count
+
+    @property
+    def counter_weight(self) -> int:
+        """How many counters one report increments."""
+        return 1
+
+    @property
+    def class_count(self) -> int:
+        """Messages form this many runs of equal length; a report falls into each with equal probability, whatever its
+        value.
+        """
+        return 1
+
+    @classmethod
+    def smallest(cls) -> tuple[Self, ...]:
+        """Two small designs of this kind, on different numbers of points, for exhaustive checks; empty if there are
+        none.
+        """
+        return ()
 
     @abstractmethod
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """A uniform message whose block contains the value (where ``truth``) or misses it: a pure function of the
         variates.
 
-        Both branches are computed and one is selected, so that the time taken does not depend on the branch.
+        Compute both branches and select one, so that the time taken does not depend on the branch.
         """
 
     @abstractmethod
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
-        """Whether each message's block contains the point beside it."""
+        """Whether each message's block contains the point in the same row."""
+
+    def incidence(self, messages: Integers) -> NDArray[np.bool_]:
+        """Whether each message's block (row) contains each point (column)."""
+        found = np.empty((len(messages), self.points), dtype=np.bool_)
+        step = max(1, _CELLS_AT_ONCE // self.points)
+        for start in range(0, len(messages), step):
+            part = messages[start : start + step]
+            points = np.tile(np.arange(self.points), len(part))
+            contained = self.contains(np.repeat(part, self.points, axis=0), points)
+            found[start : start + step] = contained.reshape(len(part), self.points)
+        return found
+
+    def first_support_shares(self, places: int) -> Floats | None:  # noqa: ARG002 - for designs that know
+        """For i < ``places``, the share of messages that contain the i-th of any distinct points and none before it;
+        None if that depends on the points.
+        """
+        return None
 
     @abstractmethod
     def point_counts(self, counters: Counters, limit: int) -> Integers:
@@ -84,9 +136,9 @@ class Design(Frozen, ABC):
         """Tally messages into ``counter_count`` counters."""
         return Counters.of_cells(self.counter_count, messages)
 
-    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:  # noqa: ARG002 - for those who can
-        """The counts of the responses that these rows of 64-bit words give, if there is a short cut; None if not, or
-        if a word is rejected.
+    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:  # noqa: ARG002 - for designs that can
+        """The counts of the responses to these rows of 64-bit words, where there is a fast path; None where there is
+        none, or if a word is rejected.
         """
         return None
 
@@ -102,9 +154,7 @@ class Design(Frozen, ABC):
         return index_bits(self.message_count)
 
     def encode(self, messages: Integers) -> Payloads:
-        """Messages as integers of ``payload_bits`` bits; the default is for designs whose messages are numbers
-        already.
-        """
+        """Messages as integers of ``payload_bits`` bits; by default a message is its own number."""
         if self.payload_bits <= WIDEST_NARROW:
             return messages.astype(np.uint64)
         return [int(message) for message in messages]
@@ -120,33 +170,39 @@ class Design(Frozen, ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Everything but ``kind`` that a plan records of this design; integers below 2^53, strings, booleans and
-        lists.
-        """
+        """What a plan records besides ``kind``, as JSON: integers below 2^53, strings, booleans and lists."""
 
     @classmethod
     @abstractmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`parameters`; raises PlanError on anything that is not such a design."""
 
-    def __eq__(self, other: object) -> bool:
-        """Equal kind and parameters."""
-        return isinstance(other, Design) and self.kind == other.kind and self.parameters() == other.parameters()
 
-    def __hash__(self) -> int:
-        """By kind and size."""
-        return hash((self.kind, self.points, self.block_size))
+def draw_bounds_array(*values: int) -> NDArray[np.uint64]:
+    """A read-only array for :attr:`Design.draw_bounds`; read-only because privacy depends on it.
 
-
-def bounds(*values: int) -> NDArray[np.uint64]:
-    """What ``draw_bounds`` is made of: an array that cannot be written to, since privacy rests on it."""
+    >>> draw_bounds_array(3, 7)
+    array([3, 7], dtype=uint64)
+    """
     result = np.array(values, dtype=np.uint64)
     result.flags.writeable = False
     return result
 
 
+def subset_first_support_shares(points: int, block_size: int, places: int) -> Floats:
+    """w/(v−i)·Π_{t<i}(v−w−t)/(v−t): :meth:`Design.first_support_shares` of all subsets of w out of v points."""
+    place = np.arange(places, dtype=np.float64)
+    missed = np.maximum((points - block_size - place) / (points - place), 0.0)
+    none_before = np.concatenate([[1.0], np.cumprod(missed)[:-1]])
+    return np.asarray(none_before * np.minimum(block_size / (points - place), 1.0))
+
+
 def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """A whole number in [low, high] from a plan, or PlanError naming it."""
+    """Read ``parameters[name]`` from a plan: an integer in [low, high], or PlanError.
+
+    >>> integer_parameter({"points": 7}, "points", 2, 100)
+    7
+    """
     value = parameters.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise PlanError(f"{name} must be a whole number, got {value!r}")
@@ -156,7 +212,12 @@ def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: 
 
 
 def only_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse unknown keys: a client must not ignore what it does not understand."""
+    """Raise PlanError unless the keys of ``parameters`` are exactly ``names``.
+
+    A client must not ignore what it does not understand.
+
+    >>> only_parameters({"points": 7}, ["points"])
+    """
     unknown = sorted(set(parameters) - set(names))
     missing = sorted(set(names) - set(parameters))
     if unknown or missing:

@@ -8,6 +8,7 @@ blocks are B(a,b) = g^a·D + b for a in [e], b in Z_m. The affine group is 2-tra
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, bounds, integer_parameter, only_parameters
+from sunzi.designs.base import Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.cyclotomy import ordered_points, powers
@@ -36,37 +37,62 @@ _COST_OF_ADDITION = 4.0
 _COST_OF_TRANSFORM = 0.75
 
 
+@dataclass(frozen=True)
 class Cyclotomic(Design):
-    """The e·m messages (a,b), sent as a·m + b, each naming the block g^a·D + b of Z_m."""
+    """The e·m messages (a,b), sent as a·m + b, each naming the block g^a·D + b of Z_m.
+
+    ``generator`` is a primitive root of the prime m = ``points``; 0 chooses the smallest.
+    """
 
     kind = "cyclotomic"
 
-    def __init__(
-        self,
-        points: int,
-        classes: int,
-        union: tuple[int, ...] = (0,),
-        with_zero: bool = False,
-        generator: int | None = None,
-    ) -> None:
+    points: int
+    classes: int
+    union: tuple[int, ...] = (0,)
+    with_zero: bool = False
+    generator: int = 0
+
+    def __post_init__(self) -> None:
+        points, classes, union = self.points, self.classes, self.union
         if not (2 <= points <= MOST_POINTS and is_prime(points)):
             raise ParameterError(f"points must be a prime below 2^26, got {points}")
         if classes < 1 or (points - 1) % classes:
             raise ParameterError(f"classes must divide {points - 1}, got {classes}")
         if not union or len(set(union)) != len(union) or not all(0 <= index < classes for index in union):
             raise ParameterError(f"union must name distinct classes in [0, {classes}), got {list(union)}")
-        generator = primitive_root(points) if generator is None else generator
-        if not is_primitive_root(generator, points):
-            raise ParameterError(f"generator must be a primitive root of {points}, got {generator}")
+        if not self.generator:
+            object.__setattr__(self, "generator", primitive_root(points))
+        if not is_primitive_root(self.generator, points):
+            raise ParameterError(f"generator must be a primitive root of {points}, got {self.generator}")
         if classes * points >= MOST_MESSAGES:
             raise ParameterError(f"{classes} classes of {points} points make too many messages")
-        self.points, self.classes, self.generator = points, classes, generator
-        self.union, self.with_zero = tuple(union), with_zero
-        self.block_size = len(union) * ((points - 1) // classes) + int(with_zero)
         if not 1 <= self.block_size < points:
             raise ParameterError(f"the block must leave out at least one of {points} points, got all of them")
-        self.message_count = self.counter_count = classes * points
-        self.draw_bounds = bounds(classes, self.block_size, points - self.block_size)
+
+    @property
+    def block_size(self) -> int:
+        """The joined classes, and perhaps 0."""
+        return len(self.union) * ((self.points - 1) // self.classes) + int(self.with_zero)
+
+    @property
+    def message_count(self) -> int:
+        """e·m."""
+        return self.classes * self.points
+
+    @property
+    def class_count(self) -> int:
+        """Multipliers g^a: each has equally many blocks with, and without, any given point."""
+        return self.classes
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:
+        """The multiplier, a point of D, a point outside D."""
+        return draw_bounds_array(self.classes, self.block_size, self.points - self.block_size)
+
+    @classmethod
+    def smallest(cls) -> tuple[Self, ...]:
+        """On 7 points, where −1 is not a square, so that x + d and x − d give different blocks, and on 5."""
+        return cls(7, 2), cls(5, 4, (0, 2))
 
     @cached_property
     def _points(self) -> Integers:

@@ -6,7 +6,9 @@ See docs/mathematics.md §5.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import exp
 from typing import Any, Self
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, bounds, integer_parameter, only_parameters
+from sunzi.designs.base import Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
@@ -25,25 +27,60 @@ from sunzi.numerics.projective import ProjectiveSpace
 MOST_POINTS = (1 << 31) - 1
 
 
+@dataclass(frozen=True)
 class Projective(Design):
     """K = (q^t−1)/(q−1) points and as many hyperplanes; the message is the index of a hyperplane, its block the points
     on it.
+
+    ``polynomial`` is irreducible and defines the field of ``order`` elements; if empty, the first such one is taken.
     """
 
     kind = "projective"
 
-    def __init__(self, order: int, dimension: int, polynomial: tuple[int, ...] | None = None) -> None:
-        parts = prime_power(order) if 2 <= order <= LARGEST_ORDER else None
+    order: int
+    dimension: int
+    polynomial: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = prime_power(self.order) if 2 <= self.order <= LARGEST_ORDER else None
         if parts is None:
-            raise ParameterError(f"order must be a prime power up to 2^20, got {order}")
-        field = FiniteField(*parts, find_irreducible(*parts) if polynomial is None else polynomial)
-        if dimension < 2 or (order**dimension - 1) // (order - 1) > MOST_POINTS:
-            raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {dimension}")
-        self.order, self.dimension, self.polynomial = order, dimension, field.polynomial
-        self.space = ProjectiveSpace(field, dimension)
-        self.points = self.message_count = self.counter_count = (order**dimension - 1) // (order - 1)
-        self.block_size = (order ** (dimension - 1) - 1) // (order - 1)
-        self.draw_bounds = bounds(self.block_size, order ** (dimension - 1))
+            raise ParameterError(f"order must be a prime power up to 2^20, got {self.order}")
+        field = FiniteField(*parts, self.polynomial or find_irreducible(*parts))
+        object.__setattr__(self, "polynomial", field.polynomial)
+        if self.dimension < 2 or self.points > MOST_POINTS:
+            raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {self.dimension}")
+
+    @cached_property
+    def space(self) -> ProjectiveSpace:
+        """The geometry."""
+        parts = prime_power(self.order)
+        assert parts is not None, "checked in __post_init__"
+        return ProjectiveSpace(FiniteField(*parts, self.polynomial), self.dimension)
+
+    @property
+    def points(self) -> int:
+        """K."""
+        return (self.order**self.dimension - 1) // (self.order - 1)
+
+    @property
+    def block_size(self) -> int:
+        """The points of a hyperplane."""
+        return (self.order ** (self.dimension - 1) - 1) // (self.order - 1)
+
+    @property
+    def message_count(self) -> int:
+        """As many hyperplanes as points."""
+        return self.points
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:
+        """A hyperplane through the point, a hyperplane that misses it."""
+        return draw_bounds_array(self.block_size, self.order ** (self.dimension - 1))
+
+    @classmethod
+    def smallest(cls) -> tuple[Self, ...]:
+        """The plane of order 2 and the line of order 3."""
+        return cls(2, 3), cls(3, 2)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """A uniform hyperplane through the point, or one that misses it; both are computed."""
@@ -84,7 +121,7 @@ class Projective(Design):
         order = integer_parameter(parameters, "order", 2, LARGEST_ORDER)
         dimension = integer_parameter(parameters, "dimension", 2, 64)
         polynomial = parameters["polynomial"]
-        if not isinstance(polynomial, list) or not all(type(term) is int for term in polynomial):
+        if not isinstance(polynomial, list) or not polynomial or not all(type(term) is int for term in polynomial):
             raise PlanError(f"polynomial must be a list of whole numbers, got {polynomial!r}")
         try:
             return cls(order, dimension, tuple(polynomial))

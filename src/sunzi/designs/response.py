@@ -6,20 +6,21 @@ Its threshold is certified in integers (docs/mathematics.md §7).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sunzi._typing import Integers
+from sunzi._typing import Floats, Integers
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError, PrivacyError
-from sunzi.frozen import Frozen
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import FULL_BITS, Words, WordSource, uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities, check_truth_threshold, exponential_below, truth_threshold
@@ -28,34 +29,44 @@ _KINDS: dict[str, type[Design]] = {design.kind: design for design in (Singletons
 
 
 def register_design(design: type[Design]) -> None:
-    """Let plans name a design of your own. Its kind must be new."""
+    """Let plans name a design of your own.
+
+    Parameters
+    ----------
+    design: a subclass of :class:`Design` whose ``kind`` no other design has.
+
+    >>> register_design(Singletons)  # registering a design again changes nothing
+    """
     known = _KINDS.setdefault(design.kind, design)
     if known is not design:
         raise ParameterError(f"a design named {design.kind!r} exists already: {known.__module__}.{known.__qualname__}")
 
 
-class BlockResponse(Frozen):
+@dataclass(frozen=True)
+class BlockResponse:
     """Report a uniform block that contains the value with probability p = T/2^b, else a uniform block that does not.
 
-    ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers when
-    the response is made. Draw order of one report: the truth word, then one word for each of the design's
-    ``draw_bounds``.
+    ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers on
+    creation. Draw order of one report: the truth word, then one word for each of the design's ``draw_bounds``.
     """
 
-    def __init__(
-        self, design: Design, epsilon: Fraction, threshold: int | None = None, word_bits: int = FULL_BITS
-    ) -> None:
-        self.design = design
-        self.epsilon = epsilon
-        self.word_bits = word_bits
-        derived = truth_threshold(design.block_size, design.points, epsilon, word_bits)
-        self.threshold = derived if threshold is None else threshold
-        check_truth_threshold(self.threshold, design.block_size, design.points, epsilon, word_bits)
-        if self.threshold != derived:
-            raise PrivacyError(f"threshold must be {derived} for epsilon {epsilon} and this design, got {threshold}")
-        self.probabilities = SupportProbabilities.of_block_response(
-            self.threshold, design.block_size, design.points, word_bits
-        )
+    design: Design
+    epsilon: Fraction
+    word_bits: int = FULL_BITS
+    threshold: int = field(init=False)
+    """T, the largest threshold that keeps ε-LDP."""
+
+    def __post_init__(self) -> None:
+        sizes = self.design.block_size, self.design.points
+        threshold = truth_threshold(*sizes, self.epsilon, self.word_bits)
+        check_truth_threshold(threshold, *sizes, self.epsilon, self.word_bits)
+        object.__setattr__(self, "threshold", threshold)
+
+    @cached_property
+    def probabilities(self) -> SupportProbabilities:
+        """How often a report supports the value's point, and another given point."""
+        design = self.design
+        return SupportProbabilities.of_block_response(self.threshold, design.block_size, design.points, self.word_bits)
 
     @property
     def words_per_report(self) -> int:
@@ -63,13 +74,11 @@ class BlockResponse(Frozen):
         return 1 + self.design.draw_count
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
-        """One message a value, from words taken row by row."""
+        """One message per value, from words taken row by row."""
         return self._respond(self._words(values.size, source), values, source)
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
-        """The counts of :meth:`randomize`'s messages, from the same words, without making the messages where that is
-        possible.
-        """
+        """The counts of :meth:`randomize`'s messages, from the same words; skips the messages where possible."""
         words = self._words(values.size, source)
         counted = self.design.count_words(words, values, self.threshold) if self.word_bits == FULL_BITS else None
         return self.design.count(self._respond(words, values, source)) if counted is None else counted
@@ -88,7 +97,7 @@ class BlockResponse(Frozen):
 
     @cached_property
     def odds(self) -> float:
-        """E/2^96, the certified stand-in for e^ε."""
+        """E/2^96, the certified lower bound on e^ε."""
         return float(Fraction(exponential_below(self.epsilon), 1 << 96))
 
     @property
@@ -112,13 +121,89 @@ class BlockResponse(Frozen):
         inside, outside = self.message_probabilities()
         return float(inside * (self.design.message_count - missing) + outside * missing)
 
+    # --- as a channel (see sunzi.protocols.channel)
+
+    @property
+    def points(self) -> int:
+        """The design's points."""
+        return self.design.points
+
+    @property
+    def has_independent_bits(self) -> bool:
+        """No: blocks have a fixed size."""
+        return False
+
+    @property
+    def word_bounds(self) -> tuple[int, ...]:
+        """The truth word, then the design's integers."""
+        return (0, *self.design.draw_bounds.tolist())
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """p(v−w)/((1−p)w)."""
+        others = self.design.points - self.design.block_size
+        return self.inclusion * others / ((1 - self.inclusion) * self.design.block_size)
+
+    @property
+    def unsupported_factor(self) -> float:
+        """(1−p)v/(v−w), relative to all messages being equally likely."""
+        points = self.design.points
+        return float((1 - self.inclusion) * points / (points - self.design.block_size))
+
+    def first_support_shares(self, places: int) -> Floats | None:
+        """The design's shares."""
+        return self.design.first_support_shares(places)
+
+    @property
+    def discordance(self) -> tuple[float, float]:
+        """p(v−w)/(v−1) and (1−p)w/(v−1)."""
+        points, size = self.design.points, self.design.block_size
+        return float(self.inclusion * (points - size) / (points - 1)), float((1 - self.inclusion) * size / (points - 1))
+
+    def other_rate(self, supported: bool) -> float:
+        """(w−1)/(v−1) or w/(v−1)."""
+        return (self.design.block_size - int(supported)) / (self.design.points - 1)
+
+    @property
+    def collision_probability(self) -> float:
+        """p²/M₁ + (1−p)²/M₀, M₁ messages containing the value and M₀ missing it."""
+        containing = Fraction(self.design.message_count * self.design.block_size, self.design.points)
+        missing = self.design.message_count - containing
+        return float(self.inclusion**2 / containing + (1 - self.inclusion) ** 2 / missing)
+
+    def payload_probabilities(self, point: int) -> dict[int, Fraction]:
+        """By :meth:`message_probabilities`."""
+        inside, outside = self.message_probabilities()
+        payloads = np.arange(self.design.message_count, dtype=np.uint64)
+        contained = self.design.contains(self.design.decode(payloads), np.full(payloads.size, point))
+        return {payload: inside if member else outside for payload, member in enumerate(contained.tolist())}
+
+    def supports(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
+        """Whether the block contains the point."""
+        return self.design.contains(messages, points)
+
+    def support_table(self, messages: Integers) -> NDArray[np.bool_]:
+        """The incidence of these blocks."""
+        return self.design.incidence(messages)
+
+    def count(self, messages: Integers) -> Counters:
+        """The design's counters."""
+        return self.design.count(messages)
+
+    def point_counts(self, counters: Counters) -> Integers:
+        """How many blocks contain each point."""
+        return self.design.point_counts(counters, self.design.points)
+
     def parameters(self) -> dict[str, Any]:
         """What a plan records: the design and the threshold, a decimal string because it needs 64 bits."""
         return {"design": self.design.kind, **self.design.parameters(), "threshold": str(self.threshold)}
 
     @classmethod
     def from_parameters(cls, parameters: object, epsilon: Fraction) -> BlockResponse:
-        """From a plan, trusting nothing: the design is checked, and the threshold must be the one derived here."""
+        """From a plan, validating everything: the threshold must be the one derived here.
+
+        Raises PlanError, or PrivacyError for a wrong threshold.
+        """
         if not isinstance(parameters, Mapping):
             raise PlanError(f"a block response must be an object, got {parameters!r}")
         rest = dict(parameters)
@@ -126,9 +211,14 @@ class BlockResponse(Frozen):
         if not isinstance(kind, str) or kind not in _KINDS:
             raise PlanError(f"design must be one of {sorted(_KINDS)}, got {kind!r}")
         try:
-            return cls(_KINDS[kind].from_parameters(rest), epsilon, parse_decimal(threshold, "threshold"))
+            response = cls(_KINDS[kind].from_parameters(rest), epsilon)
         except ParameterError as error:
             raise PlanError(str(error)) from None
+        if parse_decimal(threshold, "threshold") != response.threshold:
+            raise PrivacyError(
+                f"threshold must be {response.threshold} for epsilon {epsilon} and this design, got {threshold}"
+            )
+        return response
 
 
 def parse_decimal(text: object, name: str) -> int:

@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, bounds, integer_parameter, only_parameters
+from sunzi.designs.base import (
+    Design,
+    draw_bounds_array,
+    integer_parameter,
+    only_parameters,
+    subset_first_support_shares,
+)
 from sunzi.errors import ParameterError
 from sunzi.numerics.counters import Counters
 
 MOST_POINTS = 1 << 31
 
 
+@dataclass(frozen=True)
 class Singletons(Design):
     """v blocks of one point each; the message is the point."""
 
     kind = "singletons"
 
-    def __init__(self, points: int) -> None:
-        if not 2 <= points <= MOST_POINTS:
-            raise ParameterError(f"a design needs between 2 and 2^31 points, got {points}")
-        self.points = points
-        self.block_size = 1
-        self.message_count = points
-        self.counter_count = points
-        self.draw_bounds = bounds(points - 1)
+    points: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.points <= MOST_POINTS:
+            raise ParameterError(f"a design needs between 2 and 2^31 points, got {self.points}")
+
+    @property
+    def block_size(self) -> int:
+        """One point."""
+        return 1
+
+    @property
+    def message_count(self) -> int:
+        """One message per point."""
+        return self.points
+
+    @cached_property
+    def draw_bounds(self) -> NDArray[np.uint64]:
+        """Which of the other points to name."""
+        return draw_bounds_array(self.points - 1)
+
+    @classmethod
+    def smallest(cls) -> tuple[Self, ...]:
+        """On 3 and 5 points."""
+        return cls(3), cls(5)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """The value, or the variate-th of the other points in ascending order."""
@@ -39,6 +65,10 @@ class Singletons(Design):
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
         """Equality."""
         return messages == points
+
+    def first_support_shares(self, places: int) -> Floats:
+        """As for subsets of one point."""
+        return subset_first_support_shares(self.points, 1, places)
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""

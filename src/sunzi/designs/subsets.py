@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 from typing import Any, Self
@@ -10,8 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Integers
-from sunzi.designs.base import Design, Payloads, bounds, integer_parameter, only_parameters
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import (
+    Design,
+    Payloads,
+    draw_bounds_array,
+    integer_parameter,
+    only_parameters,
+    subset_first_support_shares,
+)
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
@@ -26,37 +34,55 @@ MOST_POINTS = 1 << 24
 MOST_ENUMERATED = 1 << 15
 
 
+@dataclass(frozen=True)
 class Subsets(Design):
     """The C(v,w) subsets of size w; a message is the array of its points.
 
-    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits: the rank of a subset of more than 32,768 points
-    takes too long.
+    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits. By default it is enumerative up to 32,768
+    points, beyond which ranking a subset takes too long.
     """
 
     kind = "subsets"
     counts_blocks = False
 
-    def __init__(self, points: int, block_size: int, code: str | None = None) -> None:
-        if not 2 <= points <= MOST_POINTS:
+    points: int
+    block_size: int
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.points <= MOST_POINTS:
             raise ParameterError(
-                f"a design of subsets needs between 2 and 2^24 points, got {points}; use a compact design"
+                f"a design of subsets needs between 2 and 2^24 points, got {self.points}; use a compact design"
             )
-        self.points = points
-        self.block_size = whole_number("block_size", block_size, 1, points - 1)
-        self.code = code or (ENUMERATIVE if points <= MOST_ENUMERATED else BITMAP)
+        object.__setattr__(self, "block_size", whole_number("block_size", self.block_size, 1, self.points - 1))
+        if not self.code:
+            object.__setattr__(self, "code", ENUMERATIVE if self.points <= MOST_ENUMERATED else BITMAP)
         if self.code not in (ENUMERATIVE, BITMAP):
-            raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {code!r}")
-        if self.code == ENUMERATIVE and points > MOST_ENUMERATED:
+            raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {self.code!r}")
+        if self.code == ENUMERATIVE and self.points > MOST_ENUMERATED:
             raise ParameterError(
-                f"the enumerative code stops at {MOST_ENUMERATED} points, got {points}; "
+                f"the enumerative code stops at {MOST_ENUMERATED} points, got {self.points}; "
                 f"use code={BITMAP!r} or a compact design"
             )
-        self.counter_count = points
-        self.counter_weight = self.block_size
+
+    @property
+    def counter_count(self) -> int:
+        """One counter per point: there are too many messages to count."""
+        return self.points
+
+    @property
+    def counter_weight(self) -> int:
+        """One for each point of the block."""
+        return self.block_size
+
+    @classmethod
+    def smallest(cls) -> tuple[Self, ...]:
+        """2 of 5 and 2 of 3 points."""
+        return cls(5, 2), cls(3, 2)
 
     @cached_property
     def _variate_bounds(self) -> NDArray[np.uint64]:
-        """Which chosen point the value replaces, then one pick a point."""
+        """Which chosen point the value replaces, then one pick per point."""
         return variate_bounds(self.points, self.block_size)
 
     @cached_property
@@ -64,13 +90,13 @@ class Subsets(Design):
         return word_ends(self._variate_bounds)
 
     @cached_property
-    def draw_bounds(self) -> NDArray[np.uint64]:  # type: ignore[override]  # as long as a block, so made when needed
+    def draw_bounds(self) -> NDArray[np.uint64]:
         """One for each word, which serves several variates."""
-        return bounds(*word_bounds(self._variate_bounds, self._word_ends))
+        return draw_bounds_array(*word_bounds(self._variate_bounds, self._word_ends))
 
     @cached_property
-    def message_count(self) -> int:  # type: ignore[override]  # computed on demand: it can have thousands of bits
-        """C(v,w)."""
+    def message_count(self) -> int:
+        """C(v,w), which can have thousands of bits."""
         return comb(self.points, self.block_size)
 
     @cached_property
@@ -86,8 +112,18 @@ class Subsets(Design):
         """Membership."""
         return np.any(messages == points[:, None], axis=1)
 
+    def incidence(self, messages: Integers) -> NDArray[np.bool_]:
+        """From the points that a message lists."""
+        found = np.zeros((len(messages), self.points), dtype=np.bool_)
+        np.put_along_axis(found, messages, True, axis=1)
+        return found
+
+    def first_support_shares(self, places: int) -> Floats:
+        """w/(v−i)·Π_{t<i}(v−w−t)/(v−t)."""
+        return subset_first_support_shares(self.points, self.block_size, places)
+
     def count(self, messages: Integers) -> Counters:
-        """One counter a point; every report adds 1 to w of them."""
+        """One counter per point; every report adds 1 to w of them."""
         return Counters.of_cells(self.points, messages.reshape(-1))
 
     def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:
@@ -141,6 +177,8 @@ class Subsets(Design):
         only_parameters(parameters, ["points", "block_size", "code"])
         points = integer_parameter(parameters, "points", 2, MOST_POINTS)
         block_size = integer_parameter(parameters, "block_size", 1, points - 1)
+        if not parameters["code"]:
+            raise PlanError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {parameters['code']!r}")
         try:
             return cls(points, block_size, str(parameters["code"]))
         except ParameterError as error:

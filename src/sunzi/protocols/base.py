@@ -1,62 +1,116 @@
-"""What a protocol owes: how a client speaks and a server listens."""
+"""The interface of a protocol: how clients randomise values, and how the server estimates from their reports."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate
-from sunzi.frozen import Frozen
 from sunzi.numerics import kernels
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
+from sunzi.protocols.channel import Channel
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
-# What randomize returns and encode and count take; each protocol's own business.
+if TYPE_CHECKING:
+    from sunzi.protocols.modular_estimation import ModularDecoder
+
+# What randomize returns and encode and count take; each protocol chooses its own type.
 Messages = Any
 
 _SIMULATED_WORDS = 1 << 22
 
 
-class Protocol(Frozen, ABC):
-    """A frequency oracle for one domain size and ε. Frozen once made; making it checks everything that its privacy
-    rests on.
+@dataclass(frozen=True)
+class Protocol(ABC):
+    """A frequency oracle for one domain size and ε.
 
-    Subclass it, give it a ``name`` and call :func:`sunzi.protocols.catalogue.register` to add one of your own.
+    Subclasses are frozen dataclasses that validate in ``__post_init__`` everything that privacy depends on. To add your
+    own, subclass it, give it a ``name``, provide ``domain_size``, ``epsilon``, ``report_layout`` and ``tally_layout``
+    as fields or properties, and call :func:`sunzi.protocols.register`.
     """
 
     name: ClassVar[str]
-    domain_size: int
-    epsilon: Fraction
-    report_layout: ReportLayout
-    tally_layout: TallyLayout
+
+    if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
+
+        @property
+        def domain_size(self) -> int:
+            """k, the number of values."""
+
+        @property
+        def epsilon(self) -> Fraction:
+            """The privacy budget of one report."""
+
+        @property
+        def report_layout(self) -> ReportLayout:
+            """How a report is laid out in bytes."""
+
+        @property
+        def tally_layout(self) -> TallyLayout:
+            """How counters are laid out in a tally."""
+
+        @property
+        def responses(self) -> tuple[BlockResponse, ...]:
+            """The block responses that a report chooses from uniformly; empty if reports are made otherwise."""
+    else:
+        responses = ()
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that a report chooses from uniformly; empty if they are unknown, which rules out an analysis."""
+        return self.responses
+
+    def split(self, messages: Messages) -> tuple[Integers, tuple[Any, ...]]:
+        """The channel of every message, and for each channel its own messages in order of appearance."""
+        return np.zeros(len(messages), dtype=np.int64), (messages,)
+
+    def join(self, parts: Sequence[Any]) -> Messages:
+        """Messages of every channel in one batch, channel after channel; the inverse of :meth:`split`."""
+        return parts[0]
+
+    def wire_report(self, channel: int, payload: int) -> tuple[int, int]:
+        """Selector and payload, as :meth:`encode` writes them, of one channel's encoded message."""
+        return channel, payload
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:  # noqa: ARG002 - for protocols that can
+        """This protocol on words of ``word_bits`` bits, with its own designs or the smallest of their kinds; for
+        exhaustive checks. None if that is not possible.
+        """
+        return None
+
+    def residue_decoder(self, tally: Tally) -> ModularDecoder | None:  # noqa: ARG002 - for modular protocols
+        """The least-squares problem behind the estimate, for protocols that solve one."""
+        return None
 
     @classmethod
     @abstractmethod
     def choose(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Self:
-        """A good instance for this setting: the planner's half. Unknown options raise TypeError."""
+        """A good instance for this setting. Unknown options raise TypeError."""
 
     @classmethod
     @abstractmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """The instance that a plan describes, trusting nothing in it; raises PlanError."""
+        """The instance that a plan describes; validates everything, raises PlanError."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Every integer that a client needs, as JSON."""
+        """Every integer that a client needs, as JSON values."""
 
     @abstractmethod
     def randomize(self, values: Integers, source: WordSource) -> Messages:
-        """One message a value. ε-LDP for each value if the words are uniform."""
+        """One message per value. ε-LDP for each value if the words are uniform."""
 
     @abstractmethod
     def encode(self, messages: Messages) -> EncodedReports:
@@ -64,7 +118,7 @@ class Protocol(Frozen, ABC):
 
     @abstractmethod
     def decode(self, encoded: EncodedReports) -> Messages:
-        """The inverse of :meth:`encode`; raises ReportError for what no client sends."""
+        """The inverse of :meth:`encode`; raises ReportError for messages that no client sends."""
 
     @abstractmethod
     def count(self, messages: Messages) -> Counters:
@@ -85,7 +139,7 @@ class Protocol(Frozen, ABC):
         return total
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
-        """The counts of :meth:`randomize`'s messages, from the same words; override it where there is a short cut."""
+        """The counts of :meth:`randomize`'s messages, from the same words; override it where there is a faster way."""
         return self.count(self.randomize(values, source))
 
     def _portions(self, values: Integers) -> Iterator[Integers]:
@@ -96,17 +150,17 @@ class Protocol(Frozen, ABC):
 
     @abstractmethod
     def estimate(self, domain: Domain, tally: Tally, *args: Any, **options: Any) -> Estimate:
-        """The unbiased histogram. Options are the protocol's own; unknown ones raise TypeError."""
+        """The unbiased histogram. Options depend on the protocol; unknown ones raise TypeError."""
 
     @abstractmethod
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Mean squared error an item, about the users at hand: for light items (f → 0), or averaged over a given
-        histogram's items.
+        """Mean squared error per item, given the users' values: for light items (f → 0), or averaged over the items of
+        a given histogram.
         """
 
     @abstractmethod
     def worst_mse(self, users: int) -> float:
-        """The largest mean squared error an item over all histograms, or an upper bound on it."""
+        """The largest mean squared error per item over all histograms, or an upper bound on it."""
 
     @property
     @abstractmethod
@@ -122,13 +176,13 @@ class Protocol(Frozen, ABC):
 
 
 def check_users(users: int) -> None:
-    """A positive number of users."""
+    """Raise ParameterError unless there is at least one user."""
     if real_number("users", users) < 1:
         raise ParameterError(f"users must be at least 1, got {users}")
 
 
 def check_histogram(histogram: Floats, domain_size: int) -> Floats:
-    """A probability vector over the domain."""
+    """The histogram as an array; ParameterError unless it is a probability vector over the domain."""
     try:
         array = np.asarray(histogram, dtype=np.float64)
     except (ValueError, TypeError):
@@ -139,6 +193,6 @@ def check_histogram(histogram: Floats, domain_size: int) -> Floats:
 
 
 def check_reports(tally: Tally) -> None:
-    """There is something to estimate from."""
+    """Raise EstimateError for an empty tally."""
     if tally.reports == 0:
         raise EstimateError("the tally holds no report yet, so there is nothing to estimate")

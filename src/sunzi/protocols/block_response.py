@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import exp
 from typing import Any, ClassVar, Self
 
@@ -20,28 +22,67 @@ from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
+from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
 
+@dataclass(frozen=True)
 class BlockProtocol(SupportProtocol):
     """One block response on v ≥ k points; a value is its own point."""
 
     designs: ClassVar[frozenset[str]]
     """The designs that a plan of this protocol may name."""
 
-    def __init__(self, domain_size: int, response: BlockResponse) -> None:
-        design = response.design
+    domain_size: int
+    response: BlockResponse
+
+    def __post_init__(self) -> None:
+        design = self.response.design
         if design.kind not in self.designs:
             raise PlanError(f"{self.name} uses one of the designs {sorted(self.designs)}, got {design.kind!r}")
-        if design.points < domain_size:
-            raise PlanError(f"a design of {design.points} points cannot hold a domain of {domain_size} values")
-        self.domain_size, self.epsilon, self.response, self.design = domain_size, response.epsilon, response, design
-        self.probabilities = response.probabilities
-        self.report_layout = ReportLayout((design.payload_bits,), (design.payload_limit,))
-        self.tally_layout = TallyLayout(((design.counter_count, design.counter_weight),))
+        if design.points < self.domain_size:
+            raise PlanError(f"a design of {design.points} points cannot hold a domain of {self.domain_size} values")
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The response's ε."""
+        return self.response.epsilon
+
+    @property
+    def design(self) -> Design:
+        """The response's design."""
+        return self.response.design
+
+    @property
+    def responses(self) -> tuple[BlockResponse, ...]:
+        """The one response."""
+        return (self.response,)
+
+    @property
+    def probabilities(self) -> SupportProbabilities:
+        """The response's probabilities."""
+        return self.response.probabilities
+
+    @cached_property
+    def report_layout(self) -> ReportLayout:
+        """One payload."""
+        return ReportLayout((self.design.payload_bits,), (self.design.payload_limit,))
+
+    @cached_property
+    def tally_layout(self) -> TallyLayout:
+        """One block of counters."""
+        return TallyLayout(((self.design.counter_count, self.design.counter_weight),))
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
+        """With the design's smallest relative, if wanted."""
+        designs = self.design.smallest() if smallest else (self.design,)
+        if not designs:
+            return None
+        response = type(self.response)(designs[0], epsilon, word_bits=word_bits)
+        return type(self)(min(self.domain_size, designs[0].points), response)
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Self:
@@ -65,7 +106,7 @@ class BlockProtocol(SupportProtocol):
 
     @property
     def words_per_report(self) -> float:
-        """The truth word and one a bound."""
+        """The truth word and one per bound."""
         return self.response.words_per_report
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
@@ -104,6 +145,7 @@ class BlockProtocol(SupportProtocol):
         return self.response.best_guess_sum(self.domain_size) / self.domain_size
 
 
+@dataclass(frozen=True)
 class GeneralizedRandomizedResponse(BlockProtocol):
     """GRR: the value, or another one. The shortest message and, on large domains, by far the largest error."""
 
@@ -116,6 +158,7 @@ class GeneralizedRandomizedResponse(BlockProtocol):
         return Singletons(domain_size)
 
 
+@dataclass(frozen=True)
 class SubsetSelection(BlockProtocol):
     """SS: a subset of about k/(e^ε+1) values. Optimal error, long messages."""
 
@@ -128,9 +171,10 @@ class SubsetSelection(BlockProtocol):
     ) -> Design:
         """Subsets of the optimal size; of one point, singletons."""
         size = optimal_block_size(domain_size, epsilon) if block_size is None else block_size
-        return Singletons(domain_size) if size == 1 and code is None else Subsets(domain_size, size, code)
+        return Singletons(domain_size) if size == 1 and code is None else Subsets(domain_size, size, code or "")
 
 
+@dataclass(frozen=True)
 class CompactSubsetSelection(BlockProtocol):
     """Compact SS: the error of SS in about log2(k) + 1.44·ε bits, by a cyclotomic design."""
 
@@ -149,6 +193,7 @@ class CompactSubsetSelection(BlockProtocol):
         return cyclotomic_with(domain_size, epsilon, classes, points)
 
 
+@dataclass(frozen=True)
 class ProjectiveGeometryResponse(BlockProtocol):
     """PGR: a hyperplane of a projective geometry over the field nearest to e^ε+1."""
 

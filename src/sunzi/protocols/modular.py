@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import exp
@@ -55,27 +55,24 @@ class ModularMessages:
         return int(self.selectors.size)
 
 
+@dataclass(frozen=True)
 class ModularProtocol(Protocol):
-    """ℓ block responses, one a modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
+    """ℓ block responses, one per modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
     whole ε.
 
-    Draw order of a batch: one word a report for its selector j; then, for j = 0, 1, …, the words of the block responses
-    of the reports that drew j, in their order. The selector says nothing of the value, so ε-LDP of every response is
-    ε-LDP of the whole.
+    Draw order of a batch: one word per report for its selector j; then, for j = 0, 1, …, the words of the block
+    responses of the reports that drew j, in their order. The selector is independent of the value, so ε-LDP of every
+    response is ε-LDP of the whole.
     """
 
     designs: ClassVar[frozenset[str]]
 
-    def __init__(self, domain_size: int, responses: Sequence[BlockResponse]) -> None:
-        self.moduli = tuple(response.design.points for response in responses)
-        self._check(domain_size, responses)
-        self.domain_size, self.epsilon, self.responses = domain_size, responses[0].epsilon, tuple(responses)
-        self.tally_layout = TallyLayout(
-            tuple((response.design.counter_count, response.design.counter_weight) for response in responses)
-        )
-        self.report_layout = self._layout()
+    domain_size: int
+    responses: tuple[BlockResponse, ...] = field()
 
-    def _check(self, domain_size: int, responses: Sequence[BlockResponse]) -> None:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "responses", tuple(self.responses))
+        domain_size, responses = self.domain_size, self.responses
         if not 1 <= len(responses) <= MOST_MODULI:
             raise PlanError(f"{self.name} needs between 1 and {MOST_MODULI} moduli, got {len(responses)}")
         composite = next((modulus for modulus in self.moduli if not is_prime(modulus)), None)
@@ -94,8 +91,36 @@ class ModularProtocol(Protocol):
             if response.design.kind not in self.designs:
                 raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {response.design.kind!r}")
 
-    @abstractmethod
-    def _layout(self) -> ReportLayout: ...
+    @cached_property
+    def moduli(self) -> tuple[int, ...]:
+        """m_j."""
+        return tuple(response.design.points for response in self.responses)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε of every response."""
+        return self.responses[0].epsilon
+
+    @cached_property
+    def tally_layout(self) -> TallyLayout:
+        """One block of counters per modulus."""
+        designs = [response.design for response in self.responses]
+        return TallyLayout(tuple((design.counter_count, design.counter_weight) for design in designs))
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
+        """With one small design of every kind in use, or two of the only kind, if wanted."""
+        parts, size = [(response, response.design) for response in self.responses], self.domain_size
+        if smallest:
+            kinds = {response.design.kind: response for response in self.responses}
+            number = 2 if len(kinds) == 1 else 1
+            parts = [(r, design) for r in kinds.values() for design in r.design.smallest()[:number]]
+            size = min(size, 1 + sum(design.points - 1 for _, design in parts))
+        responses = tuple(type(response)(design, epsilon, word_bits=word_bits) for response, design in parts)
+        return type(self)(size, responses) if responses else None
+
+    def residue_decoder(self, tally: Tally) -> ModularDecoder:
+        """The decoding of :meth:`estimate`, with quick errors."""
+        return ModularDecoder(self, tally, "planned", 0.0, "quick")
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
@@ -110,7 +135,7 @@ class ModularProtocol(Protocol):
         for modulus in primes:
             if not is_prime(modulus):
                 raise ParameterError(f"moduli must be prime, got {modulus}")
-        return cls(domain_size, [BlockResponse(cls.block_design(modulus, epsilon), epsilon) for modulus in primes])
+        return cls(domain_size, tuple(BlockResponse(cls.block_design(modulus, epsilon), epsilon) for modulus in primes))
 
     @staticmethod
     @abstractmethod
@@ -120,7 +145,7 @@ class ModularProtocol(Protocol):
     @staticmethod
     @abstractmethod
     def block_variance(modulus: int, epsilon: Fraction) -> float | None:
-        """Light variance of one report in that block, or None if the modulus is no good."""
+        """Light variance of one report in that block, or None if the modulus is unsuitable."""
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
@@ -129,7 +154,7 @@ class ModularProtocol(Protocol):
         responses = parameters["responses"]
         if not isinstance(responses, list) or len(responses) > MOST_MODULI:
             raise PlanError(f"responses must be a list of at most {MOST_MODULI} block responses")
-        return cls(domain_size, [BlockResponse.from_parameters(response, epsilon) for response in responses])
+        return cls(domain_size, tuple(BlockResponse.from_parameters(response, epsilon) for response in responses))
 
     def parameters(self) -> dict[str, Any]:
         """The responses in order."""
@@ -231,6 +256,7 @@ class ModularProtocol(Protocol):
         return [(response.probabilities.true, response.probabilities.false) for response in self.responses]
 
 
+@dataclass(frozen=True)
 class ModularSubsetSelection(ModularProtocol):
     """MSS as in the paper: subsets of residues. The selector and ⌈log2 C(m_j,w_j)⌉ bits."""
 
@@ -248,21 +274,31 @@ class ModularSubsetSelection(ModularProtocol):
         """Every prime will do."""
         return light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
 
-    def _layout(self) -> ReportLayout:
+    @cached_property
+    def report_layout(self) -> ReportLayout:
+        """A selector, and one payload per modulus."""
         return ReportLayout(
             tuple(response.design.payload_bits for response in self.responses),
             tuple(response.design.payload_limit for response in self.responses),
         )
 
     def randomize(self, values: Integers, source: WordSource) -> ModularMessages:
-        """A selector and a subset a value."""
+        """A selector and a subset per value."""
         selectors, _, parts = self._randomize(values, source)
         return ModularMessages(selectors, tuple(parts))
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
-        """The block responses, counted on the way."""
+        """The block responses, counted directly."""
         counted = self._respond(values, source, lambda response, residues: response.sample(residues, source))[2]
         return self._join(counted)
+
+    def split(self, messages: ModularMessages) -> tuple[Integers, tuple[Integers, ...]]:
+        """As the messages are."""
+        return messages.selectors, messages.parts
+
+    def join(self, parts: Sequence[Integers]) -> ModularMessages:
+        """Selectors, and the parts as they are."""
+        return ModularMessages(np.repeat(np.arange(len(parts)), [len(part) for part in parts]), tuple(parts))
 
     def encode(self, messages: ModularMessages) -> EncodedReports:
         """Subsets as ranks."""
@@ -283,6 +319,7 @@ class ModularSubsetSelection(ModularProtocol):
         return Counters(self.tally_layout.length, None, np.concatenate([block.dense() for block in blocks]))
 
 
+@dataclass(frozen=True)
 class CompactModularSubsetSelection(ModularProtocol):
     """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j: the offset of block j plus the
     block's own message.
@@ -311,7 +348,9 @@ class CompactModularSubsetSelection(ModularProtocol):
         sizes = [response.design.message_count for response in self.responses]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def _layout(self) -> ReportLayout:
+    @cached_property
+    def report_layout(self) -> ReportLayout:
+        """One payload for all moduli."""
         total = int(self._offsets[-1])
         return ReportLayout((index_bits(total),), (total,))
 
@@ -319,9 +358,22 @@ class CompactModularSubsetSelection(ModularProtocol):
         """The joint message of every value."""
         _, order, parts = self._randomize(values, source)
         joint = np.empty(values.size, dtype=np.int64)
-        sorted_messages = np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
-        joint[order] = sorted_messages
+        joint[order] = self.join(parts)
         return joint
+
+    def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
+        """By the offsets of the blocks."""
+        selectors = np.searchsorted(self._offsets, messages, side="right").astype(np.int64) - 1
+        starts = enumerate(self._offsets[:-1].tolist())
+        return selectors, tuple(messages[selectors == index] - start for index, start in starts)
+
+    def join(self, parts: Sequence[Integers]) -> Integers:
+        """Each part moved by the offset of its block."""
+        return np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
+
+    def wire_report(self, channel: int, payload: int) -> tuple[int, int]:
+        """No selector; the payload moved by the offset of its block."""
+        return 0, int(self._offsets[channel]) + payload
 
     def encode(self, messages: Integers) -> EncodedReports:
         """Already integers."""

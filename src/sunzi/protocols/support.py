@@ -5,6 +5,7 @@ exactly.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,16 +25,20 @@ LEAST_SQUARES_EFFECT = (
 )
 
 
+@dataclass(frozen=True)
 class SupportProtocol(Protocol):
     """A report supports the true item with probability p and any other given item with probability q."""
 
-    probabilities: SupportProbabilities
+    @property
+    @abstractmethod
+    def probabilities(self) -> SupportProbabilities:
+        """p and q."""
 
     @abstractmethod
     def support_counts(self, tally: Tally) -> Integers:
         """How many reports support each item."""
 
-    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:  # noqa: ARG002 - for those who count blocks
+    def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:  # noqa: ARG002 - for protocols that count blocks
         """The tally as a sufficient statistic, where it is one."""
         return []
 

@@ -1,16 +1,20 @@
-"""Unary encodings: one bit a value, each flipped by itself. RAPPOR (symmetric, SUE) and OUE."""
+"""Unary encodings: one bit per value, each flipped independently. RAPPOR (symmetric, SUE) and OUE."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Integers
+from sunzi._typing import Floats, Integers
 from sunzi.designs.base import only_parameters
 from sunzi.designs.response import parse_decimal
 from sunzi.errors import ParameterError, PlanError, PrivacyError
@@ -23,6 +27,7 @@ from sunzi.numerics.thresholds import (
     optimal_unary_thresholds,
     symmetric_unary_thresholds,
 )
+from sunzi.protocols.channel import Channel
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -33,29 +38,45 @@ MOST_VALUES = 1 << 24
 _ROWS_OF_WORDS = 1 << 21
 
 
+@dataclass(frozen=True)
 class UnaryProtocol(SupportProtocol):
     """k bits: the value's own bit is sent as 1 with probability p, every other bit with probability q.
 
-    Draw order of one report: one word a bit, in the order of the values; the bit is 1 if its word is below its
+    Draw order of one report: one word per bit, in the order of the values; the bit is 1 if its word is below its
     threshold. Messages are rows of packed bits, least significant first.
     """
 
-    def __init__(
-        self, domain_size: int, epsilon: Fraction, thresholds: tuple[int, int] | None = None, word_bits: int = FULL_BITS
-    ) -> None:
-        if not 2 <= domain_size <= MOST_VALUES:
+    domain_size: int
+    epsilon: Fraction
+    word_bits: int = FULL_BITS
+    true_threshold: int = field(init=False)
+    false_threshold: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.domain_size <= MOST_VALUES:
             raise ParameterError(
-                f"{self.name} sends one bit a value and stops at 2^24 values, got {domain_size}; use a compact protocol"
+                f"{self.name} sends one bit per value and stops at 2^24 values, got {self.domain_size}; "
+                "use a compact protocol"
             )
-        derived = self.derive_thresholds(epsilon, word_bits)
-        self.domain_size, self.epsilon, self.word_bits = domain_size, epsilon, word_bits
-        self.true_threshold, self.false_threshold = derived if thresholds is None else thresholds
-        check_unary_thresholds(self.true_threshold, self.false_threshold, epsilon, word_bits)
-        if (self.true_threshold, self.false_threshold) != derived:
-            raise PrivacyError(f"thresholds must be {derived} for epsilon {epsilon}, got {thresholds}")
-        self.probabilities = SupportProbabilities.of_unary(self.true_threshold, self.false_threshold, word_bits)
-        self.report_layout = ReportLayout((domain_size,), (1 << domain_size,))
-        self.tally_layout = TallyLayout(((domain_size, 0),))
+        thresholds = self.derive_thresholds(self.epsilon, self.word_bits)
+        check_unary_thresholds(*thresholds, self.epsilon, self.word_bits)
+        object.__setattr__(self, "true_threshold", thresholds[0])
+        object.__setattr__(self, "false_threshold", thresholds[1])
+
+    @cached_property
+    def probabilities(self) -> SupportProbabilities:
+        """How often the value's own bit, and any other bit, is 1."""
+        return SupportProbabilities.of_unary(self.true_threshold, self.false_threshold, self.word_bits)
+
+    @cached_property
+    def report_layout(self) -> ReportLayout:
+        """One bit per value."""
+        return ReportLayout((self.domain_size,), (1 << self.domain_size,))
+
+    @cached_property
+    def tally_layout(self) -> TallyLayout:
+        """One counter per value."""
+        return TallyLayout(((self.domain_size, 0),))
 
     @staticmethod
     @abstractmethod
@@ -64,19 +85,22 @@ class UnaryProtocol(SupportProtocol):
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
-        """There is nothing to choose."""
+        """No options."""
         return cls(domain_size, epsilon)
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
         """From a plan; the thresholds must be the ones derived here."""
         only_parameters(parameters, ["true_threshold", "false_threshold"])
-        true = parse_decimal(parameters["true_threshold"], "true_threshold")
-        false = parse_decimal(parameters["false_threshold"], "false_threshold")
+        given = tuple(parse_decimal(parameters[name], name) for name in ("true_threshold", "false_threshold"))
         try:
-            return cls(domain_size, epsilon, (true, false))
+            protocol = cls(domain_size, epsilon)
         except ParameterError as error:
             raise PlanError(str(error)) from None
+        derived = (protocol.true_threshold, protocol.false_threshold)
+        if given != derived:
+            raise PrivacyError(f"thresholds must be {derived} for epsilon {epsilon}, got {given}")
+        return protocol
 
     def parameters(self) -> dict[str, Any]:
         """Both thresholds, as decimal strings because they need 64 bits."""
@@ -84,7 +108,7 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def words_per_report(self) -> float:
-        """One a value."""
+        """One per value."""
         return self.domain_size
 
     def randomize(self, values: Integers, source: WordSource) -> PackedBits:
@@ -142,7 +166,92 @@ class UnaryProtocol(SupportProtocol):
         some_bit = true / false * (1 - (1 - false) ** size)
         return (some_bit + (1 - true) * (1 - false) ** (size - 1)) / size
 
+    # --- as a channel (see sunzi.protocols.channel)
 
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """All bits together."""
+        return (self,)
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self:
+        """With two values, if wanted."""
+        return type(self)(2 if smallest else self.domain_size, epsilon, word_bits)
+
+    @property
+    def points(self) -> int:
+        """One per value."""
+        return self.domain_size
+
+    @property
+    def has_independent_bits(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def word_bounds(self) -> tuple[int, ...]:
+        """Every word is compared with a threshold."""
+        return (0,) * self.domain_size
+
+    @property
+    def likelihood_ratio(self) -> Fraction:
+        """p(1−q)/(q(1−p))."""
+        words = 1 << self.word_bits
+        gain = self.true_threshold * (words - self.false_threshold)
+        return Fraction(gain, self.false_threshold * (words - self.true_threshold))
+
+    @property
+    def unsupported_factor(self) -> float:
+        """(1−p)/(1−q), relative to all bits being 1 with probability q."""
+        return (1 - self.probabilities.true) / (1 - self.probabilities.false)
+
+    def first_support_shares(self, places: int) -> Floats:
+        """q(1−q)^i."""
+        false = self.probabilities.false
+        return np.asarray(false * (1 - false) ** np.arange(places))
+
+    @property
+    def discordance(self) -> tuple[float, float]:
+        """p(1−q) and q(1−p)."""
+        true, false = self.probabilities.true, self.probabilities.false
+        return true * (1 - false), false * (1 - true)
+
+    def other_rate(self, supported: bool) -> float:  # noqa: ARG002 - bits are independent
+        """q."""
+        return self.probabilities.false
+
+    @property
+    def collision_probability(self) -> float:
+        """All bits agree."""
+        true, false = self.probabilities.true, self.probabilities.false
+        rest = (false**2 + (1 - false) ** 2) ** (self.domain_size - 1)
+        return float((true**2 + (1 - true) ** 2) * rest)
+
+    def payload_probabilities(self, point: int) -> dict[int, Fraction]:
+        """The product over all bits."""
+        words = 1 << self.word_bits
+        rates = [Fraction(self.false_threshold, words)] * self.domain_size
+        rates[point] = Fraction(self.true_threshold, words)
+        found = {}
+        for bits in product((0, 1), repeat=self.domain_size):
+            chance = prod((rate if bit else 1 - rate for rate, bit in zip(rates, bits, strict=True)), start=Fraction(1))
+            found[sum(bit << place for place, bit in enumerate(bits))] = chance
+        return found
+
+    def supports(self, messages: PackedBits, points: Integers) -> NDArray[np.bool_]:
+        """Whether the point's bit is 1."""
+        chosen = messages[np.arange(len(points)), points >> 3]
+        return (chosen >> (points & 7).astype(np.uint8) & 1).astype(np.bool_)
+
+    def support_table(self, messages: PackedBits) -> NDArray[np.bool_]:
+        """The bits themselves."""
+        return np.unpackbits(messages, axis=1, count=self.domain_size, bitorder="little").astype(np.bool_)
+
+    def point_counts(self, counters: Counters) -> Integers:
+        """The counters themselves."""
+        return counters.dense()
+
+
+@dataclass(frozen=True)
 class Rappor(UnaryProtocol):
     """Basic one-time RAPPOR: symmetric unary encoding, error e^{ε/2}/(n(e^{ε/2}−1)²)."""
 
@@ -154,6 +263,7 @@ class Rappor(UnaryProtocol):
         return symmetric_unary_thresholds(epsilon, word_bits)
 
 
+@dataclass(frozen=True)
 class OptimalUnaryEncoding(UnaryProtocol):
     """OUE: p = 1/2, error 4e^ε/(n(e^ε−1)²) for light items."""
 
