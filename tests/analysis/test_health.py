@@ -392,7 +392,7 @@ def test_verdicts_and_dictionaries():
     found = health.check(plan, honest_tally(plan, 2000, 1))
     assert "fake values honestly reported would not show" in found.verdict
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert (record["reports"], record["alarm"], record["level"]) == (2000, False, health.LEVEL)
+    assert (record["reports"], record["alarm"], record["significance"]) == (2000, False, health.LEVEL)
     assert [test["name"] for test in record["tests"]] == ["block balance", "fit residual", "negative frequencies"]
     for test in record["tests"]:
         assert "\n" not in test["verdict"]
