@@ -256,7 +256,7 @@ def test_documented_pushes():
 
 
 def test_documented_visibility():
-    rows = [row for row in documented("From which share on it shows") if row[:2] == ["mss-compact", "20,000"]]
+    rows = [row for row in documented("The detectable share") if row[:2] == ["mss-compact", "20,000"]]
     plan = sunzi.make_plan("mss-compact", 1024, 1)
     found = list(study(plan, [0.005, 0.02], ["balanced"], users=20_000, runs=10, seed=1))[1:]
     for row in found:
