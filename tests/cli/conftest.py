@@ -2,10 +2,12 @@
 
 import csv
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from screen import Screen
 
 import sunzi
 from sunzi.cli.main import main
@@ -66,3 +68,19 @@ def complaint(capsys):
         return text
 
     return read
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Run a command line that succeeds on a terminal with colours, and read what it prints."""
+
+    def run(*words: str) -> str:
+        stream = Screen()
+        with monkeypatch.context() as patch:
+            patch.setenv("TERM", "xterm")
+            patch.delenv("NO_COLOR", raising=False)
+            patch.setattr(sys, "stdout", stream)
+            assert main(words) == 0
+        return stream.text()
+
+    return run

@@ -66,40 +66,21 @@ def test_simulations_repeat(capsys):
     assert texts[0] == texts[1] != texts[2]
 
 
-class Screen(io.TextIOWrapper):
-    """A stream that says it is a terminal."""
-
-    def __init__(self):
-        super().__init__(io.BytesIO(), encoding="utf-8", newline="")
-
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
-def shown(monkeypatch):
-    """Run a command line that succeeds at a terminal, and read the lines that it prints."""
-
-    def run(*words: str) -> list[str]:
-        stream = Screen()
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", stream)
-            assert main(words) == 0
-        stream.flush()
-        return re.sub(r"\x1b\[\d*m", "", stream.buffer.getvalue().decode()).splitlines()
-
-    return run
+def lines(shown):
+    """Run a command line on a terminal, and read its lines without colours."""
+    return lambda *words: re.sub(r"\x1b\[\d*m", "", shown(*words)).splitlines()
 
 
-def test_on_a_terminal_it_prints_a_table_by_setting(shown):
-    header, *lines = shown(*SMALL, "--epsilon", "1,2")
+def test_on_a_terminal_it_prints_a_table_by_setting(lines):
+    header, *rest = lines(*SMALL, "--epsilon", "1,2")
     assert header.split()[:3] == ["epsilon", "protocol", "error"]
-    assert [line.split()[:2] for line in lines] == [["1", "grr"], ["1", "mss"], ["2", "grr"], ["2", "mss"]]
+    assert [line.split()[:2] for line in rest] == [["1", "grr"], ["1", "mss"], ["2", "grr"], ["2", "mss"]]
 
 
-def test_the_table_shows_what_was_measured_and_what_was_refused(shown):
+def test_the_table_shows_what_was_measured_and_what_was_refused(lines):
     words = ["compare", "--vary", "size", "--size", f"20,{(1 << 24) + 1}", "--protocols", "oue", "--users", "100"]
-    header, first, second, note = shown(*words, "--simulate", "2")
+    header, first, second, note = lines(*words, "--simulate", "2")
     assert header.split()[-2:] == ["mse", "decode"]
     assert re.search(r"± \S+ +\S+ ms$", first)
     assert second.split() == ["16,777,217", "oue"] + ["-"] * 10
@@ -123,7 +104,7 @@ def test_files_of_every_kind_in_one_go(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint_words"),
     [
-        (("--epsilon", "5:1:1"), "--epsilon must go up"),
+        (("--epsilon", "5:1:1"), "--epsilon must increase"),
         (("--epsilon", "0"), "epsilon must be positive, got 0"),
         (("--size", "1"), "a domain needs between 2 and 2^30 values, got 1"),
         (("--users", "0.5"), "--users must be whole numbers, got 0.5"),

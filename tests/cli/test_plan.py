@@ -5,16 +5,13 @@ import io
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 import sunzi
-from sunzi.cli import axes_table, quantities
 from sunzi.cli.main import main
-from sunzi.cli.waiting import Waiting
-from sunzi.errors import ParameterError
+from sunzi.cli.plan_figures import AXES_HEADER
 from sunzi.planning.axes import axes
 from sunzi.planning.needs import epsilon_needed, users_needed
 
@@ -31,36 +28,6 @@ def answer(capsys):
         printed, complaints = capsys.readouterr()
         assert complaints == ""
         return json.loads(printed)
-
-    return run
-
-
-class Screen(io.TextIOWrapper):
-    """A stream that says it is a terminal."""
-
-    def __init__(self):
-        super().__init__(io.BytesIO(), encoding="utf-8", newline="")
-
-    def isatty(self):
-        return True
-
-    def text(self):
-        self.flush()
-        return self.buffer.getvalue().decode()
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Run a command line that succeeds at a terminal, and read what it prints."""
-
-    def run(*words: str) -> str:
-        stream = Screen()
-        with monkeypatch.context() as patch:
-            patch.setenv("TERM", "xterm")
-            patch.delenv("NO_COLOR", raising=False)
-            patch.setattr(sys, "stdout", stream)
-            assert main(words) == 0
-        return stream.text()
 
     return run
 
@@ -89,7 +56,7 @@ def test_on_a_terminal_it_prints_a_table_and_marks_the_choice(shown):
     text = shown(*SMALL, "--max-bits", "39")
     lines = re.sub(r"\x1b\[\d*m", "", text).splitlines()
     assert lines[0] == "40 values, 10,000 users, epsilon 2"
-    assert lines[2].split() == axes_table.axes_header()
+    assert lines[2].split() == list(AXES_HEADER)
     table = {line[3:].split()[0]: line for line in lines[3:11]}
     assert tuple(table) == sunzi.catalogue()
     marked = [name for name, line in table.items() if line.startswith(">")]
@@ -217,78 +184,3 @@ def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeyp
     assert printed[0].startswith(blocks[0].split("\n", 1)[1])
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {"plan.json", "sweep.csv", "sweep.png", "sizes.csv", "measured.csv"}
-
-
-# --- numbers, cells, waiting ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5", [5]),
-        ("1e3,1_000,2", [1000, 2]),
-        ("1:2:1/4", [1, 1.25, 1.5, 1.75, 2]),
-        ("0.5:5:2", [0.5, 2.5, 4.5]),
-        ("100:100000:x10", [100, 1000, 10_000, 100_000]),
-        ("1:1:1,7", [1, 7]),
-    ],
-)
-def test_lists_and_ranges(text, expected):
-    assert quantities.several(text, "--epsilon") == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["", "1:2", "1:2:3:4", "2:1:1", "1:2:0", "1:2:-1", "1:9:x1", "0:9:x2", "1:2:y", "1,,2"]
-)
-def test_broken_lists_and_ranges(text):
-    with pytest.raises(ParameterError, match="--size"):
-        quantities.several(text, "--size")
-
-
-def test_ranges_without_end_and_fractions_of_users():
-    with pytest.raises(ParameterError, match="more than 1,000"):
-        quantities.several("0:1e9:1", "--users")
-    with pytest.raises(ParameterError, match=r"whole numbers, got 1\.5 in '1:2:0\.5'"):
-        quantities.several_whole("1:2:0.5", "--users")
-
-
-def test_cells():
-    assert [axes_table.share(value) for value in (0.5, 0.0123456, 1e-5, 1e-7, 1, 12.3)] == [
-        "50.0 %",
-        "1.23 %",
-        "0.00100 %",
-        "1e-05 %",
-        "100 %",
-        "1,230 %",
-    ]
-    assert [axes_table.with_unit(value) for value in (7, 999.4, 1000, 34_567, 2.5e6, 3e13)] == [
-        "7 ",
-        "999 ",
-        "1.0 k",
-        "35 k",
-        "2.5 M",
-        "30 T",
-    ]
-    undetected = axes(sunzi.make_plan("grr", 500, 1), 10)
-    assert "none" in axes_table.axes_cells(undetected)
-
-
-def test_waiting_shows_a_bar_to_those_who_wait_and_leaves_nothing(monkeypatch):
-    stream, clock = Screen(), iter([0.0, 0.2, 10.0, 10.01, 20.0])
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    with Waiting() as waiting:
-        for share in (0.05, 0.25, 0.3, 0.5):
-            waiting.show(share)
-        assert stream.text().split("\r")[1:] == [
-            " 25%  [#####...............]  about 30 s left",
-            " 50%  [##########..........]  about 20 s left",
-        ]
-    assert stream.text().split("\r")[-2].strip() == ""
-
-
-def test_waiting_says_nothing_in_a_pipe(capsys):
-    with Waiting() as waiting:
-        waiting._start -= 100
-        waiting.show(0.5)
-    assert capsys.readouterr().err == ""

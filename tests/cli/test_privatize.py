@@ -93,7 +93,7 @@ FAILURES = {
     "epsilon": (["plan.json", "data.csv", *BROWSER, "--max-epsilon", "1/2"], "accepts at most 1/2"),
     "suffix": (["plan.json", "data.xlsx", *BROWSER], "must end in one of .csv"),
     "plan": (["data.csv", "plan.json"], "data.csv: not JSON"),
-    "overwriting": (["plan.json", "data.csv", *BROWSER, "-o", "data.csv"], "it must not be overwritten"),
+    "overwriting": (["plan.json", "data.csv", *BROWSER, "-o", "data.csv"], "an input and must not be overwritten"),
 }
 
 

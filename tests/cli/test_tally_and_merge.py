@@ -62,7 +62,7 @@ def test_another_plan_is_refused(counted, complaint):
 )
 def test_a_file_named_twice_is_not_counted_twice(counted, complaint, words):
     assert counted.run(*words, "-o", "out.bin") == 2
-    assert "named twice" in complaint()
+    assert "given twice" in complaint()
 
 
 def test_reports_are_not_overwritten_by_their_tally(counted, complaint):

@@ -1,28 +1,11 @@
 """What only a terminal sees: tables, colour and progress."""
 
-import io
 import sys
 
 import pytest
+from screen import Screen
 
-import sunzi
-from sunzi.cli import terminal, words
-from sunzi.cli.words import decimals_for, epsilon_in_words, guess_in_words, percent, size_in_words
-
-
-class Screen(io.TextIOWrapper):
-    """A stream that says it is a terminal."""
-
-    def __init__(self, encoding="utf-8", is_terminal=True):
-        super().__init__(io.BytesIO(), encoding=encoding, newline="")
-        self.is_terminal = is_terminal
-
-    def isatty(self):
-        return self.is_terminal
-
-    def text(self):
-        self.flush()
-        return self.buffer.getvalue().decode(self.encoding)
+from sunzi.cli import terminal
 
 
 @pytest.fixture
@@ -63,7 +46,7 @@ def progressed(monkeypatch, *, is_terminal):
     clock = iter(range(100))
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(terminal.time, "monotonic", lambda: float(next(clock)))
-    with terminal.Progress("rows") as progress:
+    with terminal.ProgressBar("rows") as progress:
         progress.update(1_000, 0.5)
         progress.update(4_000)
     return screen.text()
@@ -80,6 +63,27 @@ def test_progress_shows_a_rate_and_wipes_itself(monkeypatch):
 
 def test_no_progress_in_a_pipe(monkeypatch):
     assert progressed(monkeypatch, is_terminal=False) == ""
+
+
+def test_a_fraction_shows_the_time_left_and_is_erased(monkeypatch):
+    stream, clock = Screen(), iter([0.0, 0.2, 10.0, 10.01, 20.0])
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with terminal.ProgressBar() as bar:
+        for share in (0.05, 0.25, 0.3, 0.5):
+            bar.show(share)
+        assert stream.text().split("\r")[1:] == [
+            " 25%  [#####...............]  about 30 s left",
+            " 50%  [##########..........]  about 20 s left",
+        ]
+    assert stream.text().split("\r")[-2].strip() == ""
+
+
+def test_no_fraction_in_a_pipe(capsys):
+    with terminal.ProgressBar() as bar:
+        bar._start -= 100
+        bar.show(0.5)
+    assert capsys.readouterr().err == ""
 
 
 def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
@@ -114,24 +118,3 @@ def test_bytes_are_not_written_to_a_terminal(counted, monkeypatch, capsys, comma
     assert counted.run(*command) == 2
     assert screen.text() == ""
     assert "give -o FILE" in capsys.readouterr().err
-
-
-def test_words():
-    assert words.counted(1, "report") == "1 report"
-    assert words.counted(2_000, "report") == "2,000 reports"
-    assert size_in_words(357) == "357 bytes"
-    assert size_in_words(75_104) == "75,104 bytes (75.1 kB)"
-    assert size_in_words(3 * 10**12) == "3,000,000,000,000 bytes (3.0 TB)"
-    assert [percent(share) for share in (0, 0.3, 0.00123, -0.002, 1)] == [
-        "0.00 %",
-        "30 %",
-        "0.12 %",
-        "-0.20 %",
-        "100 %",
-    ]
-    assert decimals_for([0.0012, 0.0015]) == 2
-    assert decimals_for([]) == 2
-    assert "2.72 times" in epsilon_in_words(sunzi.make_plan("grr", 3, 1).epsilon)
-    plan = sunzi.make_plan("grr", 12, 1)
-    assert "19.8 % of the time, compared with 8.33 % without it" in guess_in_words(plan.attackability, 12)
-    assert "over 99.9 % of the time" in guess_in_words(1 - 1e-9, 12)

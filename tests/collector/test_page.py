@@ -13,7 +13,7 @@ from browser import FRUIT, HELD, HOSTILE, contrasts, live_service, program_in
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
-from sunzi.cli.words import epsilon_in_words, guess_in_words
+from sunzi.cli.plan_figures import attacker_success, privacy_bound
 from sunzi.plan import make_plan
 
 TOKEN = "an admin token of some length"
@@ -213,10 +213,10 @@ def test_downloads_are_the_apis_answers(visit, service, tmp_path):
 def test_facts_and_health_in_plain_words(visit, service):
     page = visit()
     expect(page.locator("#reports")).to_have_text("1,700")
-    guarantee = epsilon_in_words(Fraction(1)).partition(": ")[2]
+    guarantee = privacy_bound(Fraction(1)).partition(": ")[2]
     assert page.locator("#epsilon-words").inner_text() == f"{guarantee[0].upper()}{guarantee[1:]}."
     status = json.loads(service.get("/v1/collections/fruit/epochs/1/status.json"))
-    guess = guess_in_words(status["attackability"], len(FRUIT))
+    guess = attacker_success(status["attackability"], len(FRUIT))
     assert page.locator("#guess-words").inner_text() == f"{guess[0].upper()}{guess[1:]}."
     expect(page.locator("#epsilon")).to_have_text("ε = 1")
     expect(page.locator("#state")).to_have_text("Open")

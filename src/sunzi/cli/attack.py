@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.forms import add_format, show
-from sunzi.cli.quantities import several_whole, whole_number
-from sunzi.cli.terminal import printable, say, styled, table
-from sunzi.cli.waiting import Waiting
-from sunzi.cli.words import counted, percent
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.cli.numbers import counted, parse_integer, parse_integers, percent
+from sunzi.cli.outputs import PICTURES, add_format, check_suffix, need_matplotlib, save_picture, show
+from sunzi.cli.terminal import ProgressBar, printable, say, styled, table
+from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.analysis.attack import Attack
 
-_PICTURES = (".png", ".svg", ".pdf")
 _SCHEDULE = "1,2,5,10,20,50"
 _MOST_REPORTS = 10_000
 
@@ -61,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help=f"draw success against the number of reports; the suffix says how: {', '.join(_PICTURES)}. Needs the "
+        help=f"draw success against the number of reports; the suffix says how: {', '.join(PICTURES)}. Needs the "
         "extra 'plot'",
     )
     parser.set_defaults(run=run)
@@ -73,11 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
 
     reports = _schedule(arguments)
-    trials = None if arguments.trials is None else whole_number(arguments.trials, "--trials")
+    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     if arguments.plot is not None:
-        _need_pictures(arguments.plot)
+        check_suffix(arguments.plot, PICTURES)
+        need_matplotlib("drawing pictures")
     plan = load_plan(arguments.plan, labels=arguments.labels)
-    with Waiting() as waiting:
+    with ProgressBar() as bar:
         attack = simulate(
             plan,
             trials=trials,
@@ -85,10 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             reports=reports,
             confidence=arguments.confidence,
-            progress=waiting.show,
+            progress=bar.show,
         )
     if arguments.plot is not None:
-        _draw(arguments.plot, attack)
+        from sunzi.analysis.attack_picture import draw_growth
+
+        save_picture(arguments.plot, draw_growth(attack))
     show(arguments.format, table=partial(_print_table, attack), document=attack.to_dict, rows=partial(_rows, attack))
     return 0
 
@@ -98,32 +96,10 @@ def _schedule(arguments: argparse.Namespace) -> list[int]:
     text = arguments.reports or (_SCHEDULE if arguments.plot is not None else None)
     if text is None:
         return []
-    found = several_whole(text, "--reports")
+    found = parse_integers(text, "--reports")
     if min(found) < 1 or max(found) > _MOST_REPORTS:
         raise ParameterError(f"--reports must lie between 1 and {_MOST_REPORTS:,}, got {text!r}")
     return found
-
-
-def _need_pictures(path: str) -> Any:
-    if PurePath(path).suffix.lower() not in _PICTURES:
-        raise ParameterError(f"the picture's name must end in one of {', '.join(_PICTURES)}; got {path!r}")
-    try:
-        from sunzi.analysis import attack_picture
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError("drawing pictures", "plot") from None
-    return attack_picture
-
-
-def _draw(path: str, attack: Attack) -> None:
-    """One file, whole or not at all."""
-    from sunzi.atomic_files import write_atomically
-
-    drawn = io.BytesIO()
-    form = PurePath(path).suffix.lower().removeprefix(".")
-    _need_pictures(path).draw_growth(attack).savefig(drawn, format=form, dpi=150)
-    write_atomically(path, drawn.getvalue())
 
 
 def _rows(attack: Attack) -> list[dict[str, Any]]:

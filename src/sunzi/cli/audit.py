@@ -7,11 +7,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sunzi.cli.forms import add_format, show
-from sunzi.cli.quantities import whole_number
-from sunzi.cli.terminal import say, styled
-from sunzi.cli.waiting import Waiting
-from sunzi.cli.words import counted, percent
+from sunzi.cli.numbers import counted, parse_integer, percent
+from sunzi.cli.outputs import add_format, show
+from sunzi.cli.terminal import ProgressBar, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -58,9 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.analysis.audit import audit
     from sunzi.plan import load_plan
 
-    trials = None if arguments.trials is None else whole_number(arguments.trials, "--trials")
+    trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
-    with Waiting() as waiting:
+    with ProgressBar() as bar:
         found = audit(
             plan,
             trials=trials,
@@ -68,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             pair=_pair(plan, arguments.pair),
             exact=not arguments.no_exact,
-            progress=waiting.show,
+            progress=bar.show,
         )
     show(
         arguments.format,
@@ -85,7 +83,7 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     if plan.domain.has_labels:
         first, second = (plan.domain.index(word) for word in words)
         return first, second
-    first, second = (whole_number(word, "--pair") for word in words)
+    first, second = (parse_integer(word, "--pair") for word in words)
     if not all(0 <= value < plan.domain.size for value in (first, second)):
         raise ParameterError(f"--pair must be values from 0 to {plan.domain.size - 1}, got {' '.join(words)}")
     return first, second

@@ -3,53 +3,52 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sunzi.cli.axes_table import axes_cells, axes_header
-from sunzi.cli.quantities import several, several_whole
-from sunzi.cli.streams import STANDARD
-from sunzi.cli.terminal import is_terminal, say, styled, table
-from sunzi.cli.waiting import Waiting
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.cli.numbers import parse_integers, parse_numbers
+from sunzi.cli.outputs import PICTURES, TABLES, check_suffix, need_matplotlib, save_picture
+from sunzi.cli.plan_figures import AXES_HEADER, axes_cells
+from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, styled
+from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sunzi.planning.pictures import Varied
     from sunzi.planning.sweep import Record, Setting, Trials
 
-_TABLES = (".csv", ".json", ".parquet")
-_PICTURES = (".png", ".svg", ".pdf")
-_VARIED = ("epsilon", "size", "users")
-_FIXED = {"epsilon": "1", "size": "1024", "users": "10000"}
+_SUFFIXES = (*TABLES, *PICTURES)
+_DEFAULTS = {"epsilon": "1", "size": "1024", "users": "10000"}
 _RANGES = {"epsilon": "0.5:5:0.5", "size": "64:65536:x4", "users": "1000:1000000:x10"}
+_COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``compare`` to the command line."""
     description = (
-        "Sweep protocols over epsilon, domain sizes or numbers of users. A value is a number, a list 1,2,4, a range "
-        "FIRST:LAST:STEP or a range FIRST:LAST:xFACTOR. Without --simulate all figures are formulas; with it, errors "
-        "and times are measured in simulated collections. On a terminal this prints a table, in a pipe CSV."
+        "Compare protocols over a range of epsilon, domain sizes or numbers of users. Give a number, a list 1,2,4, a "
+        "range FIRST:LAST:STEP or a geometric range FIRST:LAST:xFACTOR. Without --simulate all figures are computed "
+        "by formula; with it, errors and times are also measured in simulated collections. Prints a table on a "
+        "terminal, CSV in a pipe."
     )
     parser = commands.add_parser("compare", description=description, allow_abbrev=False)
-    parser.add_argument("--epsilon", metavar="E", help=f"privacy of one report (default: {_FIXED['epsilon']})")
-    parser.add_argument("--size", metavar="K", help=f"values in the domain (default: {_FIXED['size']})")
-    parser.add_argument("--users", metavar="N", help=f"users (default: {_FIXED['users']})")
+    parser.add_argument("--epsilon", metavar="E", help=f"privacy of one report (default: {_DEFAULTS['epsilon']})")
+    parser.add_argument("--size", metavar="K", help=f"number of values in the domain (default: {_DEFAULTS['size']})")
+    parser.add_argument("--users", metavar="N", help=f"number of users (default: {_DEFAULTS['users']})")
     parser.add_argument(
         "--vary",
-        choices=_VARIED,
-        help="what to sweep and to draw against (default: what has several values, else epsilon); swept over "
-        + ", ".join(f"{name} {values}" for name, values in _RANGES.items())
-        + " if no values are given",
+        choices=tuple(_RANGES),
+        help="the parameter to sweep, and the x axis of a picture (default: the one with several values, else "
+        "epsilon); its default range is " + ", ".join(f"{values} for {name}" for name, values in _RANGES.items()),
     )
-    parser.add_argument("--protocols", metavar="NAMES", help="names with commas between them (default: all)")
-    parser.add_argument("--simulate", metavar="TRIALS", type=int, help="measure in so many simulated collections")
-    parser.add_argument("--seed", type=int, default=1, help="of the simulation (default: %(default)s)")
+    parser.add_argument("--protocols", metavar="NAMES", help="comma-separated protocol names (default: all)")
+    parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
     parser.add_argument(
         "--population",
         default="zipf:3",
-        help="what simulated users hold: uniform, spike (all the same value) or zipf:EXPONENT (default: %(default)s)",
+        help="distribution of the simulated values: uniform, spike (all users hold the same value) or zipf:EXPONENT "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "-o",
@@ -57,21 +56,28 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FILE",
         action="append",
         default=[],
-        help=f"where to write it, once or more; the suffix says how: {', '.join((*_TABLES, *_PICTURES))}. Parquet "
-        "needs the extra 'frames', a picture the extra 'plot'",
+        help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. May be repeated. Parquet needs the "
+        "extra 'frames', a picture the extra 'plot'",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Sweep, then write it in the forms asked for."""
+    """Sweep, then write or print the result."""
     from sunzi.planning.sweep import sweep
 
-    _check_outputs(arguments.output)
-    points, varied = _settings(arguments)
-    trials = _trials(arguments)
-    with Waiting() as waiting:
-        records = list(sweep(points, _protocols(arguments), trials, waiting.show))
+    draws = any(check_suffix(path, _SUFFIXES) in PICTURES for path in arguments.output)
+    if draws:
+        need_matplotlib("drawing pictures")
+    settings = _settings(arguments)
+    swept = _swept(settings)
+    varied: Varied = arguments.vary or (swept[0] if swept else "epsilon")
+    if draws and set(swept) - {varied}:
+        raise ParameterError(
+            f"a picture has one of epsilon, size and users as its x axis; got several values of {' and '.join(swept)}"
+        )
+    with ProgressBar() as bar:
+        records = list(sweep(settings, _protocols(arguments), _trials(arguments), bar.show))
     for path in arguments.output:
         _write(path, records, varied)
     if not arguments.output:
@@ -79,36 +85,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_outputs(paths: list[str]) -> None:
-    """Complaints come before any work."""
-    for path in paths:
-        suffix = PurePath(path).suffix.lower()
-        if path == STANDARD or suffix not in (*_TABLES, *_PICTURES):
-            known = ", ".join((*_TABLES, *_PICTURES))
-            raise ParameterError(f"the output's name must end in one of {known}; got {path!r}")
-        if suffix in _PICTURES:
-            _need_pictures()
-
-
-def _settings(arguments: argparse.Namespace) -> tuple[list[Setting], str]:
-    """All combinations, and what to draw against."""
+def _settings(arguments: argparse.Namespace) -> list[Setting]:
+    """Return all combinations of parameters; the one to vary has a default range."""
     from sunzi.planning.sweep import settings
 
-    texts = {name: getattr(arguments, name) for name in _VARIED}
+    texts = {name: getattr(arguments, name) for name in _RANGES}
     varied = arguments.vary or (None if any(texts.values()) else "epsilon")
     if varied is not None and texts[varied] is None:
         texts[varied] = _RANGES[varied]
-    texts = {name: _FIXED[name] if text is None else text for name, text in texts.items()}
-    sizes, users = several_whole(texts["size"], "--size"), several_whole(texts["users"], "--users")
-    epsilons = several(texts["epsilon"], "--epsilon")
-    lengths = {"epsilon": len(epsilons), "size": len(sizes), "users": len(users)}
-    swept = [name for name, length in lengths.items() if length > 1]
-    varied = varied or (swept[0] if swept else "epsilon")
-    if any(PurePath(path).suffix.lower() in _PICTURES for path in arguments.output) and set(swept) - {varied}:
-        raise ParameterError(
-            f"a picture is drawn against one of epsilon, size and users, got several values of {' and '.join(swept)}"
-        )
-    return settings(sizes, epsilons, users), varied
+    texts = {name: _DEFAULTS[name] if text is None else text for name, text in texts.items()}
+    return settings(
+        parse_integers(texts["size"], "--size"),
+        parse_numbers(texts["epsilon"], "--epsilon"),
+        parse_integers(texts["users"], "--users"),
+    )
+
+
+def _swept(settings: list[Setting]) -> list[Varied]:
+    """Return the parameters that have several values."""
+    values: dict[Varied, set[object]] = {
+        "epsilon": {setting.epsilon for setting in settings},
+        "size": {setting.domain_size for setting in settings},
+        "users": {setting.users for setting in settings},
+    }
+    return [name for name, found in values.items() if len(found) > 1]
 
 
 def _protocols(arguments: argparse.Namespace) -> list[str]:
@@ -131,58 +131,48 @@ def _trials(arguments: argparse.Namespace) -> Trials | None:
     return Trials(arguments.simulate, arguments.seed, Population.parse(arguments.population))
 
 
-def _need_pictures() -> Any:
-    try:
-        from sunzi.planning import pictures
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError("drawing pictures", "plot") from None
-    return pictures
+def _write(path: str, records: list[Record], varied: Varied) -> None:
+    suffix = PurePath(path).suffix.lower()
+    if suffix in TABLES:
+        from sunzi.atomic_files import write_atomically
+        from sunzi.tables.records import records_as
+
+        write_atomically(path, records_as(suffix.removeprefix("."), [record.row() for record in records]))
+    else:
+        from sunzi.planning.pictures import draw_sweep
+
+        save_picture(path, draw_sweep(records, varied))
 
 
-def _write(path: str, records: list[Record], varied: str) -> None:
-    """One file, whole or not at all."""
-    from sunzi.atomic_files import write_atomically
+def _print(records: list[Record], varied: Varied) -> None:
+    if is_terminal(sys.stdout):
+        _print_table(records, varied)
+        return
     from sunzi.tables.records import records_as
 
-    form = PurePath(path).suffix.lower().removeprefix(".")
-    if f".{form}" in _TABLES:
-        write_atomically(path, records_as(form, [record.row() for record in records]))
-        return
-    drawn = io.BytesIO()
-    _need_pictures().draw_sweep(records, varied).savefig(drawn, format=form, dpi=150)
-    write_atomically(path, drawn.getvalue())
+    sys.stdout.buffer.write(records_as("csv", [record.row() for record in records]))
 
 
-def _print(records: list[Record], varied: str) -> None:
-    from sunzi.tables.records import records_as
-
-    if not is_terminal(sys.stdout):
-        sys.stdout.buffer.write(records_as("csv", [record.row() for record in records]))
-        return
-    places = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
-    fixed = [name for name in places if name == varied or len({record.row()[places[name]] for record in records}) > 1]
-    # By setting and then by protocol: a person compares protocols.
-    ordered = sorted(records, key=lambda record: [record.row()[places[name]] for name in fixed])
+def _print_table(records: list[Record], varied: Varied) -> None:
+    """Print the protocols of one setting together, since those are what people compare."""
+    shown = [
+        name for name, key in _COLUMNS.items() if name == varied or len({record.row()[key] for record in records}) > 1
+    ]
+    ordered = sorted(records, key=lambda record: [record.row()[_COLUMNS[name]] for name in shown])
     measured = ["mse", "decode"] if records[0].trials is not None else []
     rows = [
-        [*(f"{record.row()[places[name]]:,.10g}" for name in fixed), *_cells(record, bool(measured))]
+        [*(f"{record.row()[_COLUMNS[name]]:,.10g}" for name in shown), *_cells(record, bool(measured))]
         for record in ordered
     ]
-    header, *lines = table([*fixed, *axes_header(), *measured], rows, left=len(fixed) + 1)
-    say(styled(header, "bold", sys.stdout))
-    for line in lines:
-        say(line)
+    print_table([*shown, *AXES_HEADER, *measured], rows, left=len(shown) + 1)
     for record in ordered:
         if record.note:
-            setting = record.setting
-            place = f"{setting.domain_size:,} values at epsilon {float(setting.epsilon):g}"
-            say(styled(f"not {record.protocol} on {place}: {record.note}", "dim", sys.stdout))
+            setting = f"{record.setting.domain_size:,} values at epsilon {float(record.setting.epsilon):g}"
+            say(styled(f"not {record.protocol} on {setting}: {record.note}", "dim"))
 
 
 def _cells(record: Record, is_measured: bool) -> list[str]:
-    cells = [record.protocol] + ["-"] * (len(axes_header()) - 1) if record.axes is None else axes_cells(record.axes)
+    cells = [record.protocol] + ["-"] * (len(AXES_HEADER) - 1) if record.axes is None else axes_cells(record.axes)
     if is_measured:
         simulated = record.simulated
         cells += (

@@ -8,7 +8,6 @@ reports are randomised by the operating system, as a real client's are, so no tw
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import time
@@ -20,6 +19,7 @@ from itertools import chain, islice, product
 from typing import TYPE_CHECKING, TextIO
 
 import sunzi
+from sunzi.cli.plan_figures import privacy_bound
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -130,14 +130,10 @@ def simulate_population(labels: list[str], users: int, seed: int) -> tuple[NDArr
 
 def _describe(arguments: argparse.Namespace, report_bits: float, reports: int, size_in_bytes: int) -> None:
     """Say what was collected, and what ε promises, in words."""
-    epsilon = Fraction(arguments.epsilon)
     print(
         f"{reports:,} simulated users, each with one of {arguments.size:,} words, sent one {arguments.protocol} report."
     )
-    print(
-        f"epsilon = {epsilon}: whatever a user sent, no word makes that report more than {math.exp(epsilon):.3g} times"
-        " as likely as another."
-    )
+    print(f"{privacy_bound(Fraction(arguments.epsilon))}.")
     print(f"A report takes {report_bits:.4g} bits; all of them together took {size_in_bytes:,} bytes.")
 
 

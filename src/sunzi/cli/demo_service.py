@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.terminal import Progress, is_terminal
+from sunzi.cli.terminal import ProgressBar, is_terminal
 from sunzi.errors import MissingExtraError, StoreError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def serve_demo(plan: Plan, values: NDArray[np.int64], port: int, *, once: bool) 
         remote = RemoteCollector(address)
         epoch = remote.current()
         client = epoch.plan.client()
-        with Progress("reports") as progress:
+        with ProgressBar("reports") as progress:
             for first in range(0, values.size, _BATCH):
                 batch = values[first : first + _BATCH]
                 remote.upload(epoch, client.report_indices(batch))

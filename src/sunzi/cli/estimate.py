@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from sunzi.cli.merge import read_tally
-from sunzi.cli.streams import STANDARD, check_paths, goes_to_standard_output, name_of_input, open_output
+from sunzi.cli.inputs import STANDARD, check_paths, input_name, read_tally
+from sunzi.cli.numbers import counted, decimals_for, percent
+from sunzi.cli.outputs import is_standard_output, open_output
+from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import is_terminal, printable, say, shortened, styled, table
-from sunzi.cli.words import counted, decimals_for, epsilon_in_words, percent
 from sunzi.errors import ParameterError, TallyError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _writer(arguments: argparse.Namespace) -> Callable[..., None] | None:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
     _check_source(arguments)
     check_paths([path for path in (arguments.plan, arguments.tally) if path], arguments.output)
-    if goes_to_standard_output(arguments.output):
+    if is_standard_output(arguments.output):
         return None if is_terminal(sys.stdout) else partial(_write_table, ".csv")
     suffix = PurePath(arguments.output).suffix.lower()
     if suffix not in _SUFFIXES:
@@ -133,9 +134,9 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
     from sunzi.plan import load_plan
 
     if arguments.source:
-        from sunzi.cli.sources import read_source
+        from sunzi.cli.inputs import read_epoch
 
-        plan, tally = read_source(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
+        plan, tally = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
         return plan, plan.estimate(tally)
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the tally may come from standard input")
@@ -146,7 +147,7 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
     try:
         return plan, plan.estimate(tally)
     except TallyError as error:
-        raise TallyError(f"{name_of_input(arguments.tally)}: {error}") from None
+        raise TallyError(f"{input_name(arguments.tally)}: {error}") from None
 
 
 def _table(arguments: argparse.Namespace, plan: Plan, top: int | None, *estimated: Any) -> HistogramTable:
@@ -222,7 +223,7 @@ def _print_table(
     lowest = _lowest(arguments, estimate, rows)
     header, *lines = table(_header(arguments, processed), _cells(rows, processed))
     say(f"{counted(estimate.reports, 'report')} by {plan.protocol.name} on {counted(plan.domain.size, 'value')}")
-    say(epsilon_in_words(plan.epsilon))
+    say(privacy_bound(plan.epsilon))
     say()
     say(styled(header, "bold", sys.stdout))
     for line, least in zip(lines, lowest, strict=True):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sunzi.atomic_files import sync_directory, write_atomically
-from sunzi.cli.streams import goes_to_standard_output
+from sunzi.cli.outputs import is_standard_output
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def new_folder(output: str | None) -> Iterator[Path]:
 
     Its own name is never the same, so that one left behind by a power cut is in nobody's way.
     """
-    if output is None or goes_to_standard_output(output):
+    if output is None or is_standard_output(output):
         raise ParameterError("--by makes several tallies; give -o FOLDER")
     folder = Path(output)
     if os.path.lexists(folder):

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sunzi.cli.numbers import byte_size, counted, percent
+from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import printable, say, shortened, styled
-from sunzi.cli.words import counted, epsilon_in_words, percent, size_in_words
 from sunzi.errors import PlanError, ReportError, SunziError, TallyError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def describe(path: str, plans: Plans) -> Facts:
     from sunzi.wire import BATCH_MAGIC
 
     opening = _opening(path)
-    size = ("size", size_in_words(Path(path).stat().st_size))
+    size = ("size", byte_size(Path(path).stat().st_size))
     if not opening:
         raise PlanError("the file is empty")
     if opening.startswith(BATCH_MAGIC):
@@ -116,7 +117,7 @@ def _describe_plan(path: str) -> Facts:
     return [
         ("fingerprint", plan.fingerprint),
         ("protocol", plan.protocol.name),
-        ("privacy", epsilon_in_words(plan.epsilon)),
+        ("privacy", privacy_bound(plan.epsilon)),
         ("values", _values(plan)),
         ("report", bits),
         ("error", f"{', '.join(errors)} (standard error of a rare value's frequency)"),

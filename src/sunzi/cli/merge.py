@@ -6,9 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from sunzi.cli.streams import check_paths, name_of_input, open_input, open_output
+from sunzi.cli.inputs import check_paths, input_name, read_tally
+from sunzi.cli.numbers import counted
+from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import is_terminal, say
-from sunzi.cli.words import counted
 from sunzi.errors import ParameterError, TallyError
 
 if TYPE_CHECKING:
@@ -42,21 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read_tally(path: str) -> Tally:
-    """A tally from a file or standard input; errors name it."""
-    from sunzi.tally import Tally
-
-    with open_input(path) as stream:
-        data = stream.read()
-    try:
-        return Tally.from_bytes(data)
-    except TallyError as error:
-        raise TallyError(f"{name_of_input(path)}: {error}") from None
-
-
 def _added(total: Tally, path: str) -> Tally:
     tally = read_tally(path)
     try:
         return total + tally
     except (TallyError, ParameterError) as error:
-        raise TallyError(f"{name_of_input(path)}: {error}") from None
+        raise TallyError(f"{input_name(path)}: {error}") from None

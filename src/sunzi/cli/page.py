@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.words import counted, decimals_for, epsilon_in_words, guess_in_words, percent
+from sunzi.cli.numbers import counted, decimals_for, percent
+from sunzi.cli.plan_figures import attacker_success, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -78,8 +79,8 @@ def _introduction(plan: Plan, rows: HistogramTable) -> str:
         "reporters": "the users who reported",
         "population": "the population from which the users who reported are a random sample",
     }[str(rows.notes["target"])]
-    guarantee = epsilon_in_words(plan.epsilon)
-    guess = guess_in_words(plan.attackability, plan.domain.size)
+    guarantee = privacy_bound(plan.epsilon)
+    guess = attacker_success(plan.attackability, plan.domain.size)
     shown = "All" if len(rows) == plan.domain.size else f"The {len(rows):,} most frequent of"
     return f"""<p>Each value was randomised before it was sent, with {guarantee}. {guess[0].upper()}{guess[1:]}.</p>
 <p>{shown} {counted(plan.domain.size, "value")}. Each bar is an estimated frequency; the line across its end is the

@@ -7,13 +7,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.axes_table import LEGEND, axes_cells, axes_header, share
-from sunzi.cli.forms import add_format, show
-from sunzi.cli.quantities import number, whole_number
-from sunzi.cli.streams import STANDARD, check_paths
-from sunzi.cli.terminal import say, styled, table
-from sunzi.cli.waiting import Waiting
-from sunzi.cli.words import counted, epsilon_in_words
+from sunzi.cli.inputs import STANDARD, check_paths
+from sunzi.cli.numbers import counted, parse_integer, parse_number, percent_of_three_digits
+from sunzi.cli.outputs import add_format, show
+from sunzi.cli.plan_figures import AXES_HEADER, AXES_LEGEND, axes_cells, privacy_bound
+from sunzi.cli.terminal import ProgressBar, say, styled, table
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ def _domain(arguments: argparse.Namespace) -> Domain:
     from sunzi.domain import Domain
 
     if arguments.size is not None:
-        return Domain(whole_number(arguments.size, "--size"))
+        return Domain(parse_integer(arguments.size, "--size"))
     labels = Domain.from_file(arguments.domain).labels
     assert labels is not None, "a label file has labels"
     return Domain(labels, other=arguments.other, separate_labels=arguments.separate_labels)
@@ -111,23 +109,23 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
     from sunzi.planning.needs import recommend_epsilon, recommend_users
     from sunzi.planning.recommend import recommend
 
-    users = None if arguments.users is None else whole_number(arguments.users, "--users")
+    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
     bits, attack, target = (
-        None if text is None else float(number(text, name))
+        None if text is None else float(parse_number(text, name))
         for name, text in (
             ("--max-bits", arguments.max_bits),
             ("--max-attack", arguments.max_attack),
             ("--target-error", arguments.target_error),
         )
     )
-    with Waiting() as waiting:
+    with ProgressBar() as bar:
         wishes: dict[str, Any] = {
             "objective": arguments.objective or "balanced",
             "max_bits": bits,
             "max_attack": attack,
             "protocols": None if arguments.protocol is None else [arguments.protocol],
             "search": arguments.search,
-            "progress": waiting.show,
+            "progress": bar.show,
         }
         if target is None:
             return recommend(domain, arguments.epsilon, users or 0, **wishes)
@@ -140,7 +138,7 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
     """For a person: the table, the choice, the reason, and what ε promises."""
     found = recommendation.axes
     weighed = [option for option in recommendation.options if option.axes is not None]
-    header, *lines = table(["", *axes_header()], [_cells(option, recommendation) for option in weighed], left=2)
+    header, *lines = table(["", *AXES_HEADER], [_cells(option, recommendation) for option in weighed], left=2)
     say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
     say()
     say(styled(header, "bold", sys.stdout))
@@ -150,13 +148,13 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
     for option in recommendation.options:
         if option.excluded is not None:
             say(styled(f"not {option.protocol}: {option.excluded}", "dim", sys.stdout))
-    for line in LEGEND:
+    for line in AXES_LEGEND:
         say(styled(line, "dim", sys.stdout))
     say()
     say(recommendation.reason)
     if arguments.target_error is not None:
         say(_need(arguments, recommendation))
-    say(f"{epsilon_in_words(found.epsilon)}.")
+    say(f"{privacy_bound(found.epsilon)}.")
     if arguments.output is not None:
         say(f"The plan is in {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
 
@@ -175,7 +173,9 @@ def _shaded(option: Option, line: str, recommendation: Recommendation) -> str:
 def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
     """What the target error asks for."""
     found = recommendation.axes
-    target = f"A standard error of {share(float(number(arguments.target_error, '--target-error')))}"
+    target = (
+        f"A standard error of {percent_of_three_digits(float(parse_number(arguments.target_error, '--target-error')))}"
+    )
     if arguments.users is None:
         return f"{target} needs {counted(found.users, 'user')} with {found.protocol}."
     return f"{target} with {counted(found.users, 'user')} needs epsilon {float(found.epsilon):g} with {found.protocol}."

@@ -7,11 +7,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.forms import add_format, show
-from sunzi.cli.quantities import several, whole_number
-from sunzi.cli.terminal import say, styled, table
-from sunzi.cli.waiting import Waiting
-from sunzi.cli.words import decimals_for, percent
+from sunzi.cli.numbers import decimals_for, parse_integer, parse_numbers, percent
+from sunzi.cli.outputs import add_format, show
+from sunzi.cli.terminal import ProgressBar, say, styled, table
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -69,19 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.planning.populations import Population
 
     plan = load_plan(arguments.plan)
-    with Waiting() as waiting:
+    with ProgressBar() as bar:
         rows = list(
             study(
                 plan,
-                [float(share) for share in several(arguments.share, "--share")],
+                [float(share) for share in parse_numbers(arguments.share, "--share")],
                 _attacks(arguments.attacks),
-                targets=whole_number(arguments.targets, "--targets"),
-                users=whole_number(arguments.users, "--users"),
-                runs=whole_number(arguments.runs, "--runs"),
+                targets=parse_integer(arguments.targets, "--targets"),
+                users=parse_integer(arguments.users, "--users"),
+                runs=parse_integer(arguments.runs, "--runs"),
                 seed=arguments.seed,
                 population=Population.parse(arguments.population),
                 significance=arguments.significance,
-                progress=waiting.show,
+                progress=bar.show,
             )
         )
     show(

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sunzi.cli.streams import STANDARD, check_paths, name_of_input, open_output
-from sunzi.cli.terminal import Progress, is_terminal, say
-from sunzi.cli.words import counted
+from sunzi.cli.inputs import STANDARD, check_paths, input_name
+from sunzi.cli.numbers import counted
+from sunzi.cli.outputs import open_output
+from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
@@ -79,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
     lookup = Lookup(plan.domain, skip_missing=arguments.skip_missing)
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
-        _naming(name_of_input(arguments.table)),
+        _naming(input_name(arguments.table)),
         open_column(source, arguments.column) as column,
-        Progress("rows") as progress,
+        ProgressBar("rows") as progress,
     ):
         for batch in batches(client, column, lookup, progress):
             stream.write(batch)
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def batches(client: Client, column: Column, lookup: Lookup, progress: Progress) -> Iterator[bytes]:
+def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:
     """Batches that hold the reports of all rows in order: at least one, so that no rows are told from no file."""
     made = 0
     for indices in _portions(column, lookup, reports_at_once(client.plan)):

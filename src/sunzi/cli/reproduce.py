@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sunzi.cli.terminal import say, styled, table
-from sunzi.cli.waiting import Waiting
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.cli.outputs import need_matplotlib
+from sunzi.cli.terminal import ProgressBar, say, styled, table
+from sunzi.errors import ParameterError
 
 _SCALES = ("quick", "full")
 
@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     scale = "full" if arguments.full else "quick"
     root = Path(arguments.out or f"sunzi-reproduction-{scale}")
     runner = _load("runner")
-    with Waiting() as waiting:
-        runner.run(experiments, scale, root, seed=arguments.seed, jobs=arguments.jobs, progress=waiting.show)
+    with ProgressBar() as bar:
+        runner.run(experiments, scale, root, seed=arguments.seed, jobs=arguments.jobs, progress=bar.show)
     for experiment in experiments:
         say(str(root / "results" / f"{experiment.name}.csv"))
     say(str(root / "report.html"))
@@ -74,14 +74,10 @@ def _list() -> int:
 
 
 def _find(names: list[str]) -> list[Any]:
-    """The experiments; each can draw, so none is found without matplotlib."""
-    try:
-        experiments: list[Any] = _load("catalogue").find_all(names)
-        return experiments
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError("reproducing the paper", "plot") from None
+    """Return the experiments of these names; each can draw, so matplotlib is needed to find them."""
+    need_matplotlib("reproducing the paper")
+    experiments: list[Any] = _load("catalogue").find_all(names)
+    return experiments
 
 
 def _load(module: str) -> Any:

@@ -7,9 +7,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sunzi.cli.sources import TOKEN_VARIABLE
+from sunzi.cli.inputs import TOKEN_VARIABLE
+from sunzi.cli.numbers import counted
+from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import say
-from sunzi.cli.words import counted, epsilon_in_words
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, plan in plans.items():
         live = collector.open(name, plan)
         say(f"{name}: epoch {live.epoch.number}, {counted(live.epoch.reports, 'report')} so far", sys.stderr)
-        say(f"{name}: {epsilon_in_words(plan.epsilon)}", sys.stderr)
+        say(f"{name}: {privacy_bound(plan.epsilon)}", sys.stderr)
     if not collector.collections():
         raise ParameterError(f"{arguments.store} holds no collection yet; name a plan file")
 

@@ -11,8 +11,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.terminal import Progress, say
-from sunzi.cli.words import counted
+from sunzi.cli.numbers import counted
+from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         client = epoch.plan.client()
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
         begun = time.monotonic()
-        with Progress("reports") as progress:
+        with ProgressBar("reports") as progress:
             for first in range(0, arguments.users, arguments.batch):
                 batch = values[first : first + arguments.batch]
                 remote.upload(epoch, _body(client, batch, single=arguments.batch == 1), token=next(tokens))

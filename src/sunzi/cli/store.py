@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.sources import only_collection
-from sunzi.cli.streams import open_output
+from sunzi.cli.inputs import only_collection
+from sunzi.cli.numbers import counted
+from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import is_terminal, say, table
-from sunzi.cli.words import counted
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store

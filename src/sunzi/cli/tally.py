@@ -12,9 +12,10 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from sunzi.cli import tally_columns
-from sunzi.cli.streams import STANDARD, check_paths, name_of_input, open_input, open_output
-from sunzi.cli.terminal import Progress, is_terminal, say
-from sunzi.cli.words import counted
+from sunzi.cli.inputs import STANDARD, check_paths, input_name, open_input
+from sunzi.cli.numbers import counted
+from sunzi.cli.outputs import open_output
+from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ReportError
 
 if TYPE_CHECKING:
@@ -70,21 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def count_file(plan: Plan, path: str) -> Tally:
     """The tally of one file; errors name it."""
-    with open_input(path) as stream, Progress("bytes") as progress:
+    with open_input(path) as stream, ProgressBar("bytes") as progress:
         watched = _Watched(stream, None if path == STANDARD else os.fstat(stream.fileno()).st_size, progress)
         try:
             tally = plan.tally(cast(BinaryIO, watched))
         except ReportError as error:
-            raise ReportError(f"{name_of_input(path)}: {error}") from None
+            raise ReportError(f"{input_name(path)}: {error}") from None
     if not watched.count:
-        raise ReportError(f"{name_of_input(path)} is empty, and even no reports make a batch: was it cut?")
+        raise ReportError(f"{input_name(path)} is empty, and even no reports make a batch: was it cut?")
     return tally
 
 
 class _Watched:
     """A stream that tells how far it was read."""
 
-    def __init__(self, stream: BinaryIO, size: int | None, progress: Progress) -> None:
+    def __init__(self, stream: BinaryIO, size: int | None, progress: ProgressBar) -> None:
         self._stream, self._size, self._progress = stream, size, progress
         self.count = 0
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.group_folder import new_folder, write_groups
-from sunzi.cli.streams import check_paths, goes_to_standard_output, open_output
-from sunzi.cli.terminal import is_terminal, say
-from sunzi.cli.waiting import Waiting
-from sunzi.cli.words import counted
+from sunzi.cli.inputs import check_paths
+from sunzi.cli.numbers import counted
+from sunzi.cli.outputs import is_standard_output, open_output
+from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _found(arguments: argparse.Namespace, plan: Plan, engine: str) -> dict[Key, 
 def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
     from sunzi.tables import parquet
 
-    with Waiting() as waiting:
+    with ProgressBar() as bar:
         return parquet.sift_by(
             arguments.reports,
             plan,
@@ -105,7 +105,7 @@ def _by_this_machine(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sif
             arguments.column or "report",
             arguments.id_column,
             jobs=arguments.jobs,
-            progress=waiting.show,
+            progress=bar.show,
         )
 
 
@@ -113,7 +113,7 @@ def _by_spark(arguments: argparse.Namespace, plan: Plan) -> dict[Key, Sifted]:
     from sunzi.tables import spark_session as session
     from sunzi.tables.spark import sift_by
 
-    if session.is_submitted() and goes_to_standard_output(arguments.output):
+    if session.is_submitted() and is_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes what a job prints with its own messages; give -o FILE")
     with session.spark_errors(), session.started(arguments.master, show_progress=is_terminal(sys.stderr)) as spark:
         df = session.read_parquet(spark, arguments.reports)

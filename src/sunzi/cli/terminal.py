@@ -1,7 +1,7 @@
-"""What a person at a terminal sees: tables, colour where it is welcome, and progress that leaves no trace.
+"""Terminal output: lines, tables, colour and a progress bar.
 
-Nothing of this appears in a pipe or a file. Text from elsewhere, such as labels, is shown without control characters,
-so that no plan can steer a terminal.
+Colour and progress appear on a terminal only, never in a pipe or a file. Untrusted text such as labels is escaped with
+:func:`printable`, so that a plan cannot send control sequences to the terminal.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ from collections.abc import Sequence
 from typing import Self, TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
-_SECONDS_BETWEEN_LINES = 0.1
-_SLOWEST_START = 0.5
+_BAR_WIDTH = 20
+_SECONDS_BEFORE_PROGRESS = 0.5
+_SECONDS_BETWEEN_UPDATES = 0.1
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is likely to be looking."""
+    """Return whether the stream is a terminal."""
     return stream.isatty()
 
 
-def welcomes_colour(stream: TextIO) -> bool:
-    """A terminal that can, and nobody who said no (https://no-color.org)."""
+def supports_colour(stream: TextIO) -> bool:
+    """Return whether to colour output to this stream; NO_COLOR (https://no-color.org) turns it off."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def styled(text: str, style: str, stream: TextIO) -> str:
-    """Text in a style, where the stream welcomes it."""
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if welcomes_colour(stream) else text
+def styled(text: str, style: str, stream: TextIO | None = None) -> str:
+    """Return text in a style (bold, dim, red, green) if the stream, by default standard output, supports colour."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if supports_colour(stream or sys.stdout) else text
 
 
 def printable(text: str) -> str:
-    """Text with escapes in place of whatever is not printed as itself."""
+    """Return text with non-printable characters escaped."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def display_width(text: str) -> int:
-    """Columns that a text takes: two for wide characters, none for combining ones."""
+    """Return the number of columns a text occupies: two for wide characters, none for combining ones."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -47,7 +48,7 @@ def display_width(text: str) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """Text that takes at most so many columns."""
+    """Return text cut to at most ``width`` columns, with an ellipsis if it was cut."""
     if display_width(text) <= width:
         return text
     taken, used = "", 1
@@ -59,8 +60,15 @@ def shortened(text: str, width: int) -> str:
     return taken + "…"
 
 
+def say(text: str = "", stream: TextIO | None = None) -> None:
+    """Print a line; characters that the stream's encoding lacks become question marks."""
+    stream = sys.stdout if stream is None else stream
+    encoding = stream.encoding or "ascii"
+    print(text.encode(encoding, "replace").decode(encoding), file=stream)
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Aligned lines, the first ``left`` columns to the left and numbers to the right."""
+    """Return aligned lines: the first ``left`` columns left-aligned, the others right-aligned."""
     widths = [max(display_width(line[column]) for line in [header, *rows]) for column in range(len(header))]
 
     def aligned(line: Sequence[str]) -> str:
@@ -73,44 +81,69 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     return [aligned(line) for line in [header, *rows]]
 
 
-def say(text: str = "", stream: TextIO | None = None) -> None:
-    """Print a line, with substitutes for what the stream's encoding lacks."""
-    stream = sys.stdout if stream is None else stream
-    encoding = stream.encoding or "ascii"
-    print(text.encode(encoding, "replace").decode(encoding), file=stream)
+def print_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int = 1,
+    styles: Sequence[str | None] | None = None,
+) -> None:
+    """Print a table with a bold header to standard output; ``styles`` names the style of each row."""
+    first, *lines = table(header, rows, left)
+    say(styled(first, "bold"))
+    for line, style in zip(lines, styles or [None] * len(lines), strict=True):
+        say(line if style is None else styled(line, style))
 
 
-class Progress:
-    """A line on standard error that tells how far it is and how fast, if that is a terminal; gone at the end."""
+class ProgressBar:
+    """A progress line on standard error if that is a terminal, erased at the end.
 
-    def __init__(self, unit: str) -> None:
+    Without a unit, :meth:`show` takes the fraction done and shows the time left. With a unit such as ``"rows"``,
+    :meth:`update` takes the number done and shows the rate.
+    """
+
+    def __init__(self, unit: str = "") -> None:
         self._unit, self._stream = unit, sys.stderr
-        self._watched = is_terminal(self._stream)
+        self._is_visible = is_terminal(self._stream)
         self._start = time.monotonic()
         self._shown_at, self._shown = 0.0, 0
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start."""
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Wipe the line, whatever happened."""
+        """Erase the line, also after an error."""
         if self._shown:
             self._write("")
             self._write("")
 
+    def show(self, fraction: float) -> None:
+        """Show the fraction done and the time left."""
+        elapsed = self._elapsed_if_due()
+        if elapsed is not None:
+            left = f"about {elapsed / fraction - elapsed:,.0f} s left" if fraction > 0 else ""
+            self._write(f"{fraction:4.0%}  {_bar(fraction)}  {left}".rstrip())
+
     def update(self, done: int, fraction: float | None = None) -> None:
-        """So many units are done, and this part of all of them if that is known."""
+        """Show how many units are done, the rate, and the fraction of the total if it is known."""
+        elapsed = self._elapsed_if_due()
+        if elapsed is not None:
+            bar = "" if fraction is None else f"{min(fraction, 1):4.0%}  {_bar(fraction)}  "
+            self._write(f"{bar}{done:,} {self._unit}, {done / elapsed:,.0f} {self._unit}/s")
+
+    def _elapsed_if_due(self) -> float | None:
+        """Return the seconds since the start, or None if the line should not be updated now."""
         now = time.monotonic()
         elapsed = now - self._start
-        if not self._watched or elapsed < _SLOWEST_START or now - self._shown_at < _SECONDS_BETWEEN_LINES:
-            return
+        is_due = elapsed >= _SECONDS_BEFORE_PROGRESS and now - self._shown_at >= _SECONDS_BETWEEN_UPDATES
+        if not (self._is_visible and is_due):
+            return None
         self._shown_at = now
-        share = "" if fraction is None else f"{min(fraction, 1):4.0%}  {_bar(fraction)}  "
-        self._write(f"{share}{done:,} {self._unit}, {done / elapsed:,.0f} {self._unit}/s")
+        return elapsed
 
     def _write(self, line: str) -> None:
-        # Spaces wipe what was there before, on terminals that know no escape sequences as well.
+        # Overwrites with spaces, which also works on terminals without escape sequences.
         self._stream.write("\r" + line + " " * (self._shown - len(line)))
         if not line:
             self._stream.write("\r")
@@ -118,6 +151,6 @@ class Progress:
         self._shown = len(line)
 
 
-def _bar(fraction: float, width: int = 20) -> str:
-    filled = round(width * min(max(fraction, 0), 1))
-    return "[" + "#" * filled + "." * (width - filled) + "]"
+def _bar(fraction: float) -> str:
+    filled = round(_BAR_WIDTH * min(max(fraction, 0), 1))
+    return "[" + "#" * filled + "." * (_BAR_WIDTH - filled) + "]"

@@ -1,0 +1,129 @@
+"""Inputs of commands: plan and tally files, standard input under the name ``-``, and epochs of a collector."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from sunzi.errors import ParameterError, TallyError
+
+if TYPE_CHECKING:
+    from sunzi.collector.store import Store
+    from sunzi.plan import Plan
+    from sunzi.tally import Tally
+
+STANDARD = "-"
+TOKEN_VARIABLE = "SUNZI_ADMIN_TOKEN"  # the name of a variable, not its value
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Add the argument ``PLAN``."""
+    parser.add_argument("plan", metavar="PLAN", help="plan file")
+
+
+def add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add ``--labels``."""
+    parser.add_argument("--labels", metavar="FILE", help="label file, if the plan identifies it by its hash")
+
+
+def load_labelled_plan(path: str, labels: str | None) -> Plan:
+    """Load a plan whose labels are known, from the plan itself or from a label file."""
+    from sunzi.plan import load_plan
+
+    return _with_labels(load_plan(path, labels=labels), path, labels)
+
+
+def _with_labels(plan: Plan, source: str, labels: str | None) -> Plan:
+    if not plan.domain.has_labels or plan.domain.labels is not None:
+        return plan
+    if labels is None:
+        raise ParameterError(f"{source} identifies its labels by their hash; give the label file with --labels")
+    return plan.with_labels(labels)
+
+
+def input_name(path: str) -> str:
+    """Return the name of an input for messages."""
+    return "standard input" if path == STANDARD else path
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """Open a file, or standard input."""
+    if path == STANDARD:
+        yield sys.stdin.buffer
+        return
+    with open(path, "rb") as stream:
+        yield stream
+
+
+def read_tally(path: str) -> Tally:
+    """Read a tally from a file or standard input; errors name it."""
+    from sunzi.tally import Tally
+
+    with open_input(path) as stream:
+        data = stream.read()
+    try:
+        return Tally.from_bytes(data)
+    except TallyError as error:
+        raise TallyError(f"{input_name(path)}: {error}") from None
+
+
+def check_paths(inputs: Sequence[str], output: str | None = None) -> None:
+    """Refuse an input that is given twice or that the output would overwrite."""
+    seen: list[str] = []
+    for path in inputs:
+        if any(_is_same(path, other) for other in seen):
+            raise ParameterError(f"{input_name(path)} is given twice and would be counted twice")
+        seen.append(path)
+    if output is not None and output != STANDARD and any(_is_same(path, output) for path in inputs):
+        raise ParameterError(f"{output} is an input and must not be overwritten; give -o another name")
+
+
+def _is_same(path: str, other: str) -> bool:
+    if STANDARD in (path, other):
+        return path == other
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them does not exist, which is reported when it is opened
+        return False
+
+
+def read_epoch(source: str, collection: str | None, number: int | None, labels: str | None) -> tuple[Plan, Tally]:
+    """Read plan and tally of an epoch from a collector's URL or store.
+
+    The defaults are the only collection and the newest epoch.
+    """
+    is_url = source.startswith(("http://", "https://"))
+    plan, tally = (_from_collector if is_url else _from_store)(source, collection, number)
+    return _with_labels(plan, f"the plan of {source}", labels), tally
+
+
+def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
+    from sunzi.collector.remote import RemoteCollector
+
+    address = source if collection is None else f"{source.rstrip('/')}/v1/collections/{collection}"
+    with closing(RemoteCollector(address, secret=os.environ.get(TOKEN_VARIABLE), patience=10)) as remote:
+        return remote.tally(number)
+
+
+def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
+    from sunzi.collector.opening import open_store
+    from sunzi.collector.transfer import find_epoch, stored_tally
+    from sunzi.plan import Plan
+
+    with closing(open_store(source, create=False)) as store:
+        epoch = find_epoch(store, collection or only_collection(store, source), number)
+        plan = Plan.from_json(epoch.plan)
+        return plan, stored_tally(store, epoch, plan)
+
+
+def only_collection(store: Store, source: str) -> str:
+    """Return the name of a store's only collection."""
+    names = sorted({epoch.collection for epoch in store.epochs()})
+    if len(names) != 1:
+        raise ParameterError(f"{source} holds the collections {names}; choose one with --collection")
+    return names[0]
