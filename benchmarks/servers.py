@@ -106,7 +106,7 @@ def decode_compact(scale: float) -> Iterator[Result]:
                 "epsilon": epsilon,
                 "classes": design.classes,
                 "block_size": design.block_size,
-                "library_adds": design.additions_are_cheaper(counters),
+                "library_adds": design.additions_are_cheaper(counters.filled),
             },
         )
 

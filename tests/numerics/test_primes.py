@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError
 from sunzi.numerics.primes import (
+    cyclotomic_order,
     divisors,
     factorize,
     is_prime,
     is_primitive_root,
     next_prime,
-    previous_prime,
+    powers,
     primes_up_to,
     primitive_root,
 )
@@ -59,17 +59,11 @@ def test_large_primes(number):
     assert is_prime(number)
 
 
-def test_neighbours():
+def test_next_prime():
     for number in range(-3, 2000):
         above = next_prime(number)
         assert slow_is_prime(above)
         assert not any(slow_is_prime(between) for between in range(max(number, 2), above))
-        if number >= 2:
-            below = previous_prime(number)
-            assert slow_is_prime(below)
-            assert not any(slow_is_prime(between) for between in range(below + 1, number + 1))
-    with pytest.raises(ParameterError, match="no prime"):
-        previous_prime(1)
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 1, 2, 3, 4, 9, 25, 49, 121, 1000, 10_007])
@@ -104,3 +98,19 @@ def test_known_large_primitive_roots():
     assert primitive_root(2**31 - 1) == 7
     assert primitive_root(191) == 19
     assert primitive_root(1_000_003) == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 100, 190])
+def test_powers(count):
+    assert powers(19, 191, count).tolist() == [pow(19, exponent, 191) for exponent in range(count)]
+
+
+@pytest.mark.parametrize("with_zero", [False, True])
+@pytest.mark.parametrize("union", [(0,), (2,), (1, 0), (0, 2, 4)])
+def test_cyclotomic_order(union, with_zero):
+    """Classes of Z_31 by their definition {g^(c + 5i)}, those of the union first."""
+    classes = [[pow(3, index + 5 * step, 31) for step in range(6)] for index in range(5)]
+    inside = [point for index in union for point in classes[index]]
+    outside = [point for index in range(5) if index not in union for point in classes[index]]
+    expected = [*inside, 0, *outside] if with_zero else [*inside, *outside, 0]
+    assert cyclotomic_order(31, 5, 3, union, with_zero).tolist() == expected

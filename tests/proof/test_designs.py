@@ -236,7 +236,7 @@ def test_adding_blocks_and_transforming_agree(points, classes, monkeypatch):
     for messages in (generator.integers(0, design.message_count, 50), generator.integers(0, 5, 400)):
         counters = Counters.of_cells(design.counter_count, messages)
         for additions in (True, False):
-            monkeypatch.setattr(Cyclotomic, "additions_are_cheaper", lambda self, counters, way=additions: way)
+            monkeypatch.setattr(Cyclotomic, "additions_are_cheaper", lambda self, filled, way=additions: way)
             assert np.array_equal(design.point_counts(counters, points), incidence[messages].sum(axis=0))
 
 
@@ -265,7 +265,7 @@ def test_a_large_design_by_transforms(large, chunks, monkeypatch):
         expected[(blocks[message // points] + message % points) % points] += times
     counters = Counters(design.counter_count, None, weigh(design.counter_count, messages, multiplicities))
     for additions in (True, False):
-        monkeypatch.setattr(Cyclotomic, "additions_are_cheaper", lambda self, counters, way=additions: way)
+        monkeypatch.setattr(Cyclotomic, "additions_are_cheaper", lambda self, filled, way=additions: way)
         assert np.array_equal(design.point_counts(counters, points - 7), expected[:-7])
     values = generator.normal(size=points - 7)
     sums = design.block_sums(values)

@@ -22,7 +22,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, RandomnessError
-from sunzi.numerics import sampling
+from sunzi.numerics import subset_sampling
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import exponential_below
 from sunzi.protocols.block_response import (
@@ -210,7 +210,7 @@ def test_larger_block_protocols_in_one_batch_a_value(name):
 @pytest.mark.parametrize(("most", "words"), [(5, 4), (12, 3), (15, 2)])
 def test_subsets_whose_variates_need_several_words(monkeypatch, most, words):
     """The bounds 3, 5, 4, 3 one by one, as 3, 5, 4 · 3, and as 3 · 5, 4 · 3; in service a word stops at 2^32 − 1."""
-    monkeypatch.setattr(sampling, "MOST_PER_WORD", most)
+    monkeypatch.setattr(subset_sampling, "MOST_PER_WORD", most)
     protocol = block(SubsetSelection, 6, Subsets(6, 3), 1, 4)
     assert protocol.design.draw_count == words
     check_in_batches(protocol)

@@ -20,8 +20,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.cyclotomy import ordered_points, powers
-from sunzi.numerics.primes import is_prime, is_primitive_root, primitive_root
+from sunzi.numerics.primes import cyclotomic_order, is_prime, is_primitive_root, powers, primitive_root
 
 Spectrum = NDArray[np.complex128]
 
@@ -97,7 +96,7 @@ class Cyclotomic(Design):
     @cached_property
     def _points(self) -> Integers:
         """D, then the rest of Z_m."""
-        return ordered_points(self.points, self.classes, self.generator, self.union, self.with_zero)
+        return cyclotomic_order(self.points, self.classes, self.generator, self.union, self.with_zero)
 
     @cached_property
     def _multipliers(self) -> Integers:
@@ -129,15 +128,15 @@ class Cyclotomic(Design):
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """Σ_a c_a ∗ 1_{g^a·D}, by adding the counted blocks or by Fourier transform, whichever is cheaper."""
-        if self.additions_are_cheaper(counters):
+        if self.additions_are_cheaper(counters.filled):
             return self._add_blocks(*counters.nonzero())[:limit]
         return np.rint(self._convolve(counters.dense()))[:limit].astype(np.int64)
 
-    def additions_are_cheaper(self, counters: Counters) -> bool:
-        """Whether n·w additions cost less than e+1 padded transforms."""
+    def additions_are_cheaper(self, filled: int) -> bool:
+        """Whether adding the blocks of ``filled`` messages costs less than e+1 padded transforms."""
         length = self._padded_length
         transforms = (self.classes + 1) * length * np.log2(length) * _COST_OF_TRANSFORM
-        return bool(counters.filled * self.block_size * _COST_OF_ADDITION < transforms)
+        return bool(filled * self.block_size * _COST_OF_ADDITION < transforms)
 
     @cached_property
     def _blocks(self) -> Integers:

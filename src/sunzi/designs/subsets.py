@@ -25,8 +25,8 @@ from sunzi.numerics import kernels
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.sampling import select_subsets, split_variates, variate_bounds, word_bounds, word_ends
-from sunzi.numerics.subsets import SubsetCode
+from sunzi.numerics.subset_code import SubsetCode
+from sunzi.numerics.subset_sampling import select_subsets, split_variates, variate_bounds, word_bounds, word_ends
 
 ENUMERATIVE, BITMAP = "enumerative", "bitmap"
 MOST_POINTS = 1 << 24

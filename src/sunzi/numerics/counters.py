@@ -1,55 +1,61 @@
 """A vector of exact counts that stays sparse while most of it is zero.
 
-Memory follows min(reports, counters): the cells of a compact design can outnumber its reports a thousandfold.
+Memory is proportional to min(reports, counters): a compact design can have a thousand times as many cells as reports.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 
-Counts = NDArray[np.int64]
-
-# A sparse cell costs an index, a value and a search; below this many cells density never matters.
+# A sparse cell costs an index, a value and a search, about four times as much as a dense one.
 _SPARSE_COST = 4
+# Vectors of up to this many cells are always dense.
 _ALWAYS_DENSE = 4096
-# Up to this many cells counting into all of them beats sorting, however few are hit; sorting would also let another
-# thread in, which a server that counts small batches pays for dearly.
+# Up to this many cells, counting into a dense vector is faster than sorting, however few cells are hit. Sorting also
+# releases the interpreter lock, which slows down a server that counts small batches.
 _DENSE_COUNTING = 1 << 15
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Counters:
-    """``length`` non-negative int64 counts, immutable. Built dense or sparse, kept sparse while that saves much."""
+    """``length`` non-negative int64 counts: sparse if that saves much memory, otherwise dense.
 
-    __slots__ = ("_indices", "_values", "length")
+    Built from ``length``, the cells' ascending and distinct indices, and their values; with None for the indices,
+    ``values`` are those of all cells. The arrays become read-only.
+    """
 
-    def __init__(self, length: int, indices: Counts | None, values: Counts) -> None:
-        """``indices`` ascending and distinct, or None if ``values`` holds all cells."""
-        self.length = length
-        if indices is None and length > _ALWAYS_DENSE and _SPARSE_COST * np.count_nonzero(values) < length:
+    length: int
+    _indices: Integers | None
+    _values: Integers
+
+    def __post_init__(self) -> None:
+        indices, values = self._indices, self._values
+        if indices is None and self.length > _ALWAYS_DENSE and _SPARSE_COST * np.count_nonzero(values) < self.length:
             indices = np.flatnonzero(values).astype(np.int64)
             values = values[indices]
-        elif indices is not None and (length <= _ALWAYS_DENSE or _SPARSE_COST * indices.size >= length):
-            values = _scatter(length, indices, values)
+        elif indices is not None and (self.length <= _ALWAYS_DENSE or _SPARSE_COST * indices.size >= self.length):
+            values = _scatter(self.length, indices, values)
             indices = None
-        self._indices = indices
-        self._values = values
         for held in (indices, values):
             if held is not None:
                 held.setflags(write=False)
+        object.__setattr__(self, "_indices", indices)
+        object.__setattr__(self, "_values", values)
 
     @classmethod
     def zeros(cls, length: int) -> Self:
-        """No observation yet."""
+        """All counts zero."""
         empty = np.empty(0, dtype=np.int64)
         return cls(length, empty, empty.copy())
 
     @classmethod
-    def of_cells(cls, length: int, cells: NDArray[np.int64]) -> Self:
+    def of_cells(cls, length: int, cells: Integers) -> Self:
         """Count how often each cell occurs; cells must lie in [0, length)."""
         if length > _DENSE_COUNTING and _SPARSE_COST * cells.size < length:
             indices, values = np.unique(cells, return_counts=True)
@@ -63,33 +69,33 @@ class Counters:
 
     @property
     def stored(self) -> int:
-        """How many cells are held in memory."""
+        """The number of cells in memory."""
         return int(self._values.size)
 
     @property
     def filled(self) -> int:
-        """How many cells are not zero."""
+        """The number of cells that are not zero."""
         return int(np.count_nonzero(self._values))
 
     def total(self) -> int:
-        """The sum of all counts, exact even where it needs more than 63 bits."""
+        """The sum of all counts, exact even if it exceeds 63 bits."""
         if max(map(abs, self.extremes())) < 1 << 31:
             return int(self._values.sum())
         return (int((self._values >> 32).sum()) << 32) + int((self._values & 0xFFFFFFFF).sum())
 
     def extremes(self) -> tuple[int, int]:
-        """The smallest and the largest count held; zeros where there is none."""
+        """The smallest and the largest count in memory; zeros if there is none."""
         if not self._values.size:
             return 0, 0
         return int(self._values.min()), int(self._values.max())
 
-    def dense(self) -> Counts:
+    def dense(self) -> Integers:
         """All counts as one vector."""
         if self._indices is None:
             return self._values
         return _scatter(self.length, self._indices, self._values)
 
-    def nonzero(self) -> tuple[Counts, Counts]:
+    def nonzero(self) -> tuple[Integers, Integers]:
         """Indices and values of the cells that are not zero, ascending."""
         if self._indices is None:
             indices = np.flatnonzero(self._values).astype(np.int64)
@@ -99,9 +105,7 @@ class Counters:
     def part(self, start: int, stop: int) -> Counters:
         """The cells start … stop−1 as counters of their own."""
         if self._indices is None:
-            view = Counters.__new__(Counters)  # shares memory, whatever its density
-            view.length, view._indices, view._values = stop - start, None, self._values[start:stop]
-            return view
+            return Counters(stop - start, None, self._values[start:stop])
         low, high = np.searchsorted(self._indices, [start, stop])
         return Counters(stop - start, self._indices[low:high] - start, self._values[low:high])
 
@@ -119,7 +123,7 @@ class Counters:
         return Counters(self.length, indices, values)
 
     def __eq__(self, other: object) -> bool:
-        """Equal counts, whatever the form."""
+        """Equal lengths and counts, dense or sparse."""
         if not isinstance(other, Counters):
             return NotImplemented
         mine, theirs = self.nonzero(), other.nonzero()
@@ -128,7 +132,7 @@ class Counters:
     __hash__ = None  # type: ignore[assignment]  # compared by content, never used as a key
 
 
-def _scatter(length: int, indices: Counts, values: Counts) -> Counts:
+def _scatter(length: int, indices: Integers, values: Integers) -> Integers:
     full = np.zeros(length, dtype=np.int64)
     full[indices] = values
     return full

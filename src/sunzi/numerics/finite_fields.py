@@ -20,6 +20,7 @@ from itertools import count, product
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import factorize, is_prime
 
@@ -28,7 +29,6 @@ LARGEST_ORDER = 2**20
 
 _LARGEST_SUM_TABLE = 2**20
 
-Elements = NDArray[np.int64]
 Polynomial = tuple[int, ...]
 
 
@@ -60,7 +60,7 @@ class FiniteField:
         """The number of elements, q."""
         return int(self.characteristic**self.degree)
 
-    def add(self, left: Elements | int, right: Elements | int) -> Elements:
+    def add(self, left: Integers | int, right: Integers | int) -> Integers:
         """The sum, element by element, with numpy's broadcasting."""
         first, second = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
         if self.characteristic == 2:
@@ -72,7 +72,7 @@ class FiniteField:
             return np.asarray(self._sums[first * self.order + second])
         return self._add_digits(first, second)
 
-    def negate(self, element: Elements | int) -> Elements:
+    def negate(self, element: Integers | int) -> Integers:
         """The additive inverse, element by element."""
         array = np.asarray(element, dtype=np.int64)
         if self.characteristic == 2:
@@ -81,11 +81,11 @@ class FiniteField:
             return np.asarray(np.where(array == 0, 0, self.characteristic - array))
         return self._from_digits(-self.digits(array))
 
-    def subtract(self, left: Elements | int, right: Elements | int) -> Elements:
+    def subtract(self, left: Integers | int, right: Integers | int) -> Integers:
         """The difference, element by element, with numpy's broadcasting."""
         return self.add(left, self.negate(right))
 
-    def multiply(self, left: Elements | int, right: Elements | int) -> Elements:
+    def multiply(self, left: Integers | int, right: Integers | int) -> Integers:
         """The product, element by element, with numpy's broadcasting."""
         first, second = np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
         if self.degree == 1:
@@ -94,7 +94,7 @@ class FiniteField:
         powers, logarithms = self._tables
         return np.asarray(powers[logarithms[first] + logarithms[second]], dtype=np.int64)
 
-    def inverse(self, element: Elements | int) -> Elements:
+    def inverse(self, element: Integers | int) -> Integers:
         """The multiplicative inverse, element by element; :class:`ParameterError` if any element is zero."""
         array = np.asarray(element, dtype=np.int64)
         if not np.all(array):
@@ -102,12 +102,12 @@ class FiniteField:
         powers, logarithms = self._tables
         return np.asarray(powers[self.order - 1 - logarithms[array]], dtype=np.int64)
 
-    def digits(self, elements: Elements | int) -> Elements:
+    def digits(self, elements: Integers | int) -> Integers:
         """The coefficients of 1, beta, beta**2, ..., along a new last axis of length ``degree``."""
         weights = self.characteristic ** np.arange(self.degree, dtype=np.int64)
         return np.asarray(np.asarray(elements, dtype=np.int64)[..., np.newaxis] // weights % self.characteristic)
 
-    def trace_matrix(self) -> Elements:
+    def trace_matrix(self) -> Integers:
         """M[i, j] = Tr(beta**(i+j)) mod p, so that Tr(a*b) = digits(a) . M . digits(b) mod p.
 
         The trace of an element is the trace of the linear map "multiply by it": a power of the companion matrix.
@@ -122,15 +122,15 @@ class FiniteField:
         exponents = np.add.outer(np.arange(degree), np.arange(degree))
         return np.array(traces, dtype=np.int64)[exponents]
 
-    def _from_digits(self, digits: Elements) -> Elements:
+    def _from_digits(self, digits: Integers) -> Integers:
         weights = self.characteristic ** np.arange(self.degree, dtype=np.int64)
         return np.asarray(digits % self.characteristic @ weights)
 
-    def _add_digits(self, first: Elements, second: Elements) -> Elements:
+    def _add_digits(self, first: Integers, second: Integers) -> Integers:
         return self._from_digits(self.digits(first) + self.digits(second))
 
     @cached_property
-    def _sums(self) -> Elements:
+    def _sums(self) -> Integers:
         everything = np.arange(self.order, dtype=np.int64)
         return self._add_digits(everything[:, np.newaxis], everything).ravel()
 
@@ -149,7 +149,7 @@ class FiniteField:
         logarithms[cycle] = np.arange(units, dtype=np.int32)
         return powers, logarithms
 
-    def _powers(self, base: Polynomial) -> Elements:
+    def _powers(self, base: Polynomial) -> Integers:
         """base**0, ..., base**(q-2), by doubling: multiplying by a constant is a linear map of the digits."""
         powers, step = np.ones(1, dtype=np.int64), base
         while powers.size < self.order - 1:
@@ -170,15 +170,6 @@ class FiniteField:
             if (1,) not in powers:
                 return element
         raise AssertionError("the units of a finite field are a cyclic group")
-
-
-def make_field(order: int) -> FiniteField:
-    """The field of ``order`` elements, with the polynomial of :func:`find_irreducible`."""
-    factors = prime_power(order)
-    if factors is None:
-        raise ParameterError(f"the order of a field must be a prime power, got {order}")
-    _check_order(*factors)
-    return FiniteField(*factors, find_irreducible(*factors))
 
 
 def find_irreducible(characteristic: int, degree: int) -> Polynomial:

@@ -27,13 +27,12 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics.finite_fields import FiniteField
 from sunzi.numerics.projective import ProjectiveSpace, check_range, points_of
 
 Route = Literal["fourier", "dynamic", "direct"]
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 LARGEST_TABLE = 2**26
 """Points of the largest space that gets tables: a point takes up to 55 bytes by dynamic programme, 90 by Fourier."""
@@ -54,10 +53,10 @@ def cheapest_route(space: ProjectiveSpace, reports: int, limit: int) -> Route:
 def incidence_counts(
     space: ProjectiveSpace,
     messages: Integers,
-    multiplicities: Integers | Reals,
+    multiplicities: Integers | Floats,
     limit: int,
     route: Route | None = None,
-) -> Integers | Reals:
+) -> Integers | Floats:
     """For every point x < limit the total weight of the messages whose hyperplane contains x.
 
     Message i is hyperplane number ``messages[i]`` with weight ``multiplicities[i]``; a hyperplane may occur often.
@@ -80,7 +79,7 @@ def incidence_counts(
     return np.rint(counts).astype(np.int64) if is_integer else counts
 
 
-def hyperplane_sums(space: ProjectiveSpace, values: Integers | Reals, route: Route | None = None) -> Integers | Reals:
+def hyperplane_sums(space: ProjectiveSpace, values: Integers | Floats, route: Route | None = None) -> Integers | Floats:
     """For every hyperplane the sum of values[x] over the points x < len(values) on it; the other points weigh 0.
 
     <x, y> = <y, x>, so this is :func:`incidence_counts` with points as messages.
@@ -90,7 +89,7 @@ def hyperplane_sums(space: ProjectiveSpace, values: Integers | Reals, route: Rou
     return incidence_counts(space, np.arange(len(values), dtype=np.int64), values, space.point_count, route)
 
 
-def _merged(space: ProjectiveSpace, messages: Integers, weights: Reals) -> tuple[Integers, Reals]:
+def _merged(space: ProjectiveSpace, messages: Integers, weights: Floats) -> tuple[Integers, Floats]:
     """Without zero weights and, where there are more messages than hyperplanes, without repetitions."""
     if messages.size > space.point_count:
         weights = _weight_table(space, messages, weights)
@@ -103,27 +102,27 @@ class _View(NamedTuple):
     """The messages as the points with ``free`` free coordinates see them: by their last ``free`` + 1 coordinates."""
 
     free: int
-    pencil: Reals  # pencil[b, w]: weight of the messages (b, canonical vector number w)
+    pencil: Floats  # pencil[b, w]: weight of the messages (b, canonical vector number w)
     alone: float  # weight of the messages (1, 0, ..., 0)
     vanished: float  # weight of the messages of which nothing but zeros remains: they contain all these points
     size: int  # how many of the points are asked for
 
 
-def fourier_counts(space: ProjectiveSpace, messages: Integers, weights: Reals, limit: int) -> Reals:
+def fourier_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by characters: the sum over c != 0 of chi(c * <x, y>) is q - 1 if <x, y> = 0, else -1.
 
     For points (1, x') the sum over y = c(b, w), w canonical, is a transform in b for each w, whose result at c goes to
     the cell c*w, then one transform of all q**s cells. Points with leading zeros see only y's last coordinates.
     """
 
-    def count(view: _View) -> Reals:
+    def count(view: _View) -> Floats:
         total = view.pencil.sum() + view.alone
         return np.asarray((_character_sums(space.field, view) + total) / space.field.order + view.vanished)
 
     return _counts_by_view(space, messages, weights, limit, count)
 
 
-def dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Reals, limit: int) -> Reals:
+def dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by the dynamic programme over the coordinates of x.
 
     For a prefix u of x a table holds the weight of all y with a given [rest of y : <u, y's beginning>], a point of a
@@ -132,7 +131,7 @@ def dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Reals, l
     return _counts_by_view(space, messages, weights, limit, lambda view: _extend_prefixes(space.field, view))
 
 
-def direct_counts(space: ProjectiveSpace, messages: Integers, weights: Reals, limit: int) -> Reals:
+def direct_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by walking the reported hyperplanes.
 
     The points 1 + q*r, ..., q + q*r share all but the last coordinate with point r of one dimension less. A hyperplane
@@ -142,7 +141,7 @@ def direct_counts(space: ProjectiveSpace, messages: Integers, weights: Reals, li
     return _direct(space.field, space.vectors(messages), weights, limit)
 
 
-_ROUTES: dict[Route, Callable[[ProjectiveSpace, Integers, Reals, int], Reals]] = {
+_ROUTES: dict[Route, Callable[[ProjectiveSpace, Integers, Floats, int], Floats]] = {
     "fourier": fourier_counts,
     "dynamic": dynamic_counts,
     "direct": direct_counts,
@@ -172,8 +171,8 @@ def _step_cost(order: int, width: int, size: int) -> float:
 
 
 def _counts_by_view(
-    space: ProjectiveSpace, messages: Integers, weights: Reals, limit: int, count: Callable[[_View], Reals]
-) -> Reals:
+    space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int, count: Callable[[_View], Floats]
+) -> Floats:
     """Put together the counts of the points with s free coordinates, for every s; drop a coordinate of y for each."""
     if space.point_count > LARGEST_TABLE:
         raise ParameterError(f"{space.point_count} points are more than {LARGEST_TABLE}: the route must be direct")
@@ -194,12 +193,12 @@ def _counts_by_view(
     return counts
 
 
-def _weight_table(space: ProjectiveSpace, messages: Integers, weights: Reals) -> Reals:
+def _weight_table(space: ProjectiveSpace, messages: Integers, weights: Floats) -> Floats:
     """The weight of every hyperplane."""
     return np.asarray(np.bincount(messages, weights, space.point_count), dtype=np.float64)
 
 
-def _character_sums(field: FiniteField, view: _View) -> Reals:
+def _character_sums(field: FiniteField, view: _View) -> Floats:
     """The sum of weight * chi(c * <x, y>) over messages y and c != 0, for the first points x of the view."""
     prime, degree, units = field.characteristic, field.degree, np.arange(1, field.order, dtype=np.int64)
     dual = field.digits(np.arange(field.order, dtype=np.int64)) @ field.trace_matrix() % prime
@@ -241,7 +240,7 @@ def _fourier_matrix(prime: int, digits: int) -> NDArray[np.inexact]:
     return functools.reduce(np.kron, [single] * digits)
 
 
-def _extend_prefixes(field: FiniteField, view: _View) -> Reals:
+def _extend_prefixes(field: FiniteField, view: _View) -> Floats:
     """The dynamic programme for the points (1, a_1, ..., a_s), x's prefix growing by one a at a time.
 
     ``table[i, u]`` is the weight of the messages with [y_i+1 : ... : y_s : z] = point i, z the inner product of prefix
@@ -257,7 +256,9 @@ def _extend_prefixes(field: FiniteField, view: _View) -> Reals:
     return np.asarray(completions.T.ravel()[: view.size])
 
 
-def _extend_prefix(field: FiniteField, width: int, table: Reals, zeros: Reals, prefixes: int) -> tuple[Reals, Reals]:
+def _extend_prefix(
+    field: FiniteField, width: int, table: Floats, zeros: Floats, prefixes: int
+) -> tuple[Floats, Floats]:
     """One step, [b : v : z] to [v : z + ab]. What becomes w is [0 : w] and, for every c != 0, [1 : cw - (0, a)]."""
     order, size = field.order, points_of(field.order, width)
     head, tail = table[:size], table[size:]
@@ -275,7 +276,7 @@ def _extend_prefix(field: FiniteField, width: int, table: Reals, zeros: Reals, p
     return longer, longer_zeros
 
 
-def _sum_rows(table: Reals, numbers: Integers) -> Reals:
+def _sum_rows(table: Floats, numbers: Integers) -> Floats:
     """The sum over i of table[numbers[i]], a few i at a time."""
     step = max(1, _CHUNK // (numbers.shape[1] * table.shape[1]))
     total = np.zeros((numbers.shape[1], table.shape[1]))
@@ -295,7 +296,7 @@ def _multiples(field: FiniteField, coordinates: int, scalars: Integers) -> Integ
     return numbers
 
 
-def _direct(field: FiniteField, vectors: Integers, weights: Reals, limit: int) -> Reals:
+def _direct(field: FiniteField, vectors: Integers, weights: Floats, limit: int) -> Floats:
     """:func:`direct_counts` for hyperplanes given by their vectors."""
     counts = np.zeros(limit)
     flat = vectors[:, -1] == 0
@@ -309,7 +310,7 @@ def _direct(field: FiniteField, vectors: Integers, weights: Reals, limit: int) -
     return counts
 
 
-def _count_crossings(field: FiniteField, slopes: Integers, weights: Reals, rows: int) -> Reals:
+def _count_crossings(field: FiniteField, slopes: Integers, weights: Floats, rows: int) -> Floats:
     """The weight at each point (u, <u, slope>), for the first ``rows`` points u; q cells a row."""
     counts = np.zeros(rows * field.order)
     row_starts = np.arange(rows, dtype=np.int64)[:, np.newaxis] * field.order

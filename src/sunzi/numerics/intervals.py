@@ -5,14 +5,12 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special  # its distributions cost half a second to import, its special functions nothing
 
+from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.thresholds import SupportProbabilities
-
-Floats = NDArray[np.float64]
 
 
 def check_confidence(confidence: float) -> float:
@@ -29,7 +27,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def score(
-    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, quantile: float, at_hand: bool
+    support: Integers, reports: int, probabilities: SupportProbabilities, quantile: float, at_hand: bool
 ) -> tuple[Floats, Floats]:
     """All f with (c − n(q+Δf))² ≤ z²·variance(f): the variance is the one that f itself predicts, so zero counts get a
     width.
@@ -59,7 +57,7 @@ def score_of(
 
 
 def exact(
-    support: NDArray[np.int64], reports: int, probabilities: SupportProbabilities, confidence: float
+    support: Integers, reports: int, probabilities: SupportProbabilities, confidence: float
 ) -> tuple[Floats, Floats]:
     """Clopper–Pearson for the rate of support, carried over to f: covers at least ``confidence`` for any counts.
 

@@ -3,7 +3,7 @@
 The loops below are plain functions, so this module imports without numba; `load` compiles them once a process.
 Setting the environment variable SUNZI_NO_NUMBA=1 keeps every caller on its numpy path.
 
-Those that draw subsets do it as `sunzi.numerics.sampling` defines it. Their `order` is the identity before and after
+Those that draw subsets do it as `sunzi.numerics.subset_sampling` defines it. Their `order` is the identity before and after
 each row, so that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on
 `truth`.
 """
@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
+
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _SHIFT_32 = np.uint64(32)
 _ONE = np.uint64(1)
@@ -32,8 +34,6 @@ class Kernels:
     """The compiled loops. Their arguments are not checked beyond shapes: see each loop for what the caller owes."""
 
     select_subsets: Callable[..., None]
-    count_subsets: Callable[..., None]
-    uniform_below_matrix: Callable[..., bool]
     sample_and_count: Callable[..., bool]
 
 
@@ -64,10 +64,6 @@ def load() -> Kernels | None:
     sampled = (words, given(types.int64, 1), types.uint64, *shares, types.int64, counts)
     return Kernels(
         select_subsets=_compiled(numba, types.void(*rows, types.int64[:, ::1]), select_subsets),
-        count_subsets=_compiled(numba, types.void(*rows, counts), count_subsets),
-        uniform_below_matrix=_compiled(
-            numba, types.boolean(words, given(types.uint64, 1, "C"), types.uint64[:, ::1]), uniform_below_matrix
-        ),
         sample_and_count=_compiled(numba, types.boolean(*sampled), sample_and_count),
     )
 
@@ -86,12 +82,12 @@ def _compiled(numba: Any, signature: Any, loop: Callable[..., Any]) -> Callable[
 
 
 def select_subsets(
-    values: NDArray[np.int64],
+    values: Integers,
     truth: NDArray[np.bool_],
-    replaced: NDArray[np.int64],
-    picks: NDArray[np.int64],
+    replaced: Integers,
+    picks: Integers,
     points: int,
-    chosen: NDArray[np.int64],
+    chosen: Integers,
 ) -> None:
     """Write the chosen points into `chosen`. Every variate must be in its range: nothing is checked here."""
     rows, block_size = picks.shape
@@ -110,72 +106,14 @@ def select_subsets(
         chosen[row, replaced[row]] = kept + (value - kept) * np.int64(truth[row])
 
 
-def count_subsets(
-    values: NDArray[np.int64],
-    truth: NDArray[np.bool_],
-    replaced: NDArray[np.int64],
-    picks: NDArray[np.int64],
-    points: int,
-    counts: NDArray[np.int64],
-) -> None:
-    """Add to `counts` how often each point is chosen. Every variate must be in its range: nothing is checked here."""
-    rows, block_size = picks.shape
-    order = np.arange(points - 1)
-    chosen = np.empty(block_size, np.int64)
-    for row in range(rows):
-        value = values[row]
-        for i in range(block_size):
-            target = i + picks[row, i]
-            position = order[target]
-            order[target] = order[i]
-            point = position + (position >= value)
-            chosen[i] = point
-            counts[point] += 1
-        for i in range(block_size):
-            target = i + picks[row, i]
-            order[target] = target
-        true = np.int64(truth[row])
-        counts[chosen[replaced[row]]] -= true
-        counts[value] += true
-
-
-def uniform_below_matrix(words: NDArray[np.uint64], bounds: NDArray[np.uint64], variates: NDArray[np.uint64]) -> bool:
-    """Write floor(word * bound / 2^64) for each word and its column's bound; bound 0 copies the word.
-
-    Return True if Lemire's test rejects any of the words (word * bound mod 2^64 < 2^64 mod bound); the variates must
-    then not be used. Bounds must be below 2^32.
-    """
-    rows, columns = words.shape
-    if bounds.size != columns or variates.shape != words.shape:
-        raise ValueError("words and variates must have one shape, and bounds one entry a column")
-    limits = np.zeros(columns, np.uint64)
-    for column in range(columns):
-        bound = bounds[column]
-        if bound > _LOW_32:
-            raise ValueError("bounds must be below 2^32")
-        if bound != 0:
-            limits[column] = (~bound + _ONE) % bound
-    rejected = False
-    for row in range(rows):
-        for column in range(columns):
-            word = words[row, column]
-            bound = bounds[column]
-            low_product = (word & _LOW_32) * bound
-            middle = (word >> _SHIFT_32) * bound + (low_product >> _SHIFT_32)
-            low = (middle << _SHIFT_32) | (low_product & _LOW_32)
-            rejected |= low < limits[column]
-            variates[row, column] = word if bound == 0 else middle >> _SHIFT_32
-    return rejected
-
-
 def sample_and_count(
     words: NDArray[np.uint64],
-    values: NDArray[np.int64],
+    values: Integers,
     threshold: np.uint64,
     bounds: NDArray[np.uint64],
-    ends: NDArray[np.int64],
+    ends: Integers,
     points: int,
-    counts: NDArray[np.int64],
+    counts: Integers,
 ) -> bool:
     """Add to `counts` how often each point is chosen, straight from random words.
 

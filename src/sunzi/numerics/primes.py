@@ -1,13 +1,12 @@
-"""Primes, factors and primitive roots, exact for all integers below 2^64."""
+"""Primes, factors, primitive roots and cyclotomic classes, exact for all integers below 2^64."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sunzi.errors import ParameterError
+from sunzi._typing import Integers
 
 # Deterministic Miller–Rabin witnesses for every integer below 3.3·10^24 (Sorenson and Webster 2015).
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
@@ -46,17 +45,7 @@ def next_prime(number: int) -> int:
     return candidate
 
 
-def previous_prime(number: int) -> int:
-    """The largest prime that is at most ``number``, which must be at least 2."""
-    candidate = number
-    while candidate >= 2:
-        if is_prime(candidate):
-            return candidate
-        candidate -= 1
-    raise ParameterError(f"there is no prime at most {number}")
-
-
-def primes_up_to(limit: int) -> NDArray[np.int64]:
+def primes_up_to(limit: int) -> Integers:
     """All primes at most ``limit``, ascending, by a sieve."""
     if limit < 2:
         return np.empty(0, dtype=np.int64)
@@ -107,3 +96,30 @@ def primitive_root(prime: int) -> int:
     while not is_primitive_root(generator, prime):
         generator += 1
     return generator
+
+
+def powers(generator: int, modulus: int, count: int) -> Integers:
+    """g^0, g^1, …, g^(count−1) modulo m, by doubling. m < 2^31, so that products fit in 63 bits."""
+    table = np.ones(max(count, 1), dtype=np.int64)
+    filled = 1
+    while filled < count:
+        step = pow(generator, filled, modulus)
+        take = min(filled, count - filled)
+        table[filled : filled + take] = table[:take] * step % modulus
+        filled += take
+    return table[:count]
+
+
+def cyclotomic_order(modulus: int, classes: int, generator: int, union: tuple[int, ...], with_zero: bool) -> Integers:
+    """All points of Z_m, those of the base block D first (docs/mathematics.md §2). The wire format fixes this order.
+
+    D is the union of the classes C_c = {g^(c + e·i)}, c in ``union`` in the given order, i = 0, 1, …, then 0 if
+    ``with_zero``. The other classes follow by ascending c, then 0 if it is not in D.
+    """
+    table = powers(generator, modulus, modulus - 1).reshape(-1, classes)
+    others = sorted(set(range(classes)) - set(union))
+    zero = np.zeros(1, dtype=np.int64)
+    inside = [table[:, index] for index in union]
+    outside = [table[:, index] for index in others]
+    parts = [*inside, zero, *outside] if with_zero else [*inside, *outside, zero]
+    return np.concatenate(parts)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics.finite_fields import FiniteField
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sunzi._typing import Floats
 
 
 def project(values: Floats) -> Floats:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import expm1, log1p, log2
 
-import numpy as np
 from scipy import fft
 
 from sunzi.designs.base import Design
@@ -18,7 +17,6 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.numerics.counters import Counters
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_response import BlockProtocol
@@ -55,7 +53,7 @@ def _design_work(design: Design, reports: float, limit: int) -> DecodeWork | Non
         return DecodeWork(limit, "counters")
     filled = expected_cells(design.counter_count, reports)
     if isinstance(design, Cyclotomic):
-        if design.additions_are_cheaper(_Expected(design.counter_count, round(filled))):
+        if design.additions_are_cheaper(round(filled)):
             return DecodeWork(filled * design.block_size, "additions")
         length = int(fft.next_fast_len(2 * design.points - 1, real=True))
         return DecodeWork((design.classes + 1) * length * log2(length), "transforms")
@@ -87,19 +85,3 @@ def solve_work(size: int, moduli: int) -> float:
     residual, and Fourier transforms worth four complex ones of that size.
     """
     return 2 * moduli * size + 4 * size * log2(max(size, 2))
-
-
-class _Expected(Counters):
-    """Counters of which only the number of filled cells is known: enough for a design to choose its route."""
-
-    __slots__ = ("_filled",)
-
-    def __init__(self, length: int, filled: int) -> None:
-        empty = np.empty(0, dtype=np.int64)
-        super().__init__(length, empty, empty.copy())
-        self._filled = filled
-
-    @property
-    def filled(self) -> int:
-        """How many cells are expected not to be zero."""
-        return self._filled

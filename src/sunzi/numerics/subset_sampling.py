@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 from sunzi.numerics import kernels
 
@@ -39,7 +40,7 @@ def variate_bounds(points: int, block_size: int) -> NDArray[np.uint64]:
     return np.concatenate([np.array([block_size], dtype=np.uint64), picks])
 
 
-def word_ends(bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
+def word_ends(bounds: NDArray[np.uint64]) -> Integers:
     """Where the variates of each word end: word g gives the variates from ends[g - 1] (or 0) up to ends[g]."""
     ends, product = [], 1
     for index, bound in enumerate(bounds.tolist()):
@@ -50,12 +51,12 @@ def word_ends(bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.array([*ends, bounds.size], dtype=np.int64)
 
 
-def word_bounds(bounds: NDArray[np.uint64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
+def word_bounds(bounds: NDArray[np.uint64], ends: Integers) -> NDArray[np.uint64]:
     """The product of the bounds that share each word."""
     return np.multiply.reduceat(bounds, np.concatenate([[0], ends[:-1]]))
 
 
-def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: Integers) -> Integers:
     """The variates, one a bound, from the integers below `word_bounds`, one a word: their digits in mixed radix."""
     sizes = np.diff(ends, prepend=0)
     variates = np.empty((joint.shape[0], bounds.size), dtype=np.int64)
@@ -67,9 +68,7 @@ def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: 
     return variates
 
 
-def select_subsets(
-    values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
-) -> NDArray[np.int64]:
+def select_subsets(values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int) -> Integers:
     """Return the chosen points, (n, w), each row in the order of the steps. See the module for the definition.
 
     values: (n,) the points x; truth: (n,) bool; replaced: (n,) in [0, w); picks: (n, w), the i-th column in
@@ -87,26 +86,9 @@ def select_subsets(
     return chosen
 
 
-def count_subsets(
-    values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
-) -> NDArray[np.int64]:
-    """Return how often each of the points is chosen by `select_subsets` over all rows."""
-    arguments = _checked(values, truth, replaced, picks, points)
-    value, true, replaced_at, pick = arguments
-    counts = np.zeros(points, dtype=np.int64)
-    compiled = kernels.load_if_worthwhile(pick.size)
-    if compiled is not None:
-        compiled.count_subsets(*arguments, points, counts)
-        return counts
-    for rows in _chunks(len(pick), points):
-        chosen = _select(value[rows], true[rows], replaced_at[rows], pick[rows], points)
-        counts += np.bincount(chosen.ravel(), minlength=points)
-    return counts
-
-
 def _checked(
     values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, NDArray[np.bool_], Integers, Integers]:
     """Return the arguments as arrays, or raise: a variate out of range would address memory outside the arrays."""
     pick = _integers("picks", picks)
     if pick.ndim != 2 or not 1 <= pick.shape[1] < points < 2**31:
@@ -123,14 +105,14 @@ def _checked(
     return value, true, replaced_at, pick
 
 
-def _integers(name: str, variates: ArrayLike) -> NDArray[np.int64]:
+def _integers(name: str, variates: ArrayLike) -> Integers:
     array = np.asarray(variates)
     if array.size and array.dtype.kind not in "iu":
         raise ParameterError(f"{name} must be integers, got {array.dtype}")
     return array.astype(np.int64, copy=False)
 
 
-def _check_below(name: str, variates: NDArray[np.int64], bounds: int | NDArray[np.int64]) -> None:
+def _check_below(name: str, variates: Integers, bounds: int | Integers) -> None:
     # Read as unsigned, a negative number is above every bound, so that one comparison checks both ends.
     if (variates.view(np.uint64) >= np.asarray(bounds).astype(np.uint64)).any():
         raise ParameterError(f"{name} must be at least 0 and below their bounds")
@@ -142,12 +124,12 @@ def _chunks(rows: int, points: int) -> Iterator[slice]:
 
 
 def _select(
-    value: NDArray[np.int64],
+    value: Integers,
     true: NDArray[np.bool_],
-    replaced_at: NDArray[np.int64],
-    pick: NDArray[np.int64],
+    replaced_at: Integers,
+    pick: Integers,
     points: int,
-) -> NDArray[np.int64]:
+) -> Integers:
     targets = pick + np.arange(pick.shape[1])
     shuffle = _shuffle_lists if len(pick) < _FEW_ROWS else _shuffle_matrix
     chosen = shuffle(targets, points - 1)
@@ -157,7 +139,7 @@ def _select(
     return chosen
 
 
-def _shuffle_lists(targets: NDArray[np.int64], positions: int) -> NDArray[np.int64]:
+def _shuffle_lists(targets: Integers, positions: int) -> Integers:
     """Return what the swaps of i and targets[i] bring to the front of 0, 1, ..., positions - 1, row by row.
 
     Position i is not read after step i, so that half of each swap is left out, here and in `_shuffle_matrix`.
@@ -175,7 +157,7 @@ def _shuffle_lists(targets: NDArray[np.int64], positions: int) -> NDArray[np.int
     return chosen
 
 
-def _shuffle_matrix(targets: NDArray[np.int64], positions: int) -> NDArray[np.int64]:
+def _shuffle_matrix(targets: Integers, positions: int) -> Integers:
     """Return the same as `_shuffle_lists`, all rows together, one step at a time."""
     rows, block_size = targets.shape
     order = np.repeat(np.arange(positions, dtype=np.int32), rows)  # position-major: step i reads one stretch

@@ -34,6 +34,7 @@ from itertools import islice, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError, ReportError
 
 _LEAF_SIZE = 64
@@ -49,7 +50,7 @@ _SCALAR_LEAVES = 32
 """Up to this many leaves are unranked one by one, which costs less than numpy's calls for all of them at once."""
 
 _BINOMIALS_OF: list[list[int]] = [[math.comb(n, k) for n in range(65)] for k in range(65)]
-_SMALL_BINOMIALS: NDArray[np.int64] = np.array(_BINOMIALS_OF, dtype=np.int64).T.copy()
+_SMALL_BINOMIALS: Integers = np.array(_BINOMIALS_OF, dtype=np.int64).T.copy()
 
 
 @lru_cache(maxsize=2048)
@@ -151,7 +152,7 @@ class SubsetCode:
     """ceil(log2(size)), the width of a rank."""
     _levels: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
     """The node sizes of each level, root first; leaves recur on the levels below, so that the last has them all."""
-    _leaf_bounds: NDArray[np.int64] = field(init=False, compare=False, repr=False)
+    _leaf_bounds: Integers = field(init=False, compare=False, repr=False)
     """The first point of each leaf, and `points`."""
 
     def __post_init__(self) -> None:
@@ -170,9 +171,9 @@ class SubsetCode:
         """Return the rank of a subset, given as its distinct points in any order."""
         return self.rank_many(np.asarray(subset).reshape(1, -1))[0]
 
-    def unrank(self, rank: int) -> NDArray[np.int64]:
+    def unrank(self, rank: int) -> Integers:
         """Return the points of the subset of this rank, ascending; raise ReportError if there is none."""
-        subset: NDArray[np.int64] = self.unrank_many([rank])[0]
+        subset: Integers = self.unrank_many([rank])[0]
         return subset
 
     def rank_many(self, subsets: ArrayLike) -> list[int]:
@@ -185,7 +186,7 @@ class SubsetCode:
             ranks += self._rank_chunk(self._checked(rows[chunk]))
         return ranks
 
-    def unrank_many(self, ranks: Sequence[int]) -> NDArray[np.int64]:
+    def unrank_many(self, ranks: Sequence[int]) -> Integers:
         """Return the subsets of these ranks, one ascending row each; raise ReportError if a rank has none."""
         for rank in ranks:
             if not 0 <= rank < self.size:
@@ -199,7 +200,7 @@ class SubsetCode:
         step = max(1, _ENTRIES_PER_CHUNK // self.points)
         return (slice(first, first + step) for first in range(0, rows, step))
 
-    def _checked(self, rows: NDArray[np.generic]) -> NDArray[np.int64]:
+    def _checked(self, rows: NDArray[np.generic]) -> Integers:
         if rows.size and rows.dtype.kind not in "iu":
             raise ParameterError(f"a subset's points must be integers, got {rows.dtype}")
         ordered = np.sort(rows.astype(np.int64), axis=1)
@@ -209,13 +210,13 @@ class SubsetCode:
             raise ParameterError("a subset's points must be distinct")
         return ordered
 
-    def _rank_chunk(self, ordered: NDArray[np.int64]) -> list[int]:
+    def _rank_chunk(self, ordered: Integers) -> list[int]:
         ranks, counts = _rank_leaves(ordered, self._leaf_bounds)
         if len(self._levels) == 1:
             return [int(rank) for rank in ranks[:, 0].tolist()]
         return [self._join(*row) for row in zip(ranks.tolist(), counts.tolist(), strict=True)]
 
-    def _unrank_chunk(self, ranks: Sequence[int]) -> NDArray[np.int64]:
+    def _unrank_chunk(self, ranks: Sequence[int]) -> Integers:
         if len(self._levels) == 1:
             leaf_ranks = np.array([ranks], dtype=np.int64).T
             leaf_counts = np.full_like(leaf_ranks, self.block_size)
@@ -264,9 +265,7 @@ def _tree(points: int) -> tuple[tuple[int, ...], ...]:
     return tuple(levels)
 
 
-def _rank_leaves(
-    ordered: NDArray[np.int64], leaf_bounds: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rank_leaves(ordered: Integers, leaf_bounds: Integers) -> tuple[Integers, Integers]:
     """Return the colexicographic rank and the count of every leaf, both (n, leaves), of n ascending subsets."""
     rows, leaves = len(ordered), len(leaf_bounds) - 1
     flat = ordered.ravel()
@@ -282,9 +281,7 @@ def _rank_leaves(
     return ranks.reshape(rows, leaves), counts.reshape(rows, leaves)
 
 
-def _unrank_leaves(
-    ranks: NDArray[np.int64], counts: NDArray[np.int64], leaf_bounds: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _unrank_leaves(ranks: Integers, counts: Integers, leaf_bounds: Integers) -> Integers:
     """Undo `_rank_leaves`: return the points of all rows, one after the other."""
     width = int(np.diff(leaf_bounds).max())
     if ranks.size <= _SCALAR_LEAVES:
@@ -294,7 +291,7 @@ def _unrank_leaves(
     else:
         chosen_cells = np.flatnonzero(_unrank_together(ranks.ravel(), counts.ravel(), width))
     leaf, offset_in_leaf = np.divmod(chosen_cells, width)
-    points: NDArray[np.int64] = leaf_bounds[leaf % (len(leaf_bounds) - 1)] + offset_in_leaf
+    points: Integers = leaf_bounds[leaf % (len(leaf_bounds) - 1)] + offset_in_leaf
     return points
 
 
@@ -315,7 +312,7 @@ def _unrank_leaf(rank: int, count: int, width: int) -> list[int]:
     return offsets[::-1]
 
 
-def _unrank_together(ranks: NDArray[np.int64], counts: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+def _unrank_together(ranks: Integers, counts: Integers, width: int) -> NDArray[np.bool_]:
     """Return which offsets are chosen, (leaves, width): `_unrank_leaf` for all leaves at once."""
     remaining, unplaced = ranks.copy(), counts.copy()
     chosen = np.empty((ranks.size, width), dtype=np.bool_)

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ParameterError
-from sunzi.numerics import kernels, sampling
-from sunzi.numerics.sampling import (
-    count_subsets,
+from sunzi.numerics import kernels, subset_sampling
+from sunzi.numerics.subset_sampling import (
     select_subsets,
     split_variates,
     variate_bounds,
@@ -49,21 +48,12 @@ def slow_select(values, truth, replaced, picks, points):
     return np.array(subsets, dtype=np.int64).reshape(np.shape(picks))
 
 
-def slow_count(values, truth, replaced, picks, points):
-    return np.bincount(slow_select(values, truth, replaced, picks, points).ravel(), minlength=points)
-
-
 def slow_below(words, bounds):
     """Lemire's variates and whether any word is rejected, in Python's integers."""
     products = [[int(word) * int(bound) for word, bound in zip(row, bounds, strict=True)] for row in words]
-    variates = [
-        [product >> 64 if bound else int(word) for product, bound, word in zip(row, bounds, given, strict=True)]
-        for row, given in zip(products, words, strict=True)
-    ]
+    variates = [[product >> 64 for product in row] for row in products]
     rejected = any(
-        bound and product % 2**64 < 2**64 % int(bound)
-        for row in products
-        for product, bound in zip(row, bounds, strict=True)
+        product % 2**64 < 2**64 % int(bound) for row in products for product, bound in zip(row, bounds, strict=True)
     )
     return np.array(variates, dtype=np.uint64).reshape(words.shape), rejected
 
@@ -91,25 +81,20 @@ def test_numpy_follows_the_definition(shape):
     chosen = select_subsets(*arguments)
     assert chosen.dtype == np.int64
     assert np.array_equal(chosen, slow_select(*arguments))
-    counts = count_subsets(*arguments)
-    assert counts.dtype == np.int64
-    assert np.array_equal(counts, slow_count(*arguments))
 
 
 @given(st.integers(2, 60), st.floats(0, 1), st.integers(0, 30), st.integers(0, 2**32))
 def test_any_shape_follows_the_definition(points, share, rows, seed):
     arguments = variates(rows, max(1, round(share * (points - 1))), points, seed)
     assert np.array_equal(select_subsets(*arguments), slow_select(*arguments))
-    assert np.array_equal(count_subsets(*arguments), slow_count(*arguments))
 
 
 @pytest.mark.parametrize("entries", [1, 7 * 50, 20 * 50])
 @pytest.mark.usefixtures("only_numpy")
 def test_chunks_join_seamlessly(entries, monkeypatch):
-    monkeypatch.setattr(sampling, "_ENTRIES_PER_CHUNK", entries)
+    monkeypatch.setattr(subset_sampling, "_ENTRIES_PER_CHUNK", entries)
     arguments = variates(47, 9, 50)
     assert np.array_equal(select_subsets(*arguments), slow_select(*arguments))
-    assert np.array_equal(count_subsets(*arguments), slow_count(*arguments))
 
 
 @pytest.mark.parametrize("truth", [False, True])
@@ -137,7 +122,6 @@ def test_inputs_are_left_alone():
     arguments = variates(30, 5, 40)
     copies = [np.copy(argument) for argument in arguments]
     select_subsets(*arguments)
-    count_subsets(*arguments)
     assert all(np.array_equal(argument, copy) for argument, copy in zip(arguments, copies, strict=True))
 
 
@@ -161,12 +145,11 @@ def test_inputs_are_left_alone():
         {"points": 2**31},
     ],
 )
-@pytest.mark.parametrize("function", [select_subsets, count_subsets])
-def test_variates_out_of_range_are_refused(function, wrong):
+def test_variates_out_of_range_are_refused(wrong):
     right = {"values": [0, 4], "truth": [True, False], "replaced": [0, 2], "picks": [[3, 2, 1], [0, 0, 0]], "points": 5}
-    function(**right)
+    select_subsets(**right)
     with pytest.raises(ParameterError):
-        function(**(right | wrong))
+        select_subsets(**(right | wrong))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -174,12 +157,10 @@ def test_loops_are_numpy_bit_for_bit(shape, loops, monkeypatch):
     arguments = variates(*shape)
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
-        chosen, counts = select_subsets(*arguments), count_subsets(*arguments)
-    chosen_by_loop, counts_by_loop = np.full_like(chosen, -1), np.zeros_like(counts)
+        chosen = select_subsets(*arguments)
+    chosen_by_loop = np.full_like(chosen, -1)
     loops.select_subsets(*arguments, chosen_by_loop)
-    loops.count_subsets(*arguments, counts_by_loop)
     assert np.array_equal(chosen_by_loop, chosen)
-    assert np.array_equal(counts_by_loop, counts)
 
 
 def test_loops_take_views(loops):
@@ -197,48 +178,10 @@ def test_public_functions_use_loaded_kernels(monkeypatch):
         calls.append(arguments[-1])
         arguments[-1][...] = 7
 
-    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop, loop, loop))
+    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop))
     monkeypatch.setattr(kernels, "_PICKS_WORTH_LOADING", 30 * 5)
     assert (select_subsets(*variates(30, 5, 40)) == 7).all()
-    assert (count_subsets(*variates(30, 5, 40)) == 7).all()
-    assert len(calls) == 2
-
-
-EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
-
-
-def test_uniform_below_matrix_is_lemire(loops):
-    generator = np.random.default_rng(5)
-    bounds = np.array([0, 1, 2, 3, 40, 2203, 2**31, 2**32 - 1], dtype=np.uint64)
-    random_words = generator.integers(0, 2**64, (40, bounds.size), dtype=np.uint64)
-    edge_words = np.repeat(np.array(EDGES, dtype=np.uint64)[:, np.newaxis], bounds.size, axis=1)
-    for words in (random_words, edge_words):
-        variates = np.empty_like(words)
-        expected, rejected = slow_below(words, bounds)
-        assert loops.uniform_below_matrix(words, bounds, variates) == rejected
-        assert np.array_equal(variates, expected)
-
-
-@given(st.integers(1, 2**32 - 1), st.integers(-2, 2), st.integers(0, 2**32 - 1))
-def test_rejection_is_exact(bound, offset, multiple):
-    # The words whose product with the bound just passes a multiple of 2^64 are the ones at stake.
-    word = min(max(-(-(multiple % bound) * 2**64 // bound) + offset, 0), 2**64 - 1)
-    words, bounds = np.array([[word]], dtype=np.uint64), np.array([bound], dtype=np.uint64)
-    expected, rejected = slow_below(words, bounds)
-    for loops in filter(None, (kernels, kernels.load())):
-        variates = np.empty_like(words)
-        assert loops.uniform_below_matrix(words, bounds, variates) == rejected
-        assert variates[0, 0] == expected[0, 0]
-
-
-def test_uniform_below_matrix_refuses_what_it_cannot_do(loops):
-    words = np.zeros((2, 3), dtype=np.uint64)
-    with pytest.raises(ValueError, match="2\\^32"):
-        loops.uniform_below_matrix(words, np.array([1, 2, 2**32], dtype=np.uint64), words.copy())
-    with pytest.raises(ValueError, match="shape"):
-        loops.uniform_below_matrix(words, np.array([1, 2], dtype=np.uint64), words.copy())
-    with pytest.raises(ValueError, match="shape"):
-        loops.uniform_below_matrix(words, np.array([1, 2, 3], dtype=np.uint64), np.zeros((3, 3), dtype=np.uint64))
+    assert len(calls) == 1
 
 
 def shares(points, block_size):
@@ -297,7 +240,8 @@ def test_sample_and_count_is_its_parts(loops, rows, block_size, points, threshol
     assert not rejected
     variates = split_variates(joint, bounds, ends)
     truth = words[:, 0] < np.uint64(threshold)
-    expected = count_subsets(values, truth, variates[:, 0], variates[:, 1:], points)
+    chosen = select_subsets(values, truth, variates[:, 0], variates[:, 1:], points)
+    expected = np.bincount(chosen.ravel(), minlength=points)
     counts = np.full(points, 3, dtype=np.int64)
     assert not loops.sample_and_count(words, values, np.uint64(threshold), bounds, ends, points, counts)
     assert np.array_equal(counts, expected + 3)
@@ -369,7 +313,7 @@ def run_python(code, **environment):
 
 def test_small_work_does_not_import_numba():
     run_python(
-        "import sys; from sunzi.numerics.sampling import select_subsets\n"
+        "import sys; from sunzi.numerics.subset_sampling import select_subsets\n"
         "assert select_subsets([3], [True], [0], [[2, 1]], 9).tolist() == [[3, 0]]\n"
         "assert 'numba' not in sys.modules"
     )
@@ -387,9 +331,9 @@ def test_environment_forces_numpy():
 def test_missing_numba_is_no_error():
     run_python(
         "import sys; sys.modules['numba'] = None\n"
-        "from sunzi.numerics import kernels, sampling\n"
+        "from sunzi.numerics import kernels, subset_sampling\n"
         "assert kernels.load() is None\n"
-        "assert sampling.count_subsets([3], [True], [0], [[2, 1]], 9).tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]"
+        "assert subset_sampling.select_subsets([3], [True], [0], [[2, 1]], 9).tolist() == [[3, 0]]"
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sunzi.errors import ParameterError, ReportError
-from sunzi.numerics import subsets as subsets_module
-from sunzi.numerics.subsets import SubsetCode
+from sunzi.numerics import subset_code
+from sunzi.numerics.subset_code import SubsetCode
 
 
 def zigzag(size, count):
@@ -43,8 +43,8 @@ def random_subset(points, block_size, seed):
 @pytest.mark.parametrize("leaf_size", [1, 2, 3, 64])
 @pytest.mark.parametrize("tabulated_size", [0, 2048])
 def test_bijection_on_every_small_set(leaf_size, tabulated_size, monkeypatch):
-    monkeypatch.setattr(subsets_module, "_LEAF_SIZE", leaf_size)
-    monkeypatch.setattr(subsets_module, "_TABULATED_SIZE", tabulated_size)
+    monkeypatch.setattr(subset_code, "_LEAF_SIZE", leaf_size)
+    monkeypatch.setattr(subset_code, "_TABULATED_SIZE", tabulated_size)
     for points in range(1, 13):
         for block_size in range(points + 1):
             code = SubsetCode(points, block_size)
@@ -113,7 +113,7 @@ def test_chunks_join_seamlessly(monkeypatch):
     code = SubsetCode(150, 20)
     chosen = np.array([random_subset(150, 20, seed) for seed in range(23)])
     whole = code.rank_many(chosen)
-    monkeypatch.setattr(subsets_module, "_ENTRIES_PER_CHUNK", 5 * 150)
+    monkeypatch.setattr(subset_code, "_ENTRIES_PER_CHUNK", 5 * 150)
     assert code.rank_many(chosen) == whole
     assert np.array_equal(code.unrank_many(whole), np.sort(chosen, axis=1))
 
