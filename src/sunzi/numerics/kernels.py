@@ -1,11 +1,10 @@
-"""Compiled loops, for when numba (the extra `fast`) is installed. They change speed, never a result.
+"""Compiled loops, used when numba (the extra `fast`) is installed. They change speed, never a result.
 
-The loops below are plain functions, so this module imports without numba; `load` compiles them once a process.
+The loops below are plain functions, so this module imports without numba; `load` compiles them once per process.
 Setting the environment variable SUNZI_NO_NUMBA=1 keeps every caller on its numpy path.
 
-Those that draw subsets do it as `sunzi.numerics.subset_sampling` defines it. Their `order` is the identity before and after
-each row, so that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on
-`truth`.
+They draw subsets as `sunzi.numerics.subset_sampling` defines it. Their `order` is the identity before and after each
+row, so that a row costs O(block_size), not O(points). Neither the work nor the order of the steps depends on `truth`.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _SHIFT_32 = np.uint64(32)
 _ONE = np.uint64(1)
 
 _PICKS_WORTH_LOADING = 1 << 22
-"""Importing numba takes as long as drawing this many points in numpy, within a small factor."""
+"""Importing numba takes about as long as drawing this many points in numpy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """The compiled loops. Their arguments are not checked beyond shapes: see each loop for what the caller owes."""
+    """The compiled loops. They check only the shapes of their arguments: see each loop for what it assumes."""
 
     select_subsets: Callable[..., None]
     sample_and_count: Callable[..., bool]
@@ -48,20 +47,20 @@ def load() -> Kernels | None:
         return None
     types = numba.types
 
-    def given(kind: Any, dimensions: int, layout: Any = "A") -> Any:
-        """An array that a loop only reads; the operating system's words, for one, may not be written to."""
+    def read_only(kind: Any, dimensions: int, layout: Any = "A") -> Any:
+        """A read-only array, such as the operating system's words."""
         return types.Array(kind, dimensions, layout, readonly=True)
 
-    counts, words = types.int64[::1], given(types.uint64, 2, "C")
+    counts, words = types.int64[::1], read_only(types.uint64, 2, "C")
     rows = (
-        given(types.int64, 1),
-        given(types.boolean, 1),
-        given(types.int64, 1),
-        given(types.int64, 2),
+        read_only(types.int64, 1),
+        read_only(types.boolean, 1),
+        read_only(types.int64, 1),
+        read_only(types.int64, 2),
         types.int64,
     )
-    shares = (given(types.uint64, 1, "C"), given(types.int64, 1, "C"))
-    sampled = (words, given(types.int64, 1), types.uint64, *shares, types.int64, counts)
+    shares = (read_only(types.uint64, 1, "C"), read_only(types.int64, 1, "C"))
+    sampled = (words, read_only(types.int64, 1), types.uint64, *shares, types.int64, counts)
     return Kernels(
         select_subsets=_compiled(numba, types.void(*rows, types.int64[:, ::1]), select_subsets),
         sample_and_count=_compiled(numba, types.boolean(*sampled), sample_and_count),
@@ -69,14 +68,14 @@ def load() -> Kernels | None:
 
 
 def load_if_worthwhile(picks: int) -> Kernels | None:
-    """Return the kernels if they are loaded already, or if drawing `picks` points repays loading them."""
+    """Return the kernels if they are loaded already, or if drawing `picks` points takes longer than loading them."""
     return load() if picks >= _PICKS_WORTH_LOADING or load.cache_info().currsize else None
 
 
 def _compiled(numba: Any, signature: Any, loop: Callable[..., Any]) -> Callable[..., Any]:
     try:
         compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True)(loop)
-    except RuntimeError:  # no directory to keep the compiled code in: a read-only installation without a home
+    except RuntimeError:  # nowhere to cache compiled code: a read-only installation without a home directory
         compiled = numba.njit(signature, nogil=True)(loop)
     return compiled
 
@@ -89,7 +88,7 @@ def select_subsets(
     points: int,
     chosen: Integers,
 ) -> None:
-    """Write the chosen points into `chosen`. Every variate must be in its range: nothing is checked here."""
+    """Write the chosen points into `chosen`. Nothing is checked: every variate must be in its range."""
     rows, block_size = picks.shape
     order = np.arange(points - 1)
     for row in range(rows):
@@ -115,16 +114,16 @@ def sample_and_count(
     points: int,
     counts: Integers,
 ) -> bool:
-    """Add to `counts` how often each point is chosen, straight from random words.
+    """Add to `counts` how often each point is chosen, directly from random words.
 
     A row of words is: the word compared with `threshold` (truth if below), then the words that give `replaced` and the
-    picks, whose `bounds` and `ends` are those of `sampling.variate_bounds` and `sampling.word_ends`. Return True, with
-    `counts` untouched, if Lemire's test rejects any word or a value is not in [0, points): the caller then takes the
-    checked way. Bounds and ends must be right: they are not checked here.
+    picks, whose `bounds` and `ends` are those of `variate_bounds` and `word_ends`. Return True, with
+    `counts` unchanged, if Lemire's test rejects any word or a value is not in [0, points): the caller then takes the
+    checked path. Bounds and ends are not checked.
     """
     block_size = bounds.size - 1
     if words.shape[1] != ends.size + 1 or words.shape[0] != values.size or counts.size != points:
-        raise ValueError("words must be (values, ends + 1), and counts have one entry a point")
+        raise ValueError("words must be (values, ends + 1), and counts have one entry per point")
     if not 1 <= block_size < points < 2**31:
         raise ValueError("block_size and points must satisfy 1 <= block_size < points < 2^31")
     limits = np.empty(ends.size, np.uint64)
