@@ -217,7 +217,7 @@ def test_facts_and_health_in_plain_words(visit, service):
     assert page.locator("#epsilon-words").inner_text() == f"{guarantee[0].upper()}{guarantee[1:]}."
     status = json.loads(service.get("/v1/collections/fruit/epochs/1/status.json"))
     guess = attacker_success(status["attackability"], len(FRUIT))
-    assert page.locator("#guess-words").inner_text() == f"{guess[0].upper()}{guess[1:]}."
+    assert page.locator("#guess-words").inner_text().replace("\u00a0", " ") == f"{guess[0].upper()}{guess[1:]}."
     expect(page.locator("#epsilon")).to_have_text("ε = 1")
     expect(page.locator("#state")).to_have_text("Open")
     health = json.loads(service.get("/v1/collections/fruit/epochs/1/health.json"))

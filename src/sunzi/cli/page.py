@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
     from sunzi.tables.histograms import HistogramTable
 
-_WIDTH, _HEIGHT, _MARGIN = 320, 26, 20
+_HEIGHT = 26
+_MARGIN = 6  # percent of the width
 _STEPS = (1, 2, 5, 10)
 
 _STYLE = """
@@ -40,10 +41,10 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td { white-space: nowrap; line-height: 26px; border-top: 1px solid var(--line); }
 td:first-child { max-width: min(16rem, 28vw); overflow: hidden; text-overflow: ellipsis; }
 td.draw, th.draw { padding: 0; line-height: 0; text-align: left; }
-svg { display: block; }
+svg { display: block; width: min(20rem, 58vw); }
 .grid { stroke: var(--line); } .zero { stroke: var(--soft); }
 .bar { fill: var(--clear); } .bar.unclear { fill: var(--unclear); }
-.whisker { stroke: var(--interval); stroke-width: 1.5; fill: none; }
+.whisker, .cap { stroke: var(--interval); stroke-width: 1.5; }
 .tick { fill: var(--soft); font-size: 11px; text-anchor: middle; }
 """
 
@@ -74,13 +75,13 @@ def page(plan: Plan, rows: HistogramTable, lowest: Sequence[float]) -> str:
 
 
 def _introduction(plan: Plan, rows: HistogramTable) -> str:
-    confidence = f"{100 * float(rows.notes['confidence']):g} %"
+    confidence = f"{100 * float(rows.notes['confidence']):g}&nbsp;%"
     whom = {
         "reporters": "the users who reported",
         "population": "the population from which the users who reported are a random sample",
     }[str(rows.notes["target"])]
     guarantee = privacy_bound(plan.epsilon)
-    guess = attacker_success(plan.attackability, plan.domain.size)
+    guess = attacker_success(plan.attackability, plan.domain.size).replace(" %", "&nbsp;%")
     shown = "All" if len(rows) == plan.domain.size else f"The {len(rows):,} most frequent of"
     return f"""<p>Each value was randomised before it was sent, with {guarantee}. {guess[0].upper()}{guess[1:]}.</p>
 <p>{shown} {counted(plan.domain.size, "value")}. Each bar is an estimated frequency; the line across its end is the
@@ -139,8 +140,8 @@ class _Axis:
         self._ticks = [self._step * number for number in range(first, last + 1)]
 
     def _at(self, frequency: float) -> str:
-        inner = _WIDTH - 2 * _MARGIN
-        return f"{_MARGIN + inner * (frequency - self._low) / (self._high - self._low):.1f}"
+        share = (frequency - self._low) / (self._high - self._low)
+        return f"{_MARGIN + (100 - 2 * _MARGIN) * share:.2f}%"
 
     def header(self) -> str:
         """The axis labels."""
@@ -148,20 +149,22 @@ class _Axis:
         texts = "".join(
             f'<text class="tick" x="{self._at(tick)}" y="16">{percent(tick, decimals)}</text>' for tick in self._ticks
         )
-        return f'<svg width="{_WIDTH}" height="20" aria-hidden="true">{texts}</svg>'
+        return f'<svg height="20" aria-hidden="true">{texts}</svg>'
 
     def drawing(self, frequency: float, low: float, high: float, *, clear: bool) -> str:
         """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
-        middle = _HEIGHT / 2
         lines = "".join(
-            f'<line class="{"grid" if tick else "zero"}" x1="{self._at(tick)}" x2="{self._at(tick)}" y1="0" '
-            f'y2="{_HEIGHT}"/>'
-            for tick in self._ticks
+            _line("grid" if tick else "zero", self._at(tick), self._at(tick), 0, _HEIGHT) for tick in self._ticks
         )
         start, stop = sorted([0.0, frequency])
-        width = float(self._at(stop)) - float(self._at(start))
+        width = (100 - 2 * _MARGIN) * (stop - start) / (self._high - self._low)
         shade = "bar" if clear else "bar unclear"
-        bar = f'<rect class="{shade}" x="{self._at(start)}" y="5" width="{width:.1f}" height="16"/>'
-        caps = " ".join(f"M{self._at(end)},{middle - 4:g}V{middle + 4:g}" for end in (low, high))
-        whisker = f'<path class="whisker" d="M{self._at(low)},{middle:g}H{self._at(high)} {caps}"/>'
-        return f'<svg width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">{lines}{bar}{whisker}</svg>'
+        bar = f'<rect class="{shade}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
+        middle = _HEIGHT / 2
+        whisker = _line("whisker", self._at(low), self._at(high), middle, middle)
+        caps = "".join(_line("cap", self._at(end), self._at(end), middle - 4, middle + 4) for end in (low, high))
+        return f'<svg height="{_HEIGHT}" aria-hidden="true">{lines}{bar}{whisker}{caps}</svg>'
+
+
+def _line(kind: str, x1: str, x2: str, y1: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1}" x2="{x2}" y1="{y1:g}" y2="{y2:g}"/>'

@@ -38,9 +38,9 @@ def _factor(epsilon: Fraction) -> str:
 
 def attacker_success(attackability: float, domain_size: int) -> str:
     """Return what one report reveals: how often the best guess is right with the report and without it."""
-    with_report = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
+    informed = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
     return (
-        f"someone who sees a report guesses the value right {with_report} % of the time, compared with "
+        f"someone who sees a report guesses the value correctly {informed} % of the time, compared with "
         f"{100 / domain_size:.3g} % without it, if all values are equally likely"
     )
 

@@ -75,8 +75,8 @@ export function epsilonInWords(epsilon) {
  * @param {{ attackability: number, domain_size: number }} status
  */
 export function guessInWords({ attackability, domain_size: size }) {
-  const with_ = attackability > 0.999 ? "over 99.9" : rounded.format(100 * attackability);
-  const chance = rounded.format(100 / size);
-  return `Someone who sees a report guesses the value right ${with_} % of the time, compared with ${chance} % `
-    + "without it, if all values are equally likely.";
+  const informed = attackability > 0.999 ? "over 99.9" : rounded.format(100 * attackability);
+  const blind = rounded.format(100 / size);
+  return `Someone who sees a report guesses the value correctly ${informed}\u00a0% of the time, compared with `
+    + `${blind}\u00a0% without it, if all values are equally likely.`;
 }

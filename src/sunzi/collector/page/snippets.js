@@ -52,7 +52,7 @@ export async function refreshSnippet(choice, epochs, signal) {
     [envelope, fetchedFor] = [fetched, wanted];
     drawSnippet();
     const { size, labels, labels_sha256: hash } = envelope.plan.domain;
-    inputById("search").placeholder = labels || hash ? "any part of a label" : `0 to ${size - 1}`;
+    inputById("search").placeholder = labels || hash ? "any part" : `0 to ${size - 1}`;
   }
   setHidden(byId("elsewhere"), envelope.epoch === choice.epoch);
   setText(byId("elsewhere"), `New clients report to epoch ${envelope.epoch}; this is epoch ${choice.epoch}.`);
