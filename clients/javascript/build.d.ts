@@ -1,2 +1,2 @@
-/** The bytes of a program that imports these entries and nothing else, minified and gzipped. */
+/** The size in bytes of a program that imports only these entries, minified and gzipped. */
 export function gzippedSize(...entries: string[]): Promise<number>;

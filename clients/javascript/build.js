@@ -1,4 +1,4 @@
-/** Builds dist/: one ES module an entry, minified, with what they share in chunks. `--sizes` prints what each costs. */
+/** Builds dist/: one minified ES module per entry, with shared chunks. `--sizes` prints their sizes. */
 
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -18,7 +18,7 @@ const BUNDLING = {
   legalComments: "none",
   logLevel: "warning",
   minify: true,
-  // Names that are never seen outside: of all properties only these are shortened.
+  // Internal properties, which may be renamed; all others keep their names.
   mangleProps: new RegExp(
     "^(accepts|attach|bits|blockSize|bounds|denominator|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
       "layout|limit|low|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
@@ -26,7 +26,7 @@ const BUNDLING = {
   ),
 };
 
-/** The outputs of a bundle, minified once more. */
+/** The output files of a bundle, minified again by terser. */
 async function bundle(options) {
   const { outputFiles } = await build({ ...BUNDLING, ...options });
   return Promise.all(
@@ -37,7 +37,7 @@ async function bundle(options) {
   );
 }
 
-/** The bytes of a program that imports these things and nothing else, minified and gzipped. */
+/** The size in bytes of a program that imports only these entries, minified and gzipped. */
 export async function gzippedSize(...entries) {
   const contents = entries.map((entry) => `export * from "./src/${entry}.ts";`).join("\n");
   const [{ code }] = await bundle({ stdin: { contents, resolveDir: import.meta.dirname } });

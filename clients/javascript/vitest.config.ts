@@ -1,4 +1,4 @@
 import { defineConfig } from "vitest/config";
 
-// Machines that run tests are busy, so a test has a minute.
+// Generous, because machines that run tests can be busy.
 export default defineConfig({ test: { include: ["test/**/*.test.ts"], testTimeout: 60_000 } });

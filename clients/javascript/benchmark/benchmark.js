@@ -1,7 +1,7 @@
 /**
- * Batches of compact reports against the drawing of their random words alone, in one run on one core.
+ * Compares making batches of compact reports with only drawing their random words, in one run on one core.
  *
- * Every figure is the fastest of many rounds, in which the two alternate: what else the machine does only adds time.
+ * The two alternate, and each figure is the fastest round, because other load on the machine only adds time.
  */
 
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { Client } from "sunzi";
 
 const REPORTS = 100_000;
 const ROUNDS = 150;
-const WORDS_AT_ONCE = 8192; // Web Crypto hands out at most 64 KiB at once
+const WORDS_AT_ONCE = 8192; // Web Crypto returns at most 64 KiB per call
 
 const plans = JSON.parse(readFileSync(new URL("plans.json", import.meta.url), "utf8"));
 
@@ -32,8 +32,8 @@ function drawWords(count) {
   }
 }
 
-console.log(`${REPORTS.toLocaleString("en")} reports a batch, fastest of ${ROUNDS} rounds, Node ${process.version}`);
-console.log("plan | million reports a second | time / time of drawing the words alone | ns a report");
+console.log(`${REPORTS.toLocaleString("en")} reports per batch, fastest of ${ROUNDS} rounds, Node ${process.version}`);
+console.log("plan | million reports per second | time / time of drawing the words | ns per report");
 for (const [name, plan] of Object.entries(plans)) {
   const client = new Client(plan, { maxEpsilon: 2 });
   const indices = Uint32Array.from({ length: REPORTS }, (_, i) => (i * 7919) % plan.domain.size);

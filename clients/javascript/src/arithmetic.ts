@@ -1,13 +1,13 @@
-/** Primes, residues and bits, in numbers that doubles hold exactly. */
+/** Primes, residues and bits, computed exactly in doubles. */
 
-/** ⌈log2 count⌉: the bits that tell so many messages apart; for counts up to 2^53. */
+/** ⌈log2 count⌉: the bits needed to number `count` messages, for counts up to 2^53. */
 export function indexBits(count: number): number {
   let bits = 0;
   while (2 ** bits < count) bits++;
   return bits;
 }
 
-/** Whole bytes for so many bits. */
+/** The number of bytes that hold this many bits. */
 export function byteLength(bits: number): number {
   return Math.ceil(bits / 8);
 }
@@ -23,7 +23,7 @@ export function primeFactors(number: number): number[] {
   return factors;
 }
 
-/** Whether a number has no divisor but 1 and itself. */
+/** Whether a number is prime. */
 export function isPrime(number: number): boolean {
   return primeFactors(number)[0] === number;
 }
@@ -34,7 +34,7 @@ export function multiplyModulo(left: number, right: number, modulus: number): nu
   return product - Math.floor(product / modulus) * modulus;
 }
 
-/** base^exponent under this multiplication, whose one is 1; as many products whatever the exponent's bits are. */
+/** base^exponent under a multiplication with identity 1. The number of products depends only on its length. */
 export function power(base: number, exponent: number, multiply: (left: number, right: number) => number): number {
   let result = 1;
   for (; exponent > 0; exponent = Math.floor(exponent / 2)) {
@@ -50,7 +50,7 @@ export function powerModulo(base: number, exponent: number, modulus: number): nu
   return power(base, exponent, (left, right) => multiplyModulo(left, right, modulus));
 }
 
-/** Whether the powers of a generator are all residues of a prime but 0. */
+/** Whether the powers of the generator are all nonzero residues of the prime. */
 export function isPrimitiveRoot(generator: number, prime: number): boolean {
   return primeFactors(prime - 1).every((factor) => powerModulo(generator, (prime - 1) / factor, prime) !== 1);
 }

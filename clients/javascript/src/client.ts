@@ -1,4 +1,4 @@
-/** The client: what runs on the device of one user. It turns a value into bytes that are safe to send. */
+/** The client runs on a user's device and turns a value into bytes that are safe to send. */
 
 import { drawRows } from "./drawing.js";
 import { OUTSIDE, type Value } from "./domain.js";
@@ -10,20 +10,20 @@ import { SystemSource, type WordSource } from "./randomness.js";
 import { type Outcome, type SendOptions, uploadAddress, uploadPersistently } from "./uploading.js";
 import { encodeBatch, encodeReport } from "./wire.js";
 
-/** The terms that this client accepts, and what its plan may need. */
+/** Limits on the plans that a client accepts, and what a plan may need. */
 export interface ClientOptions extends PlanOptions {
-  /** The largest ε that this client accepts. A plan from the network can be flawless and still ask for 32. */
+  /** The largest ε that this client accepts. A plan from the network can be valid and still have ε = 32. */
   maxEpsilon?: Epsilon;
   /** The fingerprint that the plan must have, as hexadecimal digits. */
   fingerprint?: string;
-  /** Other words than Web Crypto's, for simulations and proofs. */
+  /** Random words from elsewhere than Web Crypto, for simulations and tests. */
   source?: WordSource;
 }
 
 /**
- * Randomises values under one plan, which it checks by itself, whoever wrote it.
+ * Randomises values under one plan, which it checks itself.
  *
- * Every report is ε-locally differentially private and costs ε anew: for a value that is reported again and again, see
+ * Every report is ε-locally differentially private and spends ε again. For values that are reported repeatedly, see
  * `sunzi/device`.
  */
 export class Client {
@@ -36,35 +36,35 @@ export class Client {
     const { maxEpsilon, fingerprint } = options;
     check(
       maxEpsilon === undefined || !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
-      `epsilon is ${this.plan.epsilon}, accepted is at most ${maxEpsilon}`,
+      `epsilon ${this.plan.epsilon} exceeds maxEpsilon ${maxEpsilon}`,
       PrivacyError,
     );
     check(
       fingerprint === undefined || fingerprint.toLowerCase() === this.plan.fingerprint,
-      `fingerprint is ${this.plan.fingerprint}, pinned is ${fingerprint}`,
+      `fingerprint ${this.plan.fingerprint} is not ${fingerprint}`,
       PrivacyError,
     );
     this.#source = options.source ?? new SystemSource();
   }
 
-  /** Whether the reports protect anyone: false where others could have the same random words. */
+  /** Whether reports are private: false if others could reproduce the random words. */
   get isPrivate(): boolean {
     return !this.#source.reproducible;
   }
 
-  /** The bytes of one report of a value. A DomainError if it is outside: then send {@link reportBackground}. */
+  /** One report of a value. Throws a DomainError if it is outside the domain: then send {@link reportBackground}. */
   report(value: Value): Uint8Array {
     return this.reportIndex(this.plan.domain.index(value));
   }
 
-  /** {@link report} for a value's place in the domain. */
+  /** {@link report} for the index of a value. */
   reportIndex(index: number): Uint8Array {
     return (this.#latest = encodeReport(this.plan.protocol.layout, this.#randomize([index])));
   }
 
   /**
-   * The bytes of a report of a value drawn uniformly from the domain, for a user whose own value is not in it: silence
-   * would tell. It costs the same ε and looks like any report.
+   * One report of a uniformly random value, for users whose own value is outside the domain: sending nothing would
+   * reveal that. It costs the same ε and looks like any other report.
    */
   reportBackground(): Uint8Array {
     let index = 0;
@@ -78,12 +78,12 @@ export class Client {
     return this.reportIndex(index);
   }
 
-  /** One batch of reports, one for each value. */
+  /** One batch with a report for each value. */
   reportBatch(values: Iterable<Value>): Uint8Array {
     return this.reportIndices(Array.from(values, (value) => this.plan.domain.index(value)));
   }
 
-  /** {@link reportBatch} for places in the domain; fast for a Uint32Array. */
+  /** {@link reportBatch} for indices of values; fastest for a Uint32Array. */
   reportIndices(indices: ArrayLike<number>): Uint8Array {
     const { protocol, fingerprintBytes } = this.plan;
     return (this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices)));
@@ -91,14 +91,14 @@ export class Client {
 
   /**
    * Send a report or a batch until it is acknowledged, always the same bytes under the same id, so that it is counted
-   * once. A ReportError means that the collector refused it for good, a StoreError that patience ran out: then call it
-   * again, which tells nothing more, whereas a new report would.
+   * once. Throws a ReportError if the collector rejects it for good, and a StoreError if `patience` runs out. Then call
+   * `send` again: that costs no ε, whereas a new report would.
    *
    * @param url the collector, a collection of it (`…/v1/collections/NAME`) or an epoch (`…/epochs/N`)
-   * @param body what {@link report} or {@link reportBatch} returned; the one that was made last unless told
+   * @param body what {@link report} or {@link reportBatch} returned; by default the latest
    */
   async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
-    check(body, "there is no report yet", ParameterError);
+    check(body, "make a report first", ParameterError);
     const address = await uploadAddress(url, this.plan, body, options);
     return uploadPersistently(address, body, options);
   }
@@ -106,7 +106,7 @@ export class Client {
   #randomize(indices: ArrayLike<number>): Reports {
     const { size } = this.plan.domain;
     const places = indices instanceof Uint32Array ? indices : Uint32Array.from(indices);
-    // What is no integer from 0 on was changed by its conversion.
+    // The conversion changes everything but integers from 0 to 2^32 - 1.
     let isInside = places === indices || places.every((place, i) => place === indices[i]);
     for (let i = 0; i < places.length; i++) isInside &&= places[i]! < size;
     check(isInside, OUTSIDE, DomainError);

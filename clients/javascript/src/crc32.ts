@@ -1,4 +1,4 @@
-/** CRC-32, the one of zlib, PNG and gzip. */
+/** CRC-32 as in zlib, PNG and gzip. */
 
 const TABLE = new Int32Array(256);
 

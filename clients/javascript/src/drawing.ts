@@ -1,5 +1,5 @@
 /**
- * Uniform integers from random words, in the order that `docs/format.md` (4, 5) fixes: all words of all rows first,
+ * Uniform integers from random words, in the order of `docs/format.md` (4, 5): all words of all rows first,
  * then, round by round, one more word for each rejected cell.
  */
 
@@ -7,7 +7,7 @@ import type { WordSource } from "./randomness.js";
 import type { Threshold } from "./thresholds.js";
 
 const HALVES_AT_ONCE = 16384;
-/** No draw hands over more rows at once than this. */
+/** The largest number of rows that are drawn at once. */
 export const ROWS_AT_ONCE = HALVES_AT_ONCE / 2;
 const HALF = 2 ** 32;
 const QUARTER = 2 ** 16;
@@ -15,19 +15,19 @@ const EXACT_BOUND = 2 ** 21;
 const MISSING = 2 ** 32 - 1; // what −1 becomes in an array of unsigned integers; above every variate
 
 /**
- * What becomes of some rows, from `start` on: for each, whether its truth word was below the threshold (1 or 0), and its
- * uniform integers, row after row. A row that had to be drawn again is used again, and the last time counts.
+ * Receives rows from `start` on: for each, whether its truth word was below the threshold (1 or 0), and its uniform
+ * integers, row by row. A row that had to be redrawn is passed again, and the last call counts.
  */
 export type UseRows = (start: number, truths: Uint8Array, variates: Uint32Array) => void;
 
-/** 2^64 mod bound: how many words have to be rejected. */
+/** 2^64 mod bound: the number of words that are rejected. */
 function surplusOf(bound: number): number {
   return Number((1n << 64n) % BigInt(bound));
 }
 
 /**
- * The integer below `bound` < 2^32 that a word stands for, or −1 if the word is rejected: Lemire's multiply, never a
- * remainder. All products are below 2^53, hence exact.
+ * The integer below `bound` < 2^32 that a word stands for, or −1 if the word is rejected, by Lemire's multiplication
+ * method. All products are below 2^53, hence exact.
  */
 export function uniformBelow(high: number, low: number, bound: number, surplus: number): number {
   const first = (low & 0xffff) * bound;
@@ -43,14 +43,14 @@ export function isBelow(high: number, low: number, threshold: Threshold): number
   return Number(high < threshold.high) | (Number(high === threshold.high) & Number(low < threshold.low));
 }
 
-/** A row of which a word was rejected, as far as it is drawn. */
+/** A row with rejected words, which have yet to be redrawn. */
 interface Unfinished {
   readonly row: number;
   readonly truths: Uint8Array;
   readonly variates: Uint32Array;
 }
 
-/** The integers of one column, from every `halves`-th half on; true if a word was rejected, which leaves MISSING. */
+/** Fill one column from every `halves`-th half on. Rejected words leave MISSING; returns whether there are any. */
 function fillColumn(
   words: Uint32Array,
   from: number,
@@ -65,7 +65,7 @@ function fillColumn(
   const safe = bound <= EXACT_BOUND ? 1 - scale : 0;
   let isRejected = false;
   for (; to < variates.length; to += columns, from += halves) {
-    // Nearly always the high half decides alone: the low one adds less than `scale` to `rest`.
+    // The high half nearly always decides: the low one adds less than `scale` to `rest`.
     const product = words[from + 1]! * scale;
     const whole = product | 0;
     const rest = product - whole;
@@ -116,7 +116,7 @@ export function drawRows(
         const drawn = variates.subarray(columns * row, columns * (row + 1));
         if (drawn.includes(MISSING)) {
           unfinished.push({ row: start + row, truths: truths.slice(row, row + 1), variates: drawn.slice() });
-          drawn.fill(0); // whatever is made of it is replaced below
+          drawn.fill(0); // its result is replaced below
         }
       }
     }

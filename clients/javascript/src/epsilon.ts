@@ -1,4 +1,4 @@
-/** ε as an exact fraction: no floating-point number takes part in a privacy decision. */
+/** ε as an exact fraction: privacy decisions use no floating-point numbers. */
 
 import { check, ParameterError, PlanError, type SunziError } from "./errors.js";
 
@@ -8,20 +8,20 @@ export interface Fraction {
   readonly denominator: bigint;
 }
 
-/** ε as people write it: a number, which means the fraction of its shortest decimal form, or text such as "1/3". */
+/** ε as an application states it: a number, read by its shortest decimal form, or a string such as "1/3". */
 export type Epsilon = number | string;
 
 const LARGEST = 32n;
 const LARGEST_TERM = 10n ** 18n;
 
-/** A fraction, reduced; the denominator is not 0. */
+/** A fraction in lowest terms; the denominator must not be 0. */
 export function fraction(numerator: bigint, denominator: bigint): Fraction {
   let [a, b] = [numerator, denominator];
   while (b) [a, b] = [b, a % b];
   return { numerator: numerator / a, denominator: denominator / a };
 }
 
-/** The sum of two. */
+/** The sum of two fractions. */
 export function add(left: Fraction, right: Fraction): Fraction {
   return fraction(
     left.numerator * right.denominator + right.numerator * left.denominator,
@@ -29,7 +29,7 @@ export function add(left: Fraction, right: Fraction): Fraction {
   );
 }
 
-/** Whether the first is larger. */
+/** Whether the first fraction is larger. */
 export function exceeds(left: Fraction, right: Fraction): boolean {
   return left.numerator * right.denominator > right.numerator * left.denominator;
 }
@@ -39,14 +39,14 @@ export function fractionText({ numerator, denominator }: Fraction): string {
   return denominator === 1n ? `${numerator}` : `${numerator}/${denominator}`;
 }
 
-/** ε of a plan: a reduced fraction as text, 0 < ε ≤ 32 (`docs/format.md`, 2.2). */
+/** ε of a plan: a string with a fraction in lowest terms, 0 < ε ≤ 32 (`docs/format.md`, 2.2). */
 export function planEpsilon(text: unknown): Fraction {
   const epsilon = parseEpsilon(text as string, PlanError);
-  check(fractionText(epsilon) === text, "epsilon must be a reduced fraction as text");
+  check(fractionText(epsilon) === text, "epsilon must be a reduced fraction");
   return epsilon;
 }
 
-/** ε as an application states it. */
+/** Parse ε, or throw an error of this kind. */
 export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => SunziError = ParameterError): Fraction {
   const found = /^(\d{1,19})(?:\/(\d{1,19})|\.(\d{1,19}))?$/.exec(String(epsilon)) ?? [];
   const [, whole = "0", divisor = "1", decimals = ""] = found;
@@ -55,7 +55,7 @@ export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => Su
   const isPositive = numerator > 0n && denominator > 0n;
   check(
     isPositive && numerator <= LARGEST * denominator,
-    `epsilon must be up to 32, such as 2 or "1/3", got ${epsilon}`,
+    `epsilon must be in (0, 32], such as 2 or "1/3", got ${epsilon}`,
     kind,
   );
   const reduced = fraction(numerator, denominator);

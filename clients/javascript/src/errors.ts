@@ -1,51 +1,51 @@
-/** The errors, with the names that they have in Python. Everything thrown on purpose is a {@link SunziError}. */
+/** The errors have the same names as in Python. All derive from {@link SunziError}. */
 
-/** Base of every error that Sunzi throws on purpose. */
+/** Base class of all errors that Sunzi throws. */
 export class SunziError extends Error {
   override name = "SunziError";
 }
 
-/** An argument is outside what the function accepts. */
+/** An argument is invalid. */
 export class ParameterError extends SunziError {
   override name = "ParameterError";
 }
 
-/** A value is not in the domain, or a label file does not belong to it. */
+/** A value is outside the domain, or a label file does not match it. */
 export class DomainError extends ParameterError {
   override name = "DomainError";
 }
 
-/** A plan is malformed, or fails one of the checks that a client makes for itself. */
+/** A plan is malformed or fails one of the client's checks. */
 export class PlanError extends SunziError {
   override name = "PlanError";
 }
 
-/** A plan's integers do not give the privacy that it claims, or this client does not accept its terms. */
+/** A plan does not provide the ε it states, or exceeds the limits that this client accepts. */
 export class PrivacyError extends PlanError {
   override name = "PrivacyError";
 }
 
-/** Bytes are not a report, or a batch of reports, of this plan; or a collector refused them for good. */
+/** Bytes are not a report or batch of this plan, or a collector rejected them for good. */
 export class ReportError extends SunziError {
   override name = "ReportError";
 }
 
-/** A report would spend more of an attribute's lifetime ε than is left. Nothing was spent and nothing made. */
+/** A report would exceed the lifetime ε of its attribute. Nothing was spent and no report was made. */
 export class BudgetError extends SunziError {
   override name = "BudgetError";
 }
 
-/** There is no randomness, or not enough. Nothing was reported. */
+/** Randomness is missing or insufficient. Nothing was reported. */
 export class RandomnessError extends SunziError {
   override name = "RandomnessError";
 }
 
-/** A store or a collector cannot be reached or used now. The same may be tried again later. */
+/** A store or collector cannot be reached or used now. Try again later. */
 export class StoreError extends SunziError {
   override name = "StoreError";
 }
 
-/** A plan needs a part of this library that was not given to the client: import it and pass it in `designs`. */
+/** A plan needs an optional part of this library: import it and pass it in `designs`. */
 export class MissingExtraError extends SunziError {
   override name = "MissingExtraError";
 }

@@ -1,4 +1,4 @@
-/** Local differential privacy on a device: a plan, checked; a value, randomised; a report, sent once. */
+/** Local differential privacy on a device: check a plan, randomise a value, send a report that is counted once. */
 
 export { Client, type ClientOptions } from "./client.js";
 export type { DesignReader } from "./designs/design.js";

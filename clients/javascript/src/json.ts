@@ -1,18 +1,18 @@
-/** JSON as plans are written in it: strictly what `docs/format.md` (2) allows, and its canonical form. */
+/** The strict JSON of plans (`docs/format.md`, 2) and its canonical form. */
 
 import { check, PlanError, type SunziError } from "./errors.js";
 
-/** What a plan may hold. */
+/** The JSON values that a plan may contain. */
 export type Json = string | number | boolean | Json[] | JsonObject;
 
-/** An object; its keys are its own, so they are to be listed, never to be looked up before that. */
+/** A JSON object. List its keys before looking one up: a missing key could find an inherited property. */
 export interface JsonObject {
   [key: string]: Json;
 }
 
 const DEEPEST = 16;
 
-/** Bytes as text, without mercy for what is not UTF-8; a byte order mark stays. */
+/** Decode UTF-8 strictly, keeping a byte order mark. */
 export function decodeText(bytes: Uint8Array, kind: new (message: string) => SunziError = PlanError): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -21,16 +21,16 @@ export function decodeText(bytes: Uint8Array, kind: new (message: string) => Sun
   }
 }
 
-/** Text as bytes. */
+/** Encode as UTF-8. */
 export function encodeText(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
 /**
- * Read JSON in which no key occurs twice and no number has a fraction, an exponent or too many digits.
+ * Parse JSON without duplicate keys and whose numbers have no fraction, exponent or excess digits.
  *
- * `JSON.parse` lets all of that pass, but loses it: written again, such a value differs from the text it was read from,
- * spaces and escapes aside.
+ * `JSON.parse` accepts these but drops them, so the value, serialised again, differs from the text (ignoring whitespace
+ * and escapes).
  */
 export function parseJson(text: string): Json {
   let value: Json | undefined;
@@ -45,20 +45,20 @@ export function parseJson(text: string): Json {
 }
 
 /**
- * The canonical form of RFC 8785. Refuses what no plan may hold, so that values which did not come from
- * {@link parseJson} are safe too.
+ * The canonical form of RFC 8785. Throws if a plan must not contain the value, so that it is safe for values that did
+ * not come from {@link parseJson} too.
  */
 export function canonicalForm(value: unknown, depth = DEEPEST): string {
-  check(depth, "too deep");
+  check(depth, "nested too deeply");
   if (Array.isArray(value)) return `[${value.map((item) => canonicalForm(item, depth - 1)).join()}]`;
   if (typeof value === "object" && value) {
     const object = value as JsonObject;
     const keys = Object.keys(object).sort();
     return `{${keys.map((key) => canonicalForm(key) + ":" + canonicalForm(object[key], depth - 1)).join()}}`;
   }
-  // The class Cs holds surrogates that stand alone.
+  // Cs matches lone surrogates.
   const isPlain =
     typeof value === "string" ? !/\p{Cs}/u.test(value) : typeof value === "boolean" || Number.isSafeInteger(value);
-  check(isPlain, `a plan holds no ${String(value)}`);
+  check(isPlain, `plans must not contain ${String(value)}`);
   return JSON.stringify(value);
 }

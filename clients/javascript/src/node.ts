@@ -1,3 +1,3 @@
-/** What only Node has: a device in a directory. */
+/** For Node only: a device in a directory. */
 
 export { FileStore } from "./device/file_store.js";

@@ -1,4 +1,4 @@
-/** Bits back to back: the first value fills the lowest bits of the buffer, the next one the bits above. */
+/** Bit packing: the first value fills the lowest bits of the buffer, the next one the bits above. */
 
 import type { Payload } from "./designs/design.js";
 
@@ -7,8 +7,8 @@ const PIECE = 2 ** PIECE_BITS;
 const EVERY_WIDTH = Array.from({ length: PIECE_BITS + 1 }, (_, width) => width);
 
 /**
- * Pack values into bytes from a position on, and return the position after them; the last byte is completed with zeros.
- * The i-th value has widths[choices[i]] bits, or widths[0] without choices.
+ * Pack values into bytes from a position on and return the position after them. The last byte is padded with zeros. The
+ * i-th value has widths[choices[i]] bits, or widths[0] without choices.
  */
 export function pack(
   bytes: Uint8Array,
@@ -35,7 +35,7 @@ export function pack(
   return packPieces(bytes, position, pieces, EVERY_WIDTH, pieceWidths);
 }
 
-/** The same for numbers of at most 24 bits. */
+/** {@link pack} for numbers of at most 24 bits. */
 function packPieces(
   bytes: Uint8Array,
   position: number,
@@ -43,7 +43,7 @@ function packPieces(
   widths: readonly number[],
   choices?: ArrayLike<number>,
 ): number {
-  let held = 0; // fewer than 8 bits are held until their byte is full
+  let held = 0; // up to 7 bits of an incomplete byte
   let heldBits = 0;
   for (let i = 0; i < values.length; i++) {
     held |= values[i]! << heldBits;

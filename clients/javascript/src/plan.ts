@@ -1,6 +1,6 @@
 /**
- * A plan, checked. A client trusts no plan, whoever wrote it: when a `Plan` exists, every check of `docs/format.md`
- * (11) has been made here, and its reports are ε-locally differentially private by thresholds derived here.
+ * Plans. A client trusts no plan: a `Plan` object exists only after every check of `docs/format.md` (11) has passed,
+ * and its reports are ε-locally differentially private by thresholds derived here.
  */
 
 import { cyclotomic } from "./designs/cyclotomic.js";
@@ -19,18 +19,18 @@ import { decimal, fields, list } from "./records.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 import { checkUnary } from "./thresholds.js";
 
-/** A plan as it arrives: the file's text or bytes, or the value that they hold. */
+/** A plan file's text or bytes, or its parsed JSON. */
 export type PlanSource = string | Uint8Array | object;
 
-/** What a plan may need beside itself. */
+/** What a plan may need besides itself. */
 export interface PlanOptions {
-  /** Designs that are imported apart, such as `subsets`. */
+  /** Designs that are imported separately, such as `subsets`. */
   designs?: readonly DesignReader[];
-  /** The label file, for plans that name it by its hash. */
+  /** The label file, for plans that contain only its hash. */
   labelFile?: Uint8Array | string;
 }
 
-/** The design that a protocol may use beside singletons. */
+/** The design that each protocol may use besides singletons. */
 const DESIGN_OF = new Map<Json, string>([
   ["grr", "singletons"],
   ["ss", "subsets"],
@@ -40,9 +40,9 @@ const DESIGN_OF = new Map<Json, string>([
   ["mss-compact", "cyclotomic"],
 ]);
 
-/** The checked terms of one collection. */
+/** A plan that has passed all checks. */
 export class Plan {
-  /** Its name, such as "mss-compact". */
+  /** The protocol's name, such as "mss-compact". */
   readonly protocolName: string;
   /** @internal */
   readonly epsilonFraction: Fraction;
@@ -56,7 +56,7 @@ export class Plan {
     const canonical = canonicalForm(readSource(source));
     const value = parseJson(canonical) as JsonObject;
     check(value.format === "sunzi-plan", "not a plan");
-    check(value.version === 1, "version is not known");
+    check(value.version === 1, "unknown version");
     fields(value, "domain epsilon format parameters protocol version");
     this.protocolName = value.protocol as string;
     this.epsilonFraction = planEpsilon(value.epsilon);
@@ -76,7 +76,7 @@ export class Plan {
     return hexadecimal(this.fingerprintBytes);
   }
 
-  /** ε of one report, such as "1/2". */
+  /** ε per report, such as "1/2". */
   get epsilon(): string {
     return fractionText(this.epsilonFraction);
   }
@@ -92,11 +92,11 @@ export class Plan {
       return unaryProtocol(checkUnary(name === "oue", truth, lie, epsilon), size);
     }
     const allowed = DESIGN_OF.get(name);
-    check(allowed, "protocol is not known");
+    check(allowed, "unknown protocol");
     const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
     const records = list(fields(parameters, "responses"), "responses");
-    check(records.length >= 1 && records.length <= 256, "responses must be 1 to 256");
+    check(records.length >= 1 && records.length <= 256, "expected 1 to 256 responses");
     return modularProtocol(records.map(read), size, name === "mss-compact");
   }
 }

@@ -1,24 +1,24 @@
 /**
- * Random words. A word has 64 bits and is held as two unsigned halves of 32, the low one first.
+ * Random words. A word has 64 bits, stored as two unsigned 32-bit halves, the low one first.
  *
- * The only source that ships is Web Crypto. Where there is none, nothing is reported.
+ * Web Crypto is the only source. Without it, nothing is reported.
  */
 
 import { check, RandomnessError } from "./errors.js";
 
 /** Delivers uniform, independent words. */
 export interface WordSource {
-  /** Whether the words could be had again by others: true only for simulations and proofs, which protect nobody. */
+  /** Whether others could reproduce the words: true only in simulations and tests, whose reports are not private. */
   readonly reproducible: boolean;
-  /** Fill with the next words, low half and high half in turn. */
+  /** Fill with the next words, low and high halves alternating. */
   fill(halves: Uint32Array): void;
 }
 
 const POOL_HALVES = 1024;
-const MOST_HALVES = 16384; // Web Crypto hands out at most 65,536 bytes at once
+const MOST_HALVES = 16384; // Web Crypto returns at most 65,536 bytes per call
 const CHECKED_HALVES = 8;
 
-/** Fill from Web Crypto, or throw. A generator that leaves 256 bits at zero is taken for broken. */
+/** Fill from Web Crypto. A generator that returns 256 zero bits is considered broken. */
 function draw(halves: Uint32Array): void {
   const system = globalThis.crypto;
   check(system?.getRandomValues, "Web Crypto is missing", RandomnessError);
@@ -28,12 +28,12 @@ function draw(halves: Uint32Array): void {
   } catch (error) {
     throw new RandomnessError(`Web Crypto failed: ${error}`);
   }
-  check(checked.length < CHECKED_HALVES || checked.some((half) => half), "Web Crypto gives zeros", RandomnessError);
+  check(checked.length < CHECKED_HALVES || checked.some((half) => half), "Web Crypto returns zeros", RandomnessError);
 }
 
 /**
- * Web Crypto. No word is handed out twice: small requests come from a pool of 4 KiB in which every word is wiped when
- * it leaves, large ones go straight to the system.
+ * Web Crypto. Small requests are served from a 4 KiB pool in which every word is wiped once it is used; large requests
+ * go directly to the system.
  */
 export class SystemSource implements WordSource {
   readonly reproducible = false;

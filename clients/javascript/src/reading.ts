@@ -1,4 +1,4 @@
-/** Reading reports back, as a collector does: to show what a report holds, and to prove that what is bad is refused. */
+/** Parses reports as a collector does: to show what a report contains, and to test that invalid ones are rejected. */
 
 import { byteLength, indexBits } from "./arithmetic.js";
 import { crc32 } from "./crc32.js";
@@ -9,13 +9,13 @@ import { CHECKSUM_BYTES, HEADER_BYTES, isBatch, MAGIC } from "./wire.js";
 
 export { readTally, type Tally, TallyError } from "./tally.js";
 
-/** One report, read: which modulus it is about, where there are several, and its payload. */
+/** A parsed report: its payload, and its modulus if the plan has several. */
 export interface Report {
   readonly selector: number;
   readonly payload: Payload;
 }
 
-/** Takes bits from bytes, lowest first. */
+/** Reads bits from bytes, lowest first. */
 class BitReader {
   #bit = 0;
 
@@ -33,10 +33,10 @@ class BitReader {
     return this.bytesOf(bits).reduceRight((sum, byte) => sum * 256 + byte, 0);
   }
 
-  /** The bits up to the end must be 0, and fewer than 8. */
+  /** Check that fewer than 8 bits are left, all of them 0. */
   finish(): void {
     const left = 8 * this.bytes.length - this.#bit;
-    check(left < 8 && this.number(left) === 0, "the unused bits must be 0", ReportError);
+    check(left < 8 && this.number(left) === 0, "unused bits must be 0", ReportError);
   }
 }
 
@@ -47,28 +47,28 @@ function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
   const limit = isCompact ? designs.reduce((sum, design) => sum + design.limit!, 0) : designs[selector]?.limit;
   const payload = limit === undefined ? reader.bytesOf(bits) : reader.number(bits);
   const isGood = typeof payload === "number" ? payload < limit! : (designs[selector]?.accepts?.(payload) ?? true);
-  check(isGood, "the payload is not one of this plan", ReportError);
+  check(isGood, "the payload is invalid for this plan", ReportError);
   return payload;
 }
 
 function checkSelector(plan: Plan, selector: number): number {
-  check(selector < plan.protocol.layout.length, "there is no such selector", ReportError);
+  check(selector < plan.protocol.layout.length, "the selector is out of range", ReportError);
   return selector;
 }
 
-/** Read one report, or refuse it. */
+/** Parse one report. Throws a ReportError if it is invalid. */
 export function readReport(plan: Plan, bytes: Uint8Array): Report {
   const { layout } = plan.protocol;
   const shift = indexBits(layout.length);
   const reader = new BitReader(bytes);
   const selector = checkSelector(plan, reader.number(shift));
-  check(bytes.length === byteLength(shift + layout[selector]!), "a report of another length", ReportError);
+  check(bytes.length === byteLength(shift + layout[selector]!), "the report has the wrong length", ReportError);
   const payload = readPayload(plan, selector, reader);
   reader.finish();
   return { selector, payload };
 }
 
-/** Read batches that stand back to back, or refuse them all. */
+/** Parse concatenated batches. Throws a ReportError if any is invalid. */
 export function readBatches(plan: Plan, bytes: Uint8Array): Report[] {
   const reports: Report[] = [];
   while (bytes.length) {
@@ -78,22 +78,22 @@ export function readBatches(plan: Plan, bytes: Uint8Array): Report[] {
   return reports;
 }
 
-/** Read the first batch, and return its length. */
+/** Parse the first batch and return its length. */
 function readBatch(plan: Plan, bytes: Uint8Array, reports: Report[]): number {
   const { layout } = plan.protocol;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let position = HEADER_BYTES;
   const next = (count: number): Uint8Array => {
-    check(bytes.length >= position + count, "the batch is cut short", ReportError);
+    check(bytes.length >= position + count, "the batch is truncated", ReportError);
     position += count;
     return bytes.subarray(position - count, position);
   };
   next(0);
-  check(isBatch(bytes), "this is not a batch of version 1", ReportError);
+  check(isBatch(bytes), "not a batch of version 1", ReportError);
   const isOfThisPlan = plan.fingerprintBytes.every((byte, i) => byte === bytes[MAGIC.length + i]);
-  check(isOfThisPlan, "these reports belong to another plan", ReportError);
+  check(isOfThisPlan, "the batch belongs to another plan", ReportError);
   const count = view.getUint32(HEADER_BYTES - 8, true) + view.getUint32(HEADER_BYTES - 4, true) * 2 ** 32;
-  check(count <= 8 * bytes.length, "the batch is cut short", ReportError);
+  check(count <= 8 * bytes.length, "the batch is truncated", ReportError);
 
   const shift = indexBits(layout.length);
   const selectorReader = new BitReader(next(byteLength(count * shift)));

@@ -1,9 +1,9 @@
-/** Reading the parts of a plan: exactly the known keys, of the right types, within their limits. */
+/** Checks the parts of a plan: exactly the known keys, with the right types and ranges. */
 
 import { check } from "./errors.js";
 import type { Json, JsonObject } from "./json.js";
 
-/** An object with exactly these keys, named in ascending order; the optional ones may be left out. */
+/** An object with exactly these keys, listed in ascending order, and any of the optional ones. */
 export function fields(value: Json | undefined, required: string, optional: readonly string[] = []): JsonObject {
   const keys = typeof value === "object" ? Object.keys(value) : [];
   const needed = keys.filter((key) => !optional.includes(key));
@@ -11,7 +11,7 @@ export function fields(value: Json | undefined, required: string, optional: read
   return value as JsonObject;
 }
 
-/** Refuse what is not an integer within limits, ends included. */
+/** An integer between these limits, inclusive. */
 export function checkInteger(value: unknown, low: number, high: number, name: string): number {
   check(
     Number.isInteger(value) && (value as number) >= low && (value as number) <= high,
@@ -32,14 +32,14 @@ export function list(record: JsonObject, name: string): Json[] {
   return value;
 }
 
-/** The list of integers under a key, each within limits. */
+/** The list under a key, of integers between these limits. */
 export function integers(record: JsonObject, name: string, low: number, high: number): number[] {
   return list(record, name).map((item) => checkInteger(item, low, high, name));
 }
 
-/** The decimal digits under a key, without sign or leading zeros. */
+/** The nonnegative integer that a string of decimal digits under a key stands for. */
 export function decimal(record: JsonObject, name: string): bigint {
   const value = record[name];
-  check(typeof value === "string" && /^(0|[1-9]\d{0,39})$/.test(value), `${name} must be decimal digits`);
+  check(typeof value === "string" && /^(0|[1-9]\d{0,39})$/.test(value), `${name} must be a string of digits`);
   return BigInt(value);
 }

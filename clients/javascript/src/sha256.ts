@@ -1,13 +1,13 @@
 /**
- * SHA-256 and HMAC, at once: Web Crypto offers them only asynchronously, and a report is made without waiting.
+ * Synchronous SHA-256 and HMAC, because Web Crypto's are asynchronous and making a report is not.
  *
- * The device key never comes here; it stays inside Web Crypto.
+ * The device key is not used here; it stays inside Web Crypto.
  */
 
 const START = new Int32Array(8);
 const ROUNDS = new Int32Array(64);
 
-// The constants are the first 32 bits of the fractions of the square and cube roots of the first primes.
+// The constants are the first 32 fractional bits of the square and cube roots of the first primes.
 for (let number = 2, count = 0; count < 64; number++) {
   let divisor = 2;
   while (number % divisor) divisor++;
@@ -21,7 +21,7 @@ const rotate = (word: number, by: number): number => (word >>> by) | (word << (3
 const rotations = (word: number, by: number, andBy: number, third: number): number =>
   rotate(word, by) ^ rotate(word, andBy) ^ third;
 
-/** The digest of these bytes, one after the other. */
+/** The digest of these parts, concatenated. */
 export function sha256(...parts: Uint8Array[]): Uint8Array {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const message = new Uint8Array(((length + 72) >> 6) << 6);
@@ -56,7 +56,7 @@ export function sha256(...parts: Uint8Array[]): Uint8Array {
   return message.slice(0, 32);
 }
 
-/** HMAC-SHA256 under a key of at most 64 bytes. */
+/** HMAC-SHA256 with a key of at most 64 bytes. */
 export function hmac(key: Uint8Array, message: Uint8Array): Uint8Array {
   const inner = new Uint8Array(64).fill(0x36);
   const outer = new Uint8Array(64).fill(0x5c);

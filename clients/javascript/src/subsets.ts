@@ -1,3 +1,3 @@
-/** The subset designs of `ss` and `mss`, apart because few pages need them: `new Client(plan, { designs: [subsets] })`. */
+/** The subset designs of `ss` and `mss`, which few pages need: `new Client(plan, { designs: [subsets] })`. */
 
 export { subsets } from "./designs/subsets.js";

@@ -1,19 +1,19 @@
-/** Reading a tally, as a collector offers it for download: exact counts, or a refusal (`docs/format.md`, 10). */
+/** Parses a tally that was downloaded from a collector (`docs/format.md`, 10). */
 
 import { check, SunziError } from "./errors.js";
 import { decodeText } from "./json.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 
-/** A tally is malformed, or breaks its own invariants. */
+/** A tally is malformed or inconsistent. */
 export class TallyError extends SunziError {
   override name = "TallyError";
 }
 
-/** Counts of reports of one plan. */
+/** The counts of reports under one plan. */
 export interface Tally {
   readonly fingerprint: string;
   readonly reports: number;
-  /** (number of counters, weight) of every block. */
+  /** The number of counters and the weight of every block. */
   readonly blocks: readonly (readonly [number, number])[];
   readonly counts: readonly number[];
 }
@@ -29,12 +29,12 @@ function expect(condition: unknown, message: string): asserts condition {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** Read a tally; its digest and every invariant are checked. */
+/** Parse a tally and check its digest and invariants. Throws a TallyError if it is invalid. */
 export function readTally(bytes: Uint8Array): Tally {
   const body = bytes.subarray(0, -DIGEST_BYTES);
-  expect(body.length >= START && String.fromCharCode(...bytes.subarray(0, 8)) === MAGIC, "this is not a tally");
+  expect(body.length >= START && String.fromCharCode(...bytes.subarray(0, 8)) === MAGIC, "not a tally");
   const digest = hexadecimal(bytes.subarray(-DIGEST_BYTES));
-  expect(hexadecimal(sha256(body)) === digest, "the digest does not match: the tally is cut or damaged");
+  expect(hexadecimal(sha256(body)) === digest, "the digest does not match: the tally is truncated or damaged");
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   const end = START + view.getUint32(START - 4, true);
   expect(end - START <= LARGEST_HEADER, "the header is too long");
@@ -58,9 +58,9 @@ function readHeader(text: string): Header {
   let value: any;
   try {
     value = JSON.parse(text);
-    // One header has one spelling: what another program might read differently is refused.
+    // Only the canonical spelling is accepted: other programs might parse another one differently.
     const { fingerprint, reports, blocks, stored } = value;
-    expect(JSON.stringify({ fingerprint, reports, blocks, stored }) === text, "the header is not in its normal form");
+    expect(JSON.stringify({ fingerprint, reports, blocks, stored }) === text, "the header is not canonical");
   } catch {
     throw new TallyError("the header is malformed");
   }
@@ -69,15 +69,15 @@ function readHeader(text: string): Header {
     Array.isArray(blocks) &&
     blocks.length > 0 &&
     blocks.every((block) => Array.isArray(block) && block.length === 2 && block.every(isCount) && block[0] > 0);
-  const areTexts = typeof fingerprint === "string" && typeof reports === "string"; // a pattern reads others as text
-  expect(areTexts && /^[\da-f]{64}$/.test(fingerprint) && areBlocks, "the header is malformed");
+  const areStrings = typeof fingerprint === "string" && typeof reports === "string"; // test() would convert others
+  expect(areStrings && /^[\da-f]{64}$/.test(fingerprint) && areBlocks, "the header is malformed");
   expect(/^(0|[1-9]\d{0,15})$/.test(reports) && (stored === null || isCount(stored)), "the header is malformed");
   return { fingerprint, reports: Number(reports), blocks, stored };
 }
 
 function readValues(view: DataView, start: number): number[] {
   const count = (view.byteLength - start) / 8;
-  expect(isCount(count), "the counts are cut short");
+  expect(isCount(count), "the counts are truncated");
   return Array.from({ length: count }, (_, i) => {
     const value = Number(view.getBigInt64(start + 8 * i, true));
     expect(isCount(value), `a count must not be negative, got ${value}`);
@@ -85,20 +85,20 @@ function readValues(view: DataView, start: number): number[] {
   });
 }
 
-/** Counts that are given by their indices; all others are 0. */
+/** Dense counts from a sparse list of indices and counts. */
 function spread(values: number[], stored: number, length: number): number[] {
   expect(values.length === 2 * stored, "the counts do not fit the header");
   const counts = new Array<number>(length).fill(0);
   let last = -1;
   for (let i = 0; i < stored; i++) {
-    expect(values[i]! > last && values[i]! < length, "the indices must ascend within the counters");
+    expect(values[i]! > last && values[i]! < length, "the indices must ascend and lie within the counters");
     last = values[i]!;
     counts[last] = values[stored + i]!;
   }
   return counts;
 }
 
-/** The counts of a block add up to a multiple of its weight, and no count exceeds the block's reports. */
+/** Check that the counts of a block add up to a multiple of its weight, and that none exceeds the block's reports. */
 function checkBlocks(blocks: readonly [number, number][], counts: readonly number[], reports: number): void {
   let [start, counted, isWeighted] = [0, 0, false];
   for (const [size, weight] of blocks) {
@@ -113,5 +113,5 @@ function checkBlocks(blocks: readonly [number, number][], counts: readonly numbe
     counted += inBlock;
     isWeighted ||= weight > 0;
   }
-  expect(!isWeighted || counted === reports, `the counts stand for ${counted} reports, the tally says ${reports}`);
+  expect(!isWeighted || counted === reports, `the counts add up to ${counted} reports, the header says ${reports}`);
 }

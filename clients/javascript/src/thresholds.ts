@@ -9,11 +9,11 @@ import { check, PrivacyError } from "./errors.js";
 
 const SCALE = 1n << 96n;
 const WORDS = 1n << 64n;
-const DERIVED = "not the threshold derived here";
-const LEAK = "more than epsilon leaks";
-const EMPTY = "reports say nothing";
+const DERIVED = "threshold does not match epsilon";
+const LEAK = "leaks more than epsilon";
+const EMPTY = "reports are pure noise";
 
-/** A threshold as two halves of 32 bits, to be compared without a BigInt. */
+/** A threshold as two 32-bit halves, which compare without BigInt. */
 export interface Threshold {
   readonly high: number;
   readonly low: number;
@@ -33,7 +33,7 @@ function exponentialBelow({ numerator, denominator }: Fraction): bigint {
   return total;
 }
 
-/** Refuse unless a block response with this threshold is ε-private, says something, and is the one derived here. */
+/** Check that a block response with this threshold is ε-private, informative, and the one derived here. */
 export function checkTruth(threshold: bigint, blockSize: number, points: number, epsilon: Fraction): Threshold {
   check(1 <= blockSize && blockSize < points, EMPTY, PrivacyError);
   const inside = BigInt(blockSize);
@@ -45,7 +45,7 @@ export function checkTruth(threshold: bigint, blockSize: number, points: number,
   return halves(threshold);
 }
 
-/** The same for one bit a value: OUE, or symmetric RAPPOR at half the budget. */
+/** {@link checkTruth} for one bit per value: OUE, or symmetric RAPPOR with half the budget. */
 export function checkUnary(isOptimal: boolean, truth: bigint, lie: bigint, epsilon: Fraction): [Threshold, Threshold] {
   const exponential = exponentialBelow(isOptimal ? epsilon : fraction(epsilon.numerator, epsilon.denominator * 2n));
   const sum = exponential + SCALE;

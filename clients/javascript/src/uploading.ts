@@ -1,7 +1,7 @@
 /**
- * Uploading to a collector over HTTP. An upload keeps its id and its bytes however often it is sent, so that it is
- * counted once. Only a collector's own words count, as an acknowledgement and as a refusal: what a proxy or a hotel's
- * portal says is neither. Bodies have no content type: then a page of another origin needs no preflight.
+ * Uploads over HTTP. Every retry sends the same bytes under the same id, so that an upload is counted once. Only a
+ * collector's own response acknowledges or rejects it; responses of proxies and captive portals do neither. Bodies have
+ * no content type, so that cross-origin uploads need no preflight.
  */
 
 import { check, ReportError, StoreError } from "./errors.js";
@@ -11,49 +11,49 @@ import { randomBytes } from "./randomness.js";
 import { hexadecimal } from "./sha256.js";
 import { isBatch } from "./wire.js";
 
-/** What a collector says of an upload: counted now, or counted before. */
+/** Whether the collector counted an upload now or had counted it before. */
 export type Outcome = "counted" | "repeated";
 
-/** How to reach a collector. */
+/** Options of all requests to a collector. */
 export interface RequestOptions {
-  /** The key of an uploader, sent as a bearer token. */
+  /** An upload key, sent as a bearer token. */
   secret?: string;
 }
 
-/** How to send. */
+/** Options of an upload. */
 export interface SendOptions extends RequestOptions {
-  /** For how many seconds to try again what may succeed later; 60 unless told. */
+  /** How many seconds to keep retrying; 60 by default. */
   patience?: number;
-  /** A single-use token, where the collector asks for one. */
+  /** A single-use token, if the collector requires one. */
   token?: string;
-  /** The upload's id, 32 hexadecimal digits; unless told, random at first and then that of the same bytes before. */
+  /** The upload's id, 32 hexadecimal digits; by default random, and the same whenever this body is sent again. */
   id?: string;
 }
 
-/** An epoch of a collection: what a client must know to report. */
+/** An epoch of a collection: its plan and address. */
 export interface Epoch {
   readonly plan: Plan;
   readonly number: number;
   readonly isOpen: boolean;
-  /** Where its reports go. */
+  /** Where to send its reports. */
   readonly url: string;
 }
 
-const FOREIGN = "the collector names another fingerprint";
-/** Refusals that time cannot mend: not those for want of the right key, of speed or of patience. */
+const FOREIGN = "the collector has another plan";
+/** Statuses that are final, unlike 401 (wrong key), 408, 425 and 429 (try later). */
 const FINAL = /^4(?!01|08|25|29)/;
 const LONGEST_WAIT = 60;
 const REQUEST_SECONDS = 30;
 
-/** The id of every body that was sent: whoever sends it again sends it under the same one, and it is counted once. */
+/** The ids of bodies that were sent, so that retries use the same id and are counted once. */
 const ids = new WeakMap<Uint8Array, string>();
 
-/** A fresh id for an upload. */
+/** A new random upload id. */
 export function freshId(): string {
   return hexadecimal(randomBytes(16));
 }
 
-/** The epoch that is open now in a collection, with its plan checked. */
+/** The current epoch of a collection, with its plan checked. */
 export async function fetchEpoch(url: string, options: PlanOptions & RequestOptions = {}): Promise<Epoch> {
   const [envelope, address] = await fetchEnvelope(url, options);
   const plan = new Plan(envelope.plan as JsonObject, options);
@@ -66,18 +66,18 @@ export async function fetchEpoch(url: string, options: PlanOptions & RequestOpti
   };
 }
 
-/** What a collector says of its open epoch, unchecked, and the epoch's address. */
+/** The unchecked description of the current epoch, and its address. */
 async function fetchEnvelope(url: string, options: RequestOptions): Promise<[JsonObject, string]> {
   url = url.replace(/\/+$/, "");
   if (!/\/v1\/collections\/[^/]+$/.test(url)) url += "/v1/collections/default";
   const [response, text] = await attempt(`${url}/plan`, {}, options);
   check(response.ok, refusal(response, text), StoreError);
   const envelope = parseJson(text) as JsonObject;
-  // The answer's own address is complete, even if `url` was relative to a page.
+  // The response's address is absolute even if `url` is relative to a page.
   return [envelope, response.url.replace(/plan$/, `epochs/${Number(envelope.epoch)}`)];
 }
 
-/** The full address of one upload, its id included. */
+/** The address of one upload, including its id. */
 export async function uploadAddress(url: string, plan: Plan, body: Uint8Array, options: SendOptions): Promise<string> {
   if (!/\/epochs\/\d+$/.test(url)) {
     const [envelope, address] = await fetchEnvelope(url, options);
@@ -99,8 +99,8 @@ export function addressOf(epoch: string, plan: Plan, body: Uint8Array, options: 
 }
 
 /**
- * Send once. A ReportError: the collector refused it for good. A StoreError: it may succeed later, since there was no
- * answer, or this one (its `cause`), which asks for patience or another key, or is not a collector's.
+ * Send once. Throws a ReportError if the collector rejects it for good, and a StoreError if it may succeed later. The
+ * response, if there was one, is the error's `cause`.
  */
 export async function uploadOnce(address: string, body: Uint8Array, options: RequestOptions): Promise<Outcome> {
   const init = { method: "POST", body: body as Uint8Array<ArrayBuffer> };
@@ -112,15 +112,15 @@ export async function uploadOnce(address: string, body: Uint8Array, options: Req
 }
 
 function refusal(response: Response, text: string): string {
-  return `the collector answers ${response.status}: ${text.slice(0, 200)}`;
+  return `the collector returned ${response.status}: ${text.slice(0, 200)}`;
 }
 
-/** This many seconds in milliseconds, half of them random: so that clients do not come in step. */
-export function partlyRandom(seconds: number): number {
+/** 50 to 100 % of this many seconds, in milliseconds: random, so that clients do not synchronise. */
+export function jittered(seconds: number): number {
   return seconds * (500 + (randomBytes(1)[0]! / 255) * 500);
 }
 
-/** Send again and again while it may still succeed without another key. */
+/** Retry until it succeeds, patience runs out, or the key is wrong. */
 export async function uploadPersistently(address: string, body: Uint8Array, options: SendOptions): Promise<Outcome> {
   const deadline = Date.now() + 1000 * (options.patience ?? 60);
   for (let pause = 0.1; ; pause *= 2) {
@@ -129,14 +129,14 @@ export async function uploadPersistently(address: string, body: Uint8Array, opti
     } catch (error) {
       const response = (error as StoreError).cause as Response | undefined;
       pause = Math.min(LONGEST_WAIT, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
-      const wait = partlyRandom(pause);
+      const wait = jittered(pause);
       if (!(error instanceof StoreError) || response?.status === 401 || Date.now() + wait > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
 }
 
-/** One request; a StoreError if there is no answer, or not all of it. */
+/** One request. Throws a StoreError if there is no complete response. */
 async function attempt(address: string, init: RequestInit, options: RequestOptions): Promise<[Response, string]> {
   const headers = options.secret ? { Authorization: `Bearer ${options.secret}` } : {};
   try {

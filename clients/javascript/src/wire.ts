@@ -1,4 +1,4 @@
-/** Reports as bytes, one alone or many in a batch (`docs/format.md`, 8 and 9). */
+/** Reports and batches as bytes (`docs/format.md`, 8 and 9). */
 
 import { byteLength, indexBits } from "./arithmetic.js";
 import { crc32 } from "./crc32.js";
@@ -38,7 +38,7 @@ export function encodeBatch(layout: readonly number[], fingerprint: Uint8Array, 
   return bytes;
 }
 
-/** Whether bytes are a batch rather than one report. */
+/** Whether the bytes are a batch, not a single report. */
 export function isBatch(bytes: Uint8Array): boolean {
   return MAGIC.every((byte, i) => bytes[i] === byte);
 }

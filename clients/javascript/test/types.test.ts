@@ -10,7 +10,7 @@ const PACKAGE = join(import.meta.dirname, "..");
 
 const PROGRAM = `
 import { Client, type Epoch, fetchEpoch, type Outcome, Plan, SunziError } from "sunzi";
-import { Device, type Queued } from "sunzi/device";
+import { Device, type QueueResult } from "sunzi/device";
 import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
 import { subsets } from "sunzi/subsets";
@@ -20,7 +20,7 @@ const client = new Client(epoch.plan, { maxEpsilon: "1/2", designs: [subsets] })
 const report: Uint8Array = client.report("Firefox");
 const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5 })];
 const device = await Device.open({ lifetimeEpsilon: 1, store: new FileStore("device") });
-const queued: Queued = await device.queue(epoch.plan, "browser", 3, epoch.url, { maxEpsilon: 1, token: "ab" });
+const queued: QueueResult = await device.queue(epoch.plan, "browser", 3, epoch.url, { maxEpsilon: 1, token: "ab" });
 export { outcomes, queued };
 export const payload: number | Uint8Array = readReport(new Plan("{}"), report).payload;
 export const error: Error = new SunziError("no");

@@ -1,7 +1,7 @@
 /**
  * Cyclotomic designs: blocks g^a·D + b of residues, D a union of classes of powers (`docs/format.md`, 6.4).
  *
- * A client must check that g is a primitive root: with g = 1 a report would nearly spell out the value.
+ * A client must check that g is a primitive root: with g = 1 a report would nearly reveal the value.
  */
 
 import { indexBits, isPrime, isPrimitiveRoot, multiplyModulo, powerModulo } from "../arithmetic.js";
@@ -12,7 +12,7 @@ import type { DesignReader } from "./design.js";
 const MOST_POINTS = 2 ** 26;
 const MOST_TABLED = 2 ** 22;
 const MOST_LISTED = 2 ** 8;
-const POINTS_PER_REPORT = 16; // a table pays if it has at most so many entries a report
+const POINTS_PER_REPORT = 16; // use a table if it has at most this many entries per report
 
 /** Reads the design "cyclotomic". */
 export const cyclotomic: DesignReader = {
@@ -26,7 +26,7 @@ export const cyclotomic: DesignReader = {
     check((points - 1) % classes === 0, "classes must divide points - 1");
     check(isPrimitiveRoot(generator, points), "generator must be a primitive root");
     const union = integers(record, "union", 0, classes - 1);
-    check(union.length && new Set(union).size === union.length, "union must name distinct classes");
+    check(union.length && new Set(union).size === union.length, "union must list distinct classes");
     const withZero = record.with_zero;
     check(typeof withZero === "boolean", "with_zero must be true or false");
     const classSize = (points - 1) / classes;
@@ -35,10 +35,10 @@ export const cyclotomic: DesignReader = {
 
     const ascending = [...union].sort((left, right) => left - right);
     const zeroPosition = withZero ? blockSize - 1 : points - 1;
-    const zero = points - 1 + classes; // an exponent that stands for 0, whatever is added
+    const zero = points - 1 + classes; // this exponent and all above stand for the point 0
     let tables: { exponents: ArrayLike<number>; powers: ArrayLike<number> } | undefined;
 
-    /** e of the point g^e at a position of the list: the classes of the union, then the others, 0 in its place. */
+    /** The exponent e of the point g^e at a position: first the block, then the other points. */
     function exponentAt(position: number): number {
       if (position === zeroPosition) return zero;
       const place = position - Number(position > zeroPosition);
@@ -56,7 +56,7 @@ export const cyclotomic: DesignReader = {
       limit: classes * points,
       prepare(reports) {
         if (tables || union.length > MOST_LISTED || points > Math.min(MOST_TABLED, reports * POINTS_PER_REPORT)) return;
-        // Small entries where they suffice: then the tables stay in the processor's nearest cache.
+        // Use small entries if possible, so that the tables stay in the fastest cache.
         const Table = zero + classes > 2 ** 16 ? Uint32Array : Uint16Array;
         const [exponents, powers] = [new Table(points), new Table(zero + classes)];
         for (let position = 0; position < points; position++) exponents[position] = exponentAt(position);

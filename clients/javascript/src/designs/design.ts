@@ -1,17 +1,17 @@
-/** What a design owes: points, blocks, the draws of one report, and the payload that names the reported block. */
+/** The interface of designs: points, blocks, the draws of one report, and the payload that encodes a block. */
 
 import type { JsonObject } from "../json.js";
 
-/** A message: a number below 2^53, or as many little-endian bytes as its bits need. */
+/** The message of a report: a number below 2^53, or little-endian bytes. */
 export type Payload = number | Uint8Array;
 
-/** Room for payloads: an array of doubles where all of them are numbers. */
+/** An array of payloads: of doubles if all payloads are numbers. */
 export interface Payloads {
   readonly length: number;
   [row: number]: Payload;
 }
 
-/** A design's `respond`, made of a function for one row. */
+/** Makes a design's `respond` from a function for one row. */
 export function eachRow(
   columns: number,
   respondOne: (point: number, truth: number, variates: Uint32Array) => Payload,
@@ -27,24 +27,24 @@ export function eachRow(
 export interface Design {
   readonly points: number;
   readonly blockSize: number;
-  /** The limits of the uniform integers that a report draws, all below 2^32. */
+  /** The exclusive upper bounds of the uniform integers that a report draws, all below 2^32. */
   readonly bounds: readonly number[];
   /** The bits of a payload. */
   readonly bits: number;
-  /** How many payloads there are; left out where a payload is bytes. */
+  /** The number of payloads; missing if payloads are bytes. */
   readonly limit?: number;
-  /** Get ready for so many reports. */
+  /** Prepare for this many reports. */
   prepare?(reports: number): void;
   /**
-   * Set the payload for each point, a function of its truth (1 or 0) and its row of variates alone. Many at once, because
-   * numbers then stay in arrays of numbers.
+   * Set the payload of each point, a function of its truth (1 or 0) and its row of variates only. It takes many points
+   * at once so that numbers stay in typed arrays.
    */
   respond(points: Uint32Array, truths: Uint8Array, variates: Uint32Array, payloads: Payloads): void;
-  /** Whether bytes of the right length are a payload. */
+  /** Whether bytes of the right length are a valid payload. */
   accepts?(payload: Uint8Array): boolean;
 }
 
-/** Reads one kind of design from a plan, and refuses what it must. */
+/** Reads and checks one kind of design in a plan. */
 export interface DesignReader {
   /** @internal */
   readonly kind: string;

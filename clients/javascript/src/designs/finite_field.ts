@@ -19,8 +19,8 @@ export function digits(number: number, base: number, length: number): number[] {
 }
 
 /**
- * The ring of p^n elements that a monic polynomial of degree n defines: a field if the polynomial is irreducible, which
- * {@link Field.isField} tells.
+ * The ring of p^n elements defined by a monic polynomial of degree n. It is a field if the polynomial is irreducible,
+ * see {@link Field.isField}.
  */
 export function makeField(prime: number, polynomial: readonly number[]): Field {
   const degree = polynomial.length - 1;
@@ -48,7 +48,7 @@ export function makeField(prime: number, polynomial: readonly number[]): Field {
     return join(product.slice(0, degree));
   }
 
-  /** A proper factor would be among these, of at most half the degree, and no power of it is 1. */
+  /** Tries all monic polynomials of up to half the degree: a proper factor has no power equal to 1. */
   function isField(): boolean {
     for (let start = prime; start * start <= prime ** degree; start *= prime) {
       for (let factor = start; factor < 2 * start; factor++)

@@ -25,7 +25,7 @@ export const projective: DesignReader = {
       "polynomial must be monic and irreducible",
     );
 
-    /** (q^length − 1)/(q − 1): the points of a space of so many coordinates. */
+    /** (q^length − 1)/(q − 1), the number of points with this many coordinates. */
     const starts = [0];
     for (let length = 0; length < dimension; length++) starts.push(starts[length]! * order + 1);
     const points = starts[dimension]!;
@@ -40,7 +40,7 @@ export const projective: DesignReader = {
       return [...zeros, 1, ...digits(number - starts[free]!, order, free).reverse()];
     }
 
-    /** The number of the hyperplane with these coordinates beside the pivot's, and this inner product with x. */
+    /** The index of the hyperplane with these coordinates, apart from the pivot's, and this inner product with x. */
     function hyperplane(x: number[], others: number[], product: number): number {
       const pivot = x.indexOf(1);
       const y = [...others.slice(0, pivot), 0, ...others.slice(pivot)];

@@ -3,7 +3,7 @@
 const LEAF = 64;
 const rows = new Map<number, bigint[]>();
 
-/** C(n, i), 0 outside 0 ≤ i ≤ n. Rows are kept as far as they were needed. */
+/** C(n, i), and 0 unless 0 ≤ i ≤ n. Rows are cached. */
 export function binomial(n: number, i: number): bigint {
   if (i < 0 || i > n) return 0n;
   const place = Math.min(i, n - i);

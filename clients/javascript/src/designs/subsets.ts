@@ -1,4 +1,4 @@
-/** Subsets: the blocks are all sets of w points, sent as a rank or as one bit a point (`docs/format.md`, 6.2). */
+/** Subsets: the blocks are all sets of w points, sent as a rank or as one bit per point (`docs/format.md`, 6.2). */
 
 import { byteLength } from "../arithmetic.js";
 import { check } from "../errors.js";
@@ -9,7 +9,7 @@ import { binomial, rank } from "./rank.js";
 const MOST_POINTS = 2 ** 24;
 const MOST_ENUMERATED = 2 ** 15;
 
-/** Variates that share a word: their limits, whose product stays below 2^32. */
+/** The bounds of variates, grouped so that each group shares a word: their product stays below 2^32. */
 function shareWords(points: number, blockSize: number): number[][] {
   const shares: number[][] = [[]];
   let product = 1;
@@ -25,7 +25,7 @@ function shareWords(points: number, blockSize: number): number[][] {
   return shares;
 }
 
-/** A non-negative integer as so many little-endian bytes. */
+/** A nonnegative integer as this many little-endian bytes. */
 function littleEndian(number: bigint, length: number): Uint8Array {
   const text = number.toString(16).padStart(2 * length, "0");
   return Uint8Array.from({ length }, (_, i) => parseInt(text.substr(2 * (length - 1 - i), 2), 16));
@@ -48,13 +48,13 @@ export const subsets: DesignReader = {
     const blockSize = integer(record, "block_size", 1, points - 1);
     const isBitmap = record.code === "bitmap";
     check(isBitmap || record.code === "enumerative", "code must be bitmap or enumerative");
-    check(isBitmap || points <= MOST_ENUMERATED, `the enumerative code stops at ${MOST_ENUMERATED} points`);
+    check(isBitmap || points <= MOST_ENUMERATED, `the enumerative code supports at most ${MOST_ENUMERATED} points`);
     const shares = shareWords(points, blockSize);
     const limit = isBitmap ? 0n : binomial(points, blockSize);
     const bits = isBitmap ? points : limit === 1n ? 0 : (limit - 1n).toString(2).length;
     const length = byteLength(bits);
 
-    /** The replaced position and the jumps, out of the numbers in mixed radix. */
+    /** Decode the replaced position and the jumps from mixed radix. */
     function unshare(variates: ArrayLike<number>): number[] {
       return shares.flatMap((share, column) => {
         const parts = new Array<number>(share.length);

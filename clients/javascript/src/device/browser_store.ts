@@ -1,14 +1,13 @@
 /**
- * A store in the browser's IndexedDB. Its read-write transactions run one after the other, across all tabs of an
- * origin, and are complete only when they are on disk.
+ * A store in the browser's IndexedDB. Its read-write transactions run one after the other across all tabs of an origin
+ * and complete only when they are on disk.
  *
- * The device key is a CryptoKey that cannot be read: a script of the page can use it while it runs there, but cannot
- * carry it away.
+ * The device key is a CryptoKey that cannot be extracted: scripts on the page can use it but cannot copy it.
  */
 
 import { check, StoreError } from "../errors.js";
 import { makeDeviceKey } from "./memoising.js";
-import { charge, type Debit, type Store, type Waiting } from "./store.js";
+import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
 const VERSION = 1;
 
@@ -21,9 +20,9 @@ export class BrowserStore implements Store {
     database.onversionchange = () => database.close();
   }
 
-  /** Open the database, or make it. */
+  /** Open the database, or create it. */
   static async open(name = "sunzi"): Promise<BrowserStore> {
-    check(globalThis.indexedDB, "IndexedDB is missing here: pass a store of your own", StoreError);
+    check(globalThis.indexedDB, "IndexedDB is missing: pass your own store", StoreError);
     const request = indexedDB.open(name, VERSION);
     request.onupgradeneeded = () => {
       const database = request.result;
@@ -35,7 +34,7 @@ export class BrowserStore implements Store {
   }
 
   async key(): Promise<CryptoKey> {
-    // Made before the transaction, which does not wait for anything else; whoever comes first is stored.
+    // Create the key before the transaction, which cannot await anything else; the first one stored wins.
     const known = await this.#run(["device"], "readonly", (device) => result<CryptoKey>(device!.get("key")));
     if (known) return known;
     const made = await makeDeviceKey();
@@ -46,7 +45,7 @@ export class BrowserStore implements Store {
     });
   }
 
-  commit(debit: Debit, cap: string, report: Waiting): Promise<string> {
+  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {
     return this.#run(["debits", "outbox"], "readwrite", async (debits, outbox) => {
       const cost = charge(await result(debits!.index("attribute").getAll(debit.attribute)), debit, cap);
       if (cost !== "0") debits!.add(debit);
@@ -59,7 +58,7 @@ export class BrowserStore implements Store {
     return this.#run(["debits"], "readonly", (debits) => result(debits!.index("attribute").getAll(attribute)));
   }
 
-  waiting(): Promise<Waiting[]> {
+  waiting(): Promise<QueuedReport[]> {
     return this.#run(["outbox"], "readonly", (outbox) => result(outbox!.getAll()));
   }
 
@@ -70,7 +69,7 @@ export class BrowserStore implements Store {
     });
   }
 
-  /** One transaction, which is undone if anything in it fails and is over only when it is durable. */
+  /** Run one transaction. It is rolled back if anything fails, and the promise resolves when it is durable. */
   async #run<T>(
     names: string[],
     mode: IDBTransactionMode,
@@ -80,11 +79,11 @@ export class BrowserStore implements Store {
     try {
       transaction = this.#database.transaction(names, mode, { durability: "strict" });
     } catch (error) {
-      throw new StoreError(`the browser's database cannot be used: ${String(error)}`);
+      throw new StoreError(`IndexedDB cannot be used: ${String(error)}`);
     }
     const finished = new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve();
-      transaction.onabort = () => reject(new StoreError(`the browser's database failed: ${transaction.error}`));
+      transaction.onabort = () => reject(new StoreError(`IndexedDB failed: ${transaction.error}`));
     });
     finished.catch(() => undefined);
     try {
@@ -95,7 +94,7 @@ export class BrowserStore implements Store {
       try {
         transaction.abort();
       } catch {
-        // It is over already.
+        // It has already ended.
       }
       throw error;
     }
@@ -105,6 +104,6 @@ export class BrowserStore implements Store {
 function result<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(new StoreError(`the browser's database failed: ${request.error}`));
+    request.onerror = () => reject(new StoreError(`IndexedDB failed: ${request.error}`));
   });
 }

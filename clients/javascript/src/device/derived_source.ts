@@ -1,9 +1,9 @@
-/** Words derived from a secret: the same every time, and random-looking to those without it. */
+/** Words derived from a secret: always the same, and pseudorandom to anyone without it. */
 
 import type { WordSource } from "../randomness.js";
 import { hmac } from "../sha256.js";
 
-/** Block c of the stream is HMAC-SHA256(key, c as 8 bytes, little-endian), and gives four words, little-endian. */
+/** Block c of the stream is HMAC-SHA256(key, c as 8 little-endian bytes) and yields four little-endian words. */
 export class DerivedSource implements WordSource {
   readonly reproducible = false;
   readonly #key: Uint8Array;

@@ -1,9 +1,8 @@
 /**
- * One device that reports over months: noise that is drawn once, a budget for a lifetime, and uploads that survive
- * crashes.
+ * A device that reports repeatedly: memoised noise, a lifetime budget, and uploads that survive crashes.
  *
- * A report is made, its ε debited and its bytes put into the outbox by one durable step, before anything is sent. A
- * crash at any moment neither loses a debit nor sends a report that was not paid for.
+ * One durable step debits the ε of a report and puts its bytes into the outbox, before anything is sent. So a crash
+ * never loses a debit and never sends a report without one.
  */
 
 import type { ClientOptions } from "../client.js";
@@ -13,40 +12,40 @@ import { check, DomainError, ParameterError, ReportError, StoreError } from "../
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, freshId, partlyRandom, type RequestOptions, uploadOnce } from "../uploading.js";
+import { addressOf, freshId, jittered, type RequestOptions, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
 import { MemoisingClient } from "./memoising.js";
-import { type Store, spentBy, type Waiting } from "./store.js";
+import { type QueuedReport, type Store, spentBy } from "./store.js";
 
-/** The terms of a device. */
+/** Options of a device. */
 export interface DeviceOptions extends RequestOptions {
-  /** What each attribute may ever spend, over all plans and collections. */
+  /** The ε that each attribute may spend in total, over all plans and collections. */
   lifetimeEpsilon: Epsilon;
-  /** Other caps for some attributes. */
+  /** Different caps for single attributes. */
   caps?: Record<string, Epsilon>;
-  /** Where to keep key, ledger and outbox; the browser's IndexedDB unless told. */
+  /** Where to keep the key, the ledger and the outbox; by default the browser's IndexedDB. */
   store?: Store;
 }
 
-/** The terms that one report accepts, and what its plan and its collector may need. */
+/** Options of one report. */
 export interface QueueOptions extends ClientOptions {
-  /** A single-use token, where the collector asks for one. */
+  /** A single-use token, if the collector requires one. */
   token?: string;
 }
 
-/** What became of one value. */
-export interface Queued {
+/** The result of {@link Device.queue}. */
+export interface QueueResult {
   readonly id: string;
-  /** Whether the value lay outside the domain, so that the background report was queued. */
+  /** Whether the value is outside the domain and the background report was queued instead. */
   readonly outside: boolean;
-  /** What this report cost, such as "1/2"; "0" if the same value was reported before under the same plan. */
+  /** The ε spent, such as "1/2"; "0" if the same value was reported before under the same plan. */
   readonly cost: string;
 }
 
-/** What a flush did. */
-export interface Flushed {
+/** The result of {@link Device.flush}, in numbers of reports. */
+export interface FlushResult {
   readonly acknowledged: number;
-  /** Refused for good, and deleted. */
+  /** Rejected for good, and deleted. */
   readonly refused: number;
   /** Still in the outbox. */
   readonly waiting: number;
@@ -56,10 +55,10 @@ const LANES = 6;
 const LOCK = "sunzi outbox";
 const LONGEST_PAUSE = 900;
 
-/** Key, ledger and outbox of one device, shared by all tabs or processes that open the same store. */
+/** The key, ledger and outbox of one device, shared by all tabs or processes that open the same store. */
 export class Device {
-  /** What this page knows to be waiting, at hand when there is no time to ask the store. */
-  readonly #unsent = new Map<string, Waiting>();
+  /** The unsent reports that this page knows, for when there is no time to read the store. */
+  readonly #unsent = new Map<string, QueuedReport>();
 
   readonly #beaconed = new Set<string>();
 
@@ -73,7 +72,7 @@ export class Device {
     this.#key = key;
   }
 
-  /** Open the device that this browser has, or make it. */
+  /** Open the device in this store, or create it. */
   static async open(options: DeviceOptions): Promise<Device> {
     parseEpsilon(options.lifetimeEpsilon);
     for (const cap of Object.values(options.caps ?? {})) parseEpsilon(cap);
@@ -81,20 +80,20 @@ export class Device {
     return new Device(options, store, await store.key());
   }
 
-  /** A memoising client with this device's key. Its reports are not debited: prefer {@link queue}. */
+  /** A memoising client with this device's key. Its reports are not debited; prefer {@link queue}. */
   client(plan: Plan | PlanSource, attribute: string, options: ClientOptions = {}): MemoisingClient {
     return new MemoisingClient(plan, this.#key, attribute, options);
   }
 
   /**
-   * Make the report of a value, debit it, and keep it for sending. A BudgetError if too little is left, a
-   * ParameterError if the plan's labels are in a file that was not given: then nothing was spent and nothing made.
+   * Make the report of a value, debit its ε, and put it into the outbox. Throws a BudgetError if too little ε is left,
+   * and a ParameterError if the plan's label file is missing; then nothing is spent and no report is made.
    *
-   * A value that this attribute reported before under the same plan costs nothing: its bytes are the same. A value
-   * outside the domain is sent as "other" where the plan has that; else as the background report, since silence would
-   * speak.
+   * A value that this attribute reported before under the same plan costs nothing, because its bytes are the same. A
+   * value outside the domain is reported as "other" if the plan has it, else by the background report: sending nothing
+   * would reveal that it is outside.
    *
-   * @param epoch where the report goes: the `url` of a fetched epoch, `…/v1/collections/NAME/epochs/N`
+   * @param epoch where to send the report: the `url` of a fetched epoch, `…/v1/collections/NAME/epochs/N`
    */
   async queue(
     plan: Plan | PlanSource,
@@ -102,10 +101,10 @@ export class Device {
     value: Value,
     epoch: string,
     options: QueueOptions = {},
-  ): Promise<Queued> {
-    check(/\/epochs\/\d+$/.test(epoch), `an epoch's address ends with /epochs/N, got ${epoch}`, ParameterError);
+  ): Promise<QueueResult> {
+    check(/\/epochs\/\d+$/.test(epoch), `epoch must end with /epochs/N, got ${epoch}`, ParameterError);
     const client = this.client(plan, attribute, options);
-    const index = placeOf(client.plan, value);
+    const index = indexOf(client.plan, value);
     const secret = await client.derive(index);
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
     const body = client.reportDerived(index, secret);
@@ -118,27 +117,27 @@ export class Device {
     return { id, outside: index === undefined, cost };
   }
 
-  /** What an attribute has spent so far, such as "3/2". */
+  /** The ε that an attribute has spent so far, such as "3/2". */
   async spent(attribute: string): Promise<string> {
     return spentBy(await this.#store.debits(attribute));
   }
 
-  /** The reports that no collector has acknowledged yet, oldest first. */
-  waiting(): Promise<Waiting[]> {
+  /** The reports in the outbox, not acknowledged yet, oldest first. */
+  waiting(): Promise<QueuedReport[]> {
     return this.#store.waiting();
   }
 
   /**
-   * Send all that waits, and delete at once what is acknowledged or refused for good. At the first sign that an epoch's
-   * collector cannot take more now, what else waits for that epoch has to wait for the next time. Where the platform has
-   * locks, one tab sends at a time; two would do no harm.
+   * Send all reports in the outbox, and delete those that are acknowledged or rejected for good. After a temporary
+   * failure, the other reports of that epoch stay for the next flush. If the platform has locks, one tab sends at a
+   * time; more would do no harm.
    */
-  async flush(): Promise<Flushed> {
+  async flush(): Promise<FlushResult> {
     const locks = globalThis.navigator?.locks;
     return locks ? locks.request(LOCK, () => this.#flush()) : this.#flush();
   }
 
-  async #flush(): Promise<Flushed> {
+  async #flush(): Promise<FlushResult> {
     const known = [...this.#unsent.keys()];
     const reports = await this.#store.waiting();
     for (const id of known) this.#unsent.delete(id); // another tab may have sent them
@@ -157,7 +156,7 @@ export class Device {
           acknowledged++;
         } catch (error) {
           if (error instanceof StoreError) {
-            if (!isOwnTrouble(report, error)) later.add(epoch);
+            if (!isTokenFailure(report, error)) later.add(epoch);
             continue;
           }
           if (!(error instanceof ReportError)) throw error;
@@ -172,14 +171,14 @@ export class Device {
   }
 
   /**
-   * Hand what waits to the browser, which sends it even after the page is gone (`sendBeacon`). Nobody hears of its
-   * arrival, so it stays in the outbox and is sent again later, under the same id, to be counted once.
+   * Pass the unsent reports to the browser, which sends them even after the page is closed (`sendBeacon`). Beacons are
+   * not acknowledged, so the reports stay in the outbox and are sent again later under the same ids, to be counted once.
    */
   beacon(): number {
     let sent = 0;
     for (const { id, address, body } of this.#unsent.values()) {
       if (this.#beaconed.has(id)) continue;
-      // Without a content type the browser asks no permission first, for which there would be no time.
+      // Without a content type there is no preflight, for which there would be no time.
       if (!globalThis.navigator?.sendBeacon?.(address, body as Uint8Array<ArrayBuffer>)) break;
       this.#beaconed.add(id);
       sent++;
@@ -188,22 +187,24 @@ export class Device {
   }
 
   /**
-   * Keep sending: now, when the network comes back, and about every so many seconds; by {@link beacon} when the page is
-   * hidden or left. While nothing gets through, the pauses double, up to a quarter of an hour; half of each is random,
-   * so that thousands of pages do not come in step. Returns a function that ends it.
+   * Flush now, periodically, and when the network comes back; use {@link beacon} when the page is hidden or closed.
+   * While nothing gets through, the pauses double up to 15 minutes. They are jittered so that pages do not synchronise.
+   *
+   * @param seconds the pause between flushes
+   * @returns a function that stops it
    */
   keepSending(seconds = 30): () => void {
-    let [pause, isOver] = [seconds, false];
+    let [pause, isStopped] = [seconds, false];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const attempt = async (): Promise<void> => {
       const isStuck = await this.flush().then(
         ({ acknowledged, waiting }) => waiting > 0 && acknowledged === 0,
         () => true,
       );
-      clearTimeout(timer); // another attempt may have ended meanwhile
-      if (isOver) return;
+      clearTimeout(timer); // another attempt may have ended in the meantime
+      if (isStopped) return;
       if (!isStuck) pause = seconds;
-      timer = setTimeout(attempt, partlyRandom(pause));
+      timer = setTimeout(attempt, jittered(pause));
       if (isStuck) pause = Math.min(LONGEST_PAUSE, 2 * pause);
     };
     const onOnline = (): void => {
@@ -211,7 +212,7 @@ export class Device {
       void attempt();
     };
     const onHide = (): void => void (globalThis.document?.visibilityState !== "visible" && this.beacon());
-    // The last is the document's event and bubbles to the window.
+    // visibilitychange is an event of the document, which bubbles to the window.
     const events: [string, () => void][] = [
       ["online", onOnline],
       ["pagehide", () => this.beacon()],
@@ -220,19 +221,19 @@ export class Device {
     for (const [name, listener] of events) globalThis.addEventListener?.(name, listener);
     void attempt();
     return () => {
-      isOver = true;
+      isStopped = true;
       clearTimeout(timer);
       for (const [name, listener] of events) globalThis.removeEventListener?.(name, listener);
     };
   }
 }
 
-/** Whether a failure says nothing of other reports: a token is one report's own, a key is everybody's. */
-function isOwnTrouble({ address }: Waiting, { cause }: StoreError): boolean {
+/** Whether a failure concerns only this report: a token belongs to one report, an upload key to all. */
+function isTokenFailure({ address }: QueuedReport, { cause }: StoreError): boolean {
   return address.includes("&token=") && (cause as Response | undefined)?.status === 401;
 }
 
-function placeOf(plan: Plan, value: Value): number | undefined {
+function indexOf(plan: Plan, value: Value): number | undefined {
   try {
     return plan.domain.index(value);
   } catch (error) {

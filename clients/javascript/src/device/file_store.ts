@@ -1,13 +1,13 @@
 /**
- * A store in a directory, for Node: safe among processes and crashes without a lock.
+ * A store in a directory, for Node. It is safe across processes and crashes without a lock.
  *
- * Every debit is a file of its own, numbered 1, 2, 3 … within its attribute and never deleted. A process reads all
- * debits, decides, and links its own under the next number, which fails if another was faster: then it reads again. The
- * file of a debit holds its report too, until that is acknowledged, so both become durable in the same instant.
+ * Every debit is a file, numbered 1, 2, 3 … within its attribute and never deleted. A process reads all debits,
+ * decides, and links its own file under the next number. If another process was faster, the link fails and it starts over. The
+ * file of a debit also contains its report until that is acknowledged, so both become durable together.
  *
- * Files are written in `unfinished` and get their names when they are complete. What a crash leaves there holds secrets,
- * and is removed when it is an hour old, by whoever opens the store next. A process that slept that long between the two
- * steps finds its file gone, and has made nothing.
+ * Files are written in `unfinished` and linked to their names when they are complete. Leftovers of crashes contain
+ * secrets; opening the store removes those older than an hour. A process that paused that long between the two steps
+ * finds its file gone, and no report was made.
  */
 
 import { createHash } from "node:crypto";
@@ -18,7 +18,7 @@ import { StoreError } from "../errors.js";
 import { randomBytes } from "../randomness.js";
 import { freshId } from "../uploading.js";
 import { importDeviceKey } from "./memoising.js";
-import { charge, type Debit, type Store, type Waiting } from "./store.js";
+import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
 const UNFINISHED_MILLISECONDS = 3_600_000;
 
@@ -27,12 +27,12 @@ interface Entry {
   report?: { id: string; address: string; body: string; queuedAt: number };
 }
 
-/** Keeps everything in one directory, whose key only its owner can read. */
+/** Keeps everything in one directory. Only its owner can read the key. */
 export class FileStore implements Store {
-  /** The directories whose own names are known to be on disk. */
+  /** The directories whose names are known to be on disk. */
   readonly #durable = new Set<string>();
-  /** Where the reports are that this process has seen; others are looked for. */
-  readonly #places = new Map<string, string>();
+  /** The files of the reports that this process has seen. */
+  readonly #paths = new Map<string, string>();
 
   constructor(readonly directory: string) {}
 
@@ -49,12 +49,12 @@ export class FileStore implements Store {
     return key;
   }
 
-  async commit(debit: Debit, cap: string, waiting: Waiting): Promise<string> {
-    const { id, address } = waiting;
+  async commit(debit: Debit, cap: string, queued: QueuedReport): Promise<string> {
+    const { id, address } = queued;
     const report = {
       id,
       address,
-      body: Buffer.from(waiting.body).toString("hex"),
+      body: Buffer.from(queued.body).toString("hex"),
       queuedAt: performance.timeOrigin + performance.now(),
     };
     for (;;) {
@@ -64,7 +64,7 @@ export class FileStore implements Store {
         cost !== "0" ? this.#debitPath(debit.attribute, debits.length + 1) : join(this.directory, "outbox", id);
       const entry: Entry = cost !== "0" ? { debit, report } : { report };
       if (await this.#create(path, JSON.stringify(entry))) {
-        this.#places.set(id, path);
+        this.#paths.set(id, path);
         return cost;
       }
     }
@@ -79,44 +79,44 @@ export class FileStore implements Store {
     }
   }
 
-  async waiting(): Promise<Waiting[]> {
+  async waiting(): Promise<QueuedReport[]> {
     const reports = (await this.#entries()).flatMap(({ report }) => report ?? []);
     reports.sort((left, right) => left.queuedAt - right.queuedAt);
     return reports.map(({ id, address, body }) => ({ id, address, body: Uint8Array.from(Buffer.from(body, "hex")) }));
   }
 
   async settle(id: string): Promise<void> {
-    if (!this.#places.has(id)) await this.#entries();
-    const path = this.#places.get(id);
+    if (!this.#paths.has(id)) await this.#entries();
+    const path = this.#paths.get(id);
     if (!path) return;
     const entry = await this.#read(path);
     if (entry?.debit) await this.#replace(path, JSON.stringify({ debit: entry.debit }));
     else await rm(path, { force: true });
-    this.#places.delete(id);
+    this.#paths.delete(id);
   }
 
   #debitPath(attribute: string, number: number): string {
     return join(this.directory, "debits", createHash("sha256").update(attribute).digest("hex"), String(number));
   }
 
-  /** What every file holds; the places of all reports are known afterwards. */
+  /** The contents of all files; also records the paths of all reports. */
   async #entries(): Promise<Entry[]> {
     const found: Entry[] = [];
     const attributes = await list(join(this.directory, "debits"));
     for (const directory of [...attributes, join(this.directory, "outbox")]) {
       for (const path of await list(directory)) {
         const entry = (await this.#read(path)) ?? {};
-        if (entry.report) this.#places.set(entry.report.id, path);
+        if (entry.report) this.#paths.set(entry.report.id, path);
         found.push(entry);
       }
     }
     return found;
   }
 
-  /** Remove what crashes have left. */
+  /** Remove the leftovers of crashes. */
   async #clean(): Promise<void> {
     for (const path of await list(join(this.directory, "unfinished"))) {
-      const found = await stat(path).catch(() => undefined); // its owner may have finished it meanwhile
+      const found = await stat(path).catch(() => undefined); // its process may have finished it in the meantime
       if (found && Date.now() - found.mtimeMs > UNFINISHED_MILLISECONDS) await rm(path, { force: true });
     }
   }
@@ -130,7 +130,7 @@ export class FileStore implements Store {
     }
   }
 
-  /** Write a file that does not exist yet, all of it or nothing, durably; false if it exists. */
+  /** Create a file atomically and durably; returns false if it exists. */
   async #create(path: string, content: Uint8Array | string): Promise<boolean> {
     const temporary = await this.#write(path, content);
     try {
@@ -150,7 +150,7 @@ export class FileStore implements Store {
     await flush(dirname(path));
   }
 
-  /** Make a directory and those above it, durably, even if another process made them a moment ago. */
+  /** Create a directory and its parents durably, even if another process has just created them. */
   async #make(directory: string): Promise<void> {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     for (let made = directory; made !== dirname(made) && !this.#durable.has(made); made = dirname(made)) {
@@ -159,7 +159,7 @@ export class FileStore implements Store {
     }
   }
 
-  /** A temporary file with this content, on disk. */
+  /** Write a temporary file to disk and return its path. */
   async #write(path: string, content: Uint8Array | string): Promise<string> {
     const unfinished = join(this.directory, "unfinished");
     try {
@@ -176,14 +176,14 @@ export class FileStore implements Store {
   }
 }
 
-/** Make a directory's new names durable, where the platform can. */
+/** Make the new names in a directory durable, if the platform can. */
 async function flush(directory: string): Promise<void> {
   const handle = await open(directory).catch(() => undefined);
   await handle?.sync().catch(() => undefined);
   await handle?.close();
 }
 
-/** The paths in a directory; none if it is not there. */
+/** The paths in a directory; none if it does not exist. */
 async function list(directory: string): Promise<string[]> {
   const names = await readdir(directory).catch(() => []);
   return names.map((name) => join(directory, name));

@@ -1,13 +1,12 @@
 /**
- * A client that sends the same bytes whenever it reports the same value: noise that is drawn once cannot be averaged
- * away.
+ * A client that sends the same bytes whenever it reports the same value, so that its noise cannot be averaged away.
  *
- * All randomness of a report, the choice of a modulus included, is derived by HMAC-SHA256 from a device key, the
- * attribute, the plan's terms and the value. The name of a collection plays no part: a renamed collection gets no fresh
- * noise. Another plan does, and so does another value: each costs its ε once, which a ledger can cap.
+ * All randomness of a report, including the choice of a modulus, is derived by HMAC-SHA256 from a device key, the
+ * attribute, the plan and the value. The name of a collection is not used: renaming a collection gives no fresh noise.
+ * Another plan or another value does; each costs its ε once, which a ledger can cap.
  *
- * This is local differential privacy against those who cannot break HMAC-SHA256 and do not have the key: with the key
- * and an unsent report, the value is found by trying all of them.
+ * This is local differential privacy against adversaries who cannot break HMAC-SHA256 and do not have the key. With the
+ * key and a report, the value can be found by trying all of them.
  */
 
 import { Client, type ClientOptions } from "../client.js";
@@ -21,59 +20,59 @@ const PURPOSE = "sunzi memoised report, version 1\0";
 const OUTSIDE = 0xffffffff;
 const ALGORITHM = { name: "HMAC", hash: "SHA-256", length: 256 };
 
-/** Web Crypto's keys, or an error: they exist only on pages that came over HTTPS or from this machine. */
+/** Web Crypto's key functions, which exist only on pages served over HTTPS or from this machine. */
 function keys(): SubtleCrypto {
   const subtle = globalThis.crypto?.subtle;
-  check(subtle, "a device key needs Web Crypto, which needs a page over HTTPS", RandomnessError);
+  check(subtle, "a device key needs Web Crypto: serve the page over HTTPS", RandomnessError);
   return subtle;
 }
 
-/** A new device key, which can be used but not read, not even by this page. */
+/** A new device key that cannot be extracted, not even by this page. */
 export function makeDeviceKey(): Promise<CryptoKey> {
   return keys().generateKey(ALGORITHM, false, ["sign"]) as Promise<CryptoKey>;
 }
 
-/** A device key from 32 secret bytes, for devices whose keys were made elsewhere. Wipe the bytes afterwards. */
+/** A device key from 32 secret bytes that were generated elsewhere. Wipe the bytes afterwards. */
 export async function importDeviceKey(bytes: Uint8Array): Promise<CryptoKey> {
-  check(bytes.length === 32, `a device key has 32 bytes, got ${bytes.length}`, ParameterError);
+  check(bytes.length === 32, `a device key must have 32 bytes, got ${bytes.length}`, ParameterError);
   return keys().importKey("raw", bytes as Uint8Array<ArrayBuffer>, ALGORITHM, false, ["sign"]);
 }
 
-/** Reports one attribute of one device under one plan; equal values give equal bytes, for as long as the key lives. */
+/** Reports one attribute of one device under one plan. Equal values give equal bytes as long as the key exists. */
 export class MemoisingClient {
   readonly plan: Plan;
   readonly attribute: string;
   readonly #key: CryptoKey;
 
-  /** @param attribute what is measured, the same in all collections that ask for it */
+  /** @param attribute the name of what is measured, the same in all collections that measure it */
   constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions = {}) {
-    check(attribute, "attribute must name what is measured, got an empty text", ParameterError);
+    check(attribute, "attribute must not be empty", ParameterError);
     this.plan = new Client(plan, options).plan;
     const { domain } = this.plan;
-    domain.index(domain.labels?.[0] ?? 0); // throws if the labels are in a file that was not given
+    domain.index(domain.labels?.[0] ?? 0); // throws if the label file is missing
     this.attribute = attribute;
     this.#key = key;
   }
 
-  /** The bytes of the one report of this value. */
+  /** The report of this value. */
   async report(value: Value): Promise<Uint8Array> {
     return this.reportIndex(this.plan.domain.index(value));
   }
 
-  /** The same for a value's place in the domain; for undefined the one background report of all values outside it. */
+  /** {@link report} for the index of a value; for undefined, the background report of all values outside the domain. */
   async reportIndex(index: number | undefined): Promise<Uint8Array> {
     return this.reportDerived(index, await this.derive(index));
   }
 
-  /** The same with the key of the report's randomness at hand. */
+  /** {@link reportIndex} with the result of {@link derive}. */
   reportDerived(index: number | undefined, secret: Uint8Array): Uint8Array {
     const client = new Client(this.plan, { source: new DerivedSource(secret) });
     return index === undefined ? client.reportBackground() : client.reportIndex(index);
   }
 
   /**
-   * The key of one report's randomness: HMAC(device key, purpose, fingerprint, attribute, value). Lengths stand before
-   * texts, so that no two different sets of terms read the same.
+   * The key of one report's randomness: HMAC(device key, purpose, fingerprint, attribute, value). Strings are prefixed
+   * with their lengths, so that different inputs never give the same message.
    */
   async derive(index: number | undefined): Promise<Uint8Array> {
     const value =

@@ -1,13 +1,13 @@
-/** A store for tests and for programs that live long: forgotten when they end. */
+/** A store for tests and long-running programs; it is lost when the program ends. */
 
 import { makeDeviceKey } from "./memoising.js";
-import { charge, type Debit, type Store, type Waiting } from "./store.js";
+import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
-/** Keeps everything in memory. A commit waits for nothing, so no other can come between. */
+/** Keeps everything in memory. A commit awaits nothing, so no other can interleave. */
 export class MemoryStore implements Store {
   #key: Promise<CryptoKey> | undefined;
   readonly #debits: Debit[] = [];
-  readonly #outbox = new Map<string, Waiting>();
+  readonly #outbox = new Map<string, QueuedReport>();
 
   constructor(key?: CryptoKey) {
     if (key) this.#key = Promise.resolve(key);
@@ -17,7 +17,7 @@ export class MemoryStore implements Store {
     return (this.#key ??= makeDeviceKey());
   }
 
-  async commit(debit: Debit, cap: string, report: Waiting): Promise<string> {
+  async commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {
     const cost = charge(this.#of(debit.attribute), debit, cap);
     if (cost !== "0") this.#debits.push(debit);
     this.#outbox.set(report.id, report);
@@ -32,7 +32,7 @@ export class MemoryStore implements Store {
     return this.#debits.filter((debit) => debit.attribute === attribute);
   }
 
-  async waiting(): Promise<Waiting[]> {
+  async waiting(): Promise<QueuedReport[]> {
     return [...this.#outbox.values()];
   }
 

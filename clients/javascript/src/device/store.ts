@@ -1,41 +1,41 @@
 /**
- * What a device keeps: its key, the ledger of what each attribute has spent, and the reports still to be sent.
+ * The storage of a device: its key, the ledger of what each attribute has spent, and the outbox.
  *
- * A store makes {@link Store.commit} one durable step: a report is debited and queued, or neither, whatever other tabs
- * or processes do and whenever the machine stops.
+ * {@link Store.commit} is atomic and durable: a report is both debited and queued or neither, even with concurrent tabs
+ * or processes and across crashes.
  */
 
 import { add, exceeds, type Fraction, fractionText, parseEpsilon } from "../epsilon.js";
 import { BudgetError, check } from "../errors.js";
 
-/** What one value of one attribute has cost under one plan; `entry` tells it apart without telling what it is. */
+/** The ε spent on one value of one attribute under one plan. `entry` identifies the value without revealing it. */
 export interface Debit {
   readonly attribute: string;
   readonly entry: string;
   readonly epsilon: string;
 }
 
-/** A report to be sent: the same bytes to the same address, which holds its id, until it is acknowledged. */
-export interface Waiting {
+/** A report in the outbox. Its address contains its id. */
+export interface QueuedReport {
   readonly id: string;
   readonly address: string;
   readonly body: Uint8Array;
 }
 
-/** Where a device keeps what it must not forget. */
+/** The interface of stores. */
 export interface Store {
-  /** The device's key, made when it is first asked for. */
+  /** The device's key, generated on the first call. */
   key(): Promise<CryptoKey>;
   /**
-   * Debit and queue in one durable step; return what {@link charge} says that it costs. The debit is kept unless that is
-   * "0". Nothing happens if the cap would be passed.
+   * Debit and queue in one durable step; return the cost by {@link charge}. The debit is stored unless the cost is "0".
+   * If the cap would be exceeded, nothing is stored.
    */
-  commit(debit: Debit, cap: string, report: Waiting): Promise<string>;
+  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string>;
   /** All debits of an attribute. */
   debits(attribute: string): Promise<Debit[]>;
-  /** The reports that wait, oldest first. */
-  waiting(): Promise<Waiting[]>;
-  /** Forget a report that was acknowledged, or refused for good. */
+  /** The reports in the outbox, oldest first. */
+  waiting(): Promise<QueuedReport[]>;
+  /** Delete a report that was acknowledged or rejected for good. */
   settle(id: string): Promise<void>;
 }
 
@@ -51,14 +51,14 @@ export function spentBy(debits: readonly Debit[]): string {
 }
 
 /**
- * What a debit costs beside those of the same attribute: "0" if it is among them, since its bytes are the same;
- * else its ε, or a BudgetError. To be called inside a store's transaction.
+ * The cost of a debit, given those of the same attribute: "0" if it is among them, since its bytes are the same, else
+ * its ε. Throws a BudgetError if that exceeds the cap. Call it inside a store's transaction.
  */
 export function charge(debits: readonly Debit[], debit: Debit, cap: string): string {
   if (debits.some(({ entry }) => entry === debit.entry)) return "0";
   check(
     !exceeds(sum([...debits, debit]), parseEpsilon(cap)),
-    `"${debit.attribute}" has spent epsilon ${spentBy(debits)} of ${cap} in its lifetime; ` +
+    `"${debit.attribute}" has spent ${spentBy(debits)} of its lifetime epsilon ${cap}; ` +
       `this report would cost ${debit.epsilon}`,
     BudgetError,
   );

@@ -1,4 +1,4 @@
-/** The block response: with probability p a uniform block that holds the value, else one that does not. */
+/** The block response: with probability p a uniform block that contains the value, else one that does not. */
 
 import type { Design, DesignReader, Payloads } from "../designs/design.js";
 import { drawRows, ROWS_AT_ONCE } from "../drawing.js";
@@ -10,13 +10,13 @@ import { decimal } from "../records.js";
 import { checkTruth, type Threshold } from "../thresholds.js";
 import { payloadArray, type Protocol, TOO_FEW_POINTS } from "./protocol.js";
 
-/** A design, and the threshold below which a word means the truth. */
+/** A design, and the threshold below which a word means a truthful response. */
 export interface BlockResponse {
   readonly design: Design;
   readonly threshold: Threshold;
 }
 
-/** Read one block response, whose design must be among those that the protocol may use. */
+/** Read and check a block response. Its design must be singletons or the one that the protocol allows. */
 export function readResponse(
   record: Json | undefined,
   allowed: string,
@@ -33,8 +33,8 @@ export function readResponse(
 }
 
 /**
- * Draw and respond for many points. The payload of the i-th goes to `payloads[rows[i]]`, or to its own place without
- * `rows`, as a number with `offset` added.
+ * Draw and respond for many points. The payload of the i-th is stored in `payloads[rows[i]]`, or `payloads[i]` without
+ * `rows`; `offset` is added if it is a number.
  */
 export function respondToAll(
   { design, threshold }: BlockResponse,

@@ -1,4 +1,4 @@
-/** `mss` and `mss-compact`: a block response on the value's residue for a modulus that every report draws anew. */
+/** `mss` and `mss-compact`: every report draws a modulus and responds on the value's residue. */
 
 import { indexBits, isPrime } from "../arithmetic.js";
 import { drawRows } from "../drawing.js";
@@ -6,14 +6,14 @@ import { check } from "../errors.js";
 import { type BlockResponse, respondToAll } from "./block_response.js";
 import { payloadArray, type Protocol, TOO_FEW_POINTS } from "./protocol.js";
 
-/** Refuse moduli that are not distinct primes, or too few to tell all values apart. */
+/** Check that the moduli are distinct primes and large enough to distinguish all values. */
 function checkModuli(moduli: readonly number[], domainSize: number): void {
   const sum = moduli.reduce((total, modulus) => total + modulus - 1, 0);
   check(moduli.every(isPrime) && new Set(moduli).size === moduli.length, "points must be distinct and prime");
   check(sum >= domainSize - 1, TOO_FEW_POINTS);
 }
 
-/** A compact protocol numbers the messages of all moduli together; the other sends the modulus as a selector. */
+/** A compact protocol numbers the messages of all moduli consecutively; otherwise a selector gives the modulus. */
 export function modularProtocol(responses: readonly BlockResponse[], domainSize: number, isCompact: boolean): Protocol {
   const designs = responses.map(({ design }) => design);
   checkModuli(
@@ -33,7 +33,7 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
       const selectors = new Uint8Array(count);
       const ends = new Uint32Array(responses.length);
       drawRows(source, count, [responses.length], undefined, (start, _, variates) => selectors.set(variates, start));
-      // The rows of every modulus, in their order, one modulus after the other.
+      // Sort the rows by modulus (stable counting sort).
       const order = new Uint32Array(count);
       for (let row = 0; row < count; row++) ends[selectors[row]!]!++;
       for (let j = 1; j < ends.length; j++) ends[j]! += ends[j - 1]!;

@@ -1,9 +1,9 @@
-/** What a protocol owes: how long reports are, and how values become reports. */
+/** The interface of protocols: the length of reports, and how values become reports. */
 
 import type { Design, Payload, Payloads } from "../designs/design.js";
 import type { WordSource } from "../randomness.js";
 
-/** Reports in the order of their values: a payload each, and a selector each where there are several. */
+/** Reports in the order of their values: a payload each, and a selector each if the protocol has several. */
 export interface Reports {
   readonly selectors?: Uint8Array;
   readonly payloads: Payloads;
@@ -13,15 +13,15 @@ export interface Reports {
 export interface Protocol {
   /** The bits of a payload, for every selector. */
   readonly layout: readonly number[];
-  /** The designs of its block responses, in their order. */
+  /** The designs of its block responses, in order. */
   readonly designs: readonly Design[];
-  /** One report a value. Words are drawn in the order that `docs/format.md` (7) fixes. */
+  /** Make one report per value. Words are drawn in the order of `docs/format.md` (7). */
   randomize(indices: Uint32Array, source: WordSource): Reports;
 }
 
 export const TOO_FEW_POINTS = "too few points for the domain";
 
-/** Room for payloads of these designs: numbers without boxes where all of them are numbers. */
+/** An array for payloads of these designs: a typed array if all of them are numbers. */
 export function payloadArray(count: number, designs: readonly Design[]): Payloads {
   const areNumbers = designs.every(({ limit }) => limit !== undefined);
   return areNumbers ? new Float64Array(count) : new Array<Payload>(count);

@@ -1,4 +1,4 @@
-/** `rappor` and `oue`: one noisy bit a value of the domain. */
+/** `rappor` and `oue`: one noisy bit per value of the domain. */
 
 import { byteLength } from "../arithmetic.js";
 import { isBelow } from "../drawing.js";
@@ -7,7 +7,7 @@ import type { Protocol } from "./protocol.js";
 
 const WORDS_AT_ONCE = 8192;
 
-/** A bit is 1 if its word is below the true threshold, at the user's index, or the false one elsewhere. */
+/** A bit is 1 if its word is below the true threshold (at the user's index) or the false threshold (elsewhere). */
 export function unaryProtocol([truth, lie]: readonly [Threshold, Threshold], domainSize: number): Protocol {
   return {
     layout: [domainSize],
