@@ -16,8 +16,8 @@ def test_what_epsilon_guarantees():
 
 def test_what_one_report_reveals():
     assert attacker_success(sunzi.make_plan("grr", 12, 1).attackability, 12) == (
-        "someone who sees a report guesses the value right 19.8 % of the time, compared with 8.33 % without it, if all "
-        "values are equally likely"
+        "someone who sees a report guesses the value correctly 19.8 % of the time, compared with 8.33 % without it, "
+        "if all values are equally likely"
     )
     assert "over 99.9 % of the time" in attacker_success(1 - 1e-9, 12)
 
