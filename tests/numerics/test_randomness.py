@@ -198,7 +198,7 @@ def test_a_script_refuses_to_go_past_its_end():
     source = ScriptedSource([1, 2, 3])
     assert source.words(2).tolist() == [1, 2]
     assert source.remaining == 1
-    with pytest.raises(RandomnessError, match="1 more words, 2 were asked for"):
+    with pytest.raises(RandomnessError, match="2 words requested, but the script has only 1 left"):
         source.words(2)
     assert source.words(1).tolist() == [3]
     assert source.words(0).size == 0

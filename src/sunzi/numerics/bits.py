@@ -20,12 +20,12 @@ _GROUPS_AT_ONCE = 16384
 
 
 def byte_length(bits: int) -> int:
-    """Bytes that hold ``bits`` bits."""
+    """The number of bytes that ``bits`` bits need."""
     return (bits + 7) // 8
 
 
 def index_bits(count: int) -> int:
-    """⌈log2 count⌉, the bits that tell ``count`` messages apart."""
+    """⌈log2 count⌉, the bits of an index below ``count``."""
     return (count - 1).bit_length()
 
 
@@ -34,7 +34,7 @@ def pack(values: Values, width: int) -> bytes:
     count = values.size
     if width == 0 or count == 0:
         return b""
-    period = 8 // gcd(width, 8)  # after so many values the bit offset within a byte repeats
+    period = 8 // gcd(width, 8)  # after this many values the bit offset within a byte repeats
     stride = width * period // 8
     groups = -(-count // period)
     buffer = np.zeros(groups * stride + 8, dtype=np.uint8)
@@ -68,13 +68,13 @@ def unpack(buffer: bytes | memoryview, count: int, width: int) -> Values:
 
 
 def _unpack_groups(padded: NDArray[np.uint8], groups: int, period: int, width: int) -> Values:
-    """Every ``period``-th value begins at the same bit of a byte, so that one strided load fetches them all. A compiled
-    loop is no faster.
+    """One strided load per phase: every ``period``-th value begins at the same bit of a byte. A compiled loop is not
+    faster.
     """
     stride = width * period // 8
     values = np.empty((groups, period), dtype=np.uint64)
     mask = np.uint64((1 << width) - 1)
-    # A few thousand groups at a time stay in the cache for all their phases.
+    # Groups are processed in batches that stay in the cache for all their phases.
     for first in range(0, groups, _GROUPS_AT_ONCE):
         part = values[first : first + _GROUPS_AT_ONCE]
         for phase in range(period):

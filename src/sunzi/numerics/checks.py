@@ -1,4 +1,4 @@
-"""Checks of arguments that many functions share: each gives the value back in its plain form, or names it and says
+"""Checks of arguments: each returns the value as a plain Python number, or raises an error that names the value and
 what was expected.
 """
 
@@ -15,16 +15,16 @@ _LONGEST_SHOWN = 200
 
 
 def shown(value: object) -> str:
-    """A value for an error message: its representation, cut where it would flood the line."""
+    """The representation of a value for an error message, truncated if it is long."""
     try:
         text = str(value) if isinstance(value, Fraction) else repr(value)
-    except ValueError:  # Python writes no integer of thousands of digits
+    except ValueError:  # Python refuses to print integers of thousands of digits
         text = f"a number of very many digits ({type(value).__name__})"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
-    """A whole number in the given range; 2.0 and True are none."""
+    """A whole number in the given range; 2.0 and True are refused."""
     if not isinstance(value, bool) and isinstance(value, (int, np.integer)):
         number = int(value)
         if least <= number and (most is None or number <= most):

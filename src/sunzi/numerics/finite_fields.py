@@ -1,12 +1,12 @@
 """Exact arithmetic in finite fields of up to 2**20 elements, vectorised.
 
 An element of the field of q = p**d elements is an integer 0..q-1; its base-p digits, least significant first, are its
-coefficients of 1, beta, beta**2, ..., where beta is a root of the field's polynomial. So 0 and 1 are the field's own
-zero and one, and in a prime field elements are residues. Polynomials over the integers modulo p are tuples of
+coefficients of 1, beta, beta**2, ..., where beta is a root of the field's polynomial. So 0 and 1 are the field's zero
+and one, and the elements of a prime field are residues. Polynomials over the integers modulo p are tuples of
 coefficients, lowest first.
 
-Everything here is exact, and a client can use it to check for itself that a plan names a field: constructing a
-:class:`FiniteField` proves that the characteristic is prime and the polynomial irreducible.
+Constructing a :class:`FiniteField` proves that the characteristic is prime and the polynomial irreducible, so a client
+can check the field of a plan by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.primes import factorize, is_prime
 
 LARGEST_ORDER = 2**20
-"""Log and antilog tables of a larger field would no longer be small change."""
+"""Limits the size of the tables of powers and logarithms."""
 
 _LARGEST_SUM_TABLE = 2**20
 
@@ -36,10 +36,9 @@ Polynomial = tuple[int, ...]
 class FiniteField:
     """The field of ``characteristic ** degree`` elements; ``polynomial`` is the monic irreducible that defines it.
 
-    A prime field has the polynomial (0, 1), and no other, so that equal fields have equal parameters.
-
-    Guarantee: an instance exists only if it is a field; :class:`ParameterError` otherwise. The arithmetic trusts its
-    arguments to be elements, and returns elements.
+    A prime field always has the polynomial (0, 1), so that equal fields have equal parameters. Raises
+    :class:`ParameterError` unless the parameters define a field. The arithmetic does not check that its arguments are
+    elements.
     """
 
     characteristic: int
@@ -67,7 +66,7 @@ class FiniteField:
             return np.asarray(first ^ second)
         if self.degree == 1:
             excess = first + second - self.characteristic
-            return np.asarray(excess + (excess >> 63 & self.characteristic))  # the sign bit as a mask beats a branch
+            return np.asarray(excess + (excess >> 63 & self.characteristic))  # a mask is faster than a branch
         if self.order**2 <= _LARGEST_SUM_TABLE:
             return np.asarray(self._sums[first * self.order + second])
         return self._add_digits(first, second)
@@ -95,7 +94,7 @@ class FiniteField:
         return np.asarray(powers[logarithms[first] + logarithms[second]], dtype=np.int64)
 
     def inverse(self, element: Integers | int) -> Integers:
-        """The multiplicative inverse, element by element; :class:`ParameterError` if any element is zero."""
+        """The multiplicative inverse, element by element; raises :class:`ParameterError` if any element is zero."""
         array = np.asarray(element, dtype=np.int64)
         if not np.all(array):
             raise ParameterError("zero has no inverse in a field")
@@ -138,8 +137,8 @@ class FiniteField:
     def _tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Powers of a primitive element, and logarithms to its base.
 
-        The powers run on for a second period, so that a sum of two logarithms needs no reduction, and then over zeros:
-        the logarithm of zero is set to 2q, out of reach of any other sum, so that products with zero need no branch.
+        The powers are repeated for a second period, so that a sum of two logarithms needs no reduction, and followed by
+        zeros: the logarithm of zero is 2q, larger than any other sum, so that products with zero need no branch.
         """
         units = self.order - 1
         cycle = self._powers(self._primitive_element())
@@ -186,7 +185,7 @@ def is_irreducible(characteristic: int, polynomial: Polynomial) -> bool:
     """Whether a monic polynomial of degree d >= 1 has no proper factor modulo p. Rabin's test, exact.
 
     f is irreducible iff f divides x**(p**d) - x and has no factor in common with x**(p**(d/r)) - x for any prime r
-    that divides d. :class:`ParameterError` if the coefficients are not those of a monic polynomial modulo a prime.
+    that divides d. Raises :class:`ParameterError` unless the polynomial is monic, p prime and the coefficients below p.
     """
     degree = len(polynomial) - 1
     _check_order(characteristic, degree)
@@ -209,7 +208,7 @@ def prime_power(number: int) -> tuple[int, int] | None:
 
 def nearest_prime_power(target: float | Fraction) -> int:
     """The prime power nearest to ``target``, the smaller of two at equal distance; exact for floats too."""
-    if not target <= LARGEST_ORDER:  # so written, it refuses NaN too
+    if not target <= LARGEST_ORDER:  # also refuses NaN
         raise ParameterError(f"there is no field of order near {target}; the largest has {LARGEST_ORDER} elements")
     if target <= 2:
         return 2
@@ -220,7 +219,7 @@ def nearest_prime_power(target: float | Fraction) -> int:
 
 
 def _check_order(characteristic: int, degree: int) -> None:
-    """Refuse what is not a prime and a positive exponent, or is too large, before any costly work."""
+    """Raise ParameterError unless p is prime, d positive and p**d small enough, before any expensive work."""
     if degree < 1 or not 2 <= characteristic <= LARGEST_ORDER or degree * math.log2(characteristic) > 20.5:
         raise ParameterError(
             f"a field must have 2 to {LARGEST_ORDER} elements, got characteristic {characteristic}, degree {degree}"
@@ -244,7 +243,7 @@ def _padded(polynomial: Polynomial, length: int) -> Polynomial:
 
 
 def _remainder(dividend: Polynomial, divisor: Polynomial, prime: int) -> Polynomial:
-    """Of a division by a polynomial with a leading coefficient other than zero."""
+    """The remainder of a division by a polynomial with a non-zero leading coefficient."""
     rest, degree = list(dividend), len(divisor) - 1
     scale = pow(divisor[-1], -1, prime)
     for top in range(len(rest) - 1, degree - 1, -1):

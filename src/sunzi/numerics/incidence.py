@@ -1,12 +1,13 @@
-"""How much weight passes through each point of a projective space: three routes, the cheapest taken (MATH §5).
+"""The total weight of the hyperplanes through each point of a projective space, by the cheapest of three routes
+(docs/mathematics.md §5).
 
-Two consequences of the numbering of points carry all the algorithms below:
+All the algorithms below rest on two properties of the numbering of points:
 
 - without its last coordinate, point number i > 0 is point number (i - 1) // q of PG(t-2, q);
 - the first (q**(t-1) - 1)/(q - 1) points are (0, u), u numbered as in PG(t-2, q); the others are (1, v), v in order.
 
 Counting is exact for integer weights, and the same to rounding for real ones. With R distinct reported hyperplanes and
-L points asked for, the routes cost about
+L requested points, the routes cost about
 
     fourier   K * log K       one character transform of q**s cells for points with s free coordinates
     dynamic   L * q * t       tables over (prefix of x, [rest of y : partial inner product]), both up to scaling
@@ -35,17 +36,17 @@ from sunzi.numerics.projective import ProjectiveSpace, check_range, points_of
 Route = Literal["fourier", "dynamic", "direct"]
 
 LARGEST_TABLE = 2**26
-"""Points of the largest space that gets tables: a point takes up to 55 bytes by dynamic programme, 90 by Fourier."""
+"""Points of the largest space with tables: up to 55 bytes per point for the dynamic programme, 90 for Fourier."""
 
 LARGEST_INTEGER_TOTAL = 2**45
-"""Integer weights may add up to this much: rounding errors of the transform then stay far below one half."""
+"""The largest total of integer weights, for which rounding errors of the transform stay far below one half."""
 
-_CHUNK = 2**18  # cells handled at once: enough to hide Python's overhead, few enough to stay in cache
-_LARGEST_MATRIX = 32  # short transforms are matrix products; a fast Fourier transform pays only for longer ones
+_CHUNK = 2**18  # cells per step: large enough to hide Python's overhead, small enough to stay in the cache
+_LARGEST_MATRIX = 32  # up to this length a matrix product is faster than a Fourier transform
 
 
 def cheapest_route(space: ProjectiveSpace, reports: int, limit: int) -> Route:
-    """The route that should take least time for ``reports`` distinct hyperplanes and the points below ``limit``."""
+    """The fastest route, by estimate, for ``reports`` distinct hyperplanes and the points below ``limit``."""
     costs = _estimated_costs(space.field, space.dimension, min(reports, space.point_count), limit)
     return min(costs, key=lambda route: costs[route])
 
@@ -59,8 +60,8 @@ def incidence_counts(
 ) -> Integers | Floats:
     """For every point x < limit the total weight of the messages whose hyperplane contains x.
 
-    Message i is hyperplane number ``messages[i]`` with weight ``multiplicities[i]``; a hyperplane may occur often.
-    Exact, and int64, for integer weights; float64 for real ones. ``route`` overrides :func:`cheapest_route`.
+    Message i is hyperplane number ``messages[i]`` with weight ``multiplicities[i]``; hyperplanes may repeat. Exact,
+    and int64, for integer weights; float64 for real ones. ``route`` overrides :func:`cheapest_route`.
     """
     check_range("message", messages, space.point_count)
     if not 1 <= limit <= space.point_count:
@@ -90,7 +91,7 @@ def hyperplane_sums(space: ProjectiveSpace, values: Integers | Floats, route: Ro
 
 
 def _merged(space: ProjectiveSpace, messages: Integers, weights: Floats) -> tuple[Integers, Floats]:
-    """Without zero weights and, where there are more messages than hyperplanes, without repetitions."""
+    """Without zero weights and, if there are more messages than hyperplanes, without duplicates."""
     if messages.size > space.point_count:
         weights = _weight_table(space, messages, weights)
         messages = np.arange(space.point_count, dtype=np.int64)
@@ -99,20 +100,20 @@ def _merged(space: ProjectiveSpace, messages: Integers, weights: Floats) -> tupl
 
 
 class _View(NamedTuple):
-    """The messages as the points with ``free`` free coordinates see them: by their last ``free`` + 1 coordinates."""
+    """The messages reduced to their last ``free`` + 1 coordinates, which decide for points with ``free`` free ones."""
 
     free: int
     pencil: Floats  # pencil[b, w]: weight of the messages (b, canonical vector number w)
     alone: float  # weight of the messages (1, 0, ..., 0)
-    vanished: float  # weight of the messages of which nothing but zeros remains: they contain all these points
-    size: int  # how many of the points are asked for
+    vanished: float  # weight of the messages whose remaining coordinates are all zero: they contain all these points
+    size: int  # the number of requested points
 
 
-def fourier_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
+def _fourier_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by characters: the sum over c != 0 of chi(c * <x, y>) is q - 1 if <x, y> = 0, else -1.
 
     For points (1, x') the sum over y = c(b, w), w canonical, is a transform in b for each w, whose result at c goes to
-    the cell c*w, then one transform of all q**s cells. Points with leading zeros see only y's last coordinates.
+    the cell c*w, then one transform of all q**s cells. For points with leading zeros only y's last coordinates matter.
     """
 
     def count(view: _View) -> Floats:
@@ -122,7 +123,7 @@ def fourier_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, 
     return _counts_by_view(space, messages, weights, limit, count)
 
 
-def dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
+def _dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by the dynamic programme over the coordinates of x.
 
     For a prefix u of x a table holds the weight of all y with a given [rest of y : <u, y's beginning>], a point of a
@@ -131,7 +132,7 @@ def dynamic_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, 
     return _counts_by_view(space, messages, weights, limit, lambda view: _extend_prefixes(space.field, view))
 
 
-def direct_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
+def _direct_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int) -> Floats:
     """Incidence counts by walking the reported hyperplanes.
 
     The points 1 + q*r, ..., q + q*r share all but the last coordinate with point r of one dimension less. A hyperplane
@@ -142,14 +143,14 @@ def direct_counts(space: ProjectiveSpace, messages: Integers, weights: Floats, l
 
 
 _ROUTES: dict[Route, Callable[[ProjectiveSpace, Integers, Floats, int], Floats]] = {
-    "fourier": fourier_counts,
-    "dynamic": dynamic_counts,
-    "direct": direct_counts,
+    "fourier": _fourier_counts,
+    "dynamic": _dynamic_counts,
+    "direct": _direct_counts,
 }
 
 
 def _estimated_costs(field: FiniteField, dimension: int, reports: int, limit: int) -> dict[Route, float]:
-    """Nanoseconds, about, on one core; the constants were measured for orders from 2 to 1009."""
+    """Approximate nanoseconds on one core; the constants were measured for orders from 2 to 1009."""
     order = field.order
     rows = -(-limit // order)
     direct = 9.0 * reports * rows + 300.0 * reports + 12.0 * limit
@@ -165,7 +166,7 @@ def _estimated_costs(field: FiniteField, dimension: int, reports: int, limit: in
 
 
 def _step_cost(order: int, width: int, size: int) -> float:
-    """Of one call of :func:`_extend_prefix`: for each a, overhead, the numbers to gather at, and the gathering."""
+    """Nanoseconds of one call of :func:`_extend_prefix`: for each a, overhead, computing indices, and gathering."""
     before, after = (-(-size // order**digits) for digits in (width, width - 1))
     return float(min(order, after) * (40_000 + (3 + 2 * before) * (order + 1) * points_of(order, width)))
 
@@ -173,7 +174,7 @@ def _step_cost(order: int, width: int, size: int) -> float:
 def _counts_by_view(
     space: ProjectiveSpace, messages: Integers, weights: Floats, limit: int, count: Callable[[_View], Floats]
 ) -> Floats:
-    """Put together the counts of the points with s free coordinates, for every s; drop a coordinate of y for each."""
+    """Combine the counts of the points with s free coordinates, for each s, dropping one coordinate of y each time."""
     if space.point_count > LARGEST_TABLE:
         raise ParameterError(f"{space.point_count} points are more than {LARGEST_TABLE}: the route must be direct")
     order, field, vanished = space.field.order, space.field, 0.0
@@ -219,8 +220,8 @@ def _character_sums(field: FiniteField, view: _View) -> Floats:
 def _transform_digits(values: NDArray[np.inexact], prime: int, digits: int) -> NDArray[np.inexact]:
     """Fourier transform over the leading base-p digits of a flat array's index, which then go behind the others.
 
-    An array of many short axes defeats a library's multidimensional transform; products with the matrix of a few digits
-    at once are an order of magnitude faster.
+    For many short axes, products with the matrix of a few digits at a time are ten times as fast as a multidimensional
+    transform by scipy.
     """
     while digits:
         together = max(1, min(digits, int(math.log(_LARGEST_MATRIX, prime) + 1e-9)))
@@ -286,7 +287,7 @@ def _sum_rows(table: Floats, numbers: Integers) -> Floats:
 
 
 def _multiples(field: FiniteField, coordinates: int, scalars: Integers) -> Integers:
-    """The base-q numbers of c*w, for each scalar c a row, for each canonical w a column."""
+    """The base-q numbers of c*w: one row per scalar c, one column per canonical w."""
     numbers = scalars[:, np.newaxis]
     if coordinates > 1:
         products = field.multiply(numbers, np.arange(field.order, dtype=np.int64))[:, np.newaxis]
@@ -297,7 +298,7 @@ def _multiples(field: FiniteField, coordinates: int, scalars: Integers) -> Integ
 
 
 def _direct(field: FiniteField, vectors: Integers, weights: Floats, limit: int) -> Floats:
-    """:func:`direct_counts` for hyperplanes given by their vectors."""
+    """:func:`_direct_counts` for hyperplanes given by their vectors."""
     counts = np.zeros(limit)
     flat = vectors[:, -1] == 0
     counts[0] = weights[flat].sum()
@@ -311,7 +312,7 @@ def _direct(field: FiniteField, vectors: Integers, weights: Floats, limit: int) 
 
 
 def _count_crossings(field: FiniteField, slopes: Integers, weights: Floats, rows: int) -> Floats:
-    """The weight at each point (u, <u, slope>), for the first ``rows`` points u; q cells a row."""
+    """The weight at each point (u, <u, slope>), for the first ``rows`` points u; q cells per row."""
     counts = np.zeros(rows * field.order)
     row_starts = np.arange(rows, dtype=np.int64)[:, np.newaxis] * field.order
     step = max(field.order, _CHUNK // rows)
@@ -327,7 +328,7 @@ def _count_crossings(field: FiniteField, slopes: Integers, weights: Floats, rows
 
 
 def _row_products(field: FiniteField, vectors: Integers, rows: int) -> Integers:
-    """The inner products of the first ``rows`` canonical points with each vector, a column; one field addition each."""
+    """The inner products of the first ``rows`` canonical points with each vector (a column), one addition each."""
     last = vectors[-1:]
     if rows == 1:
         return last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from scipy import special  # its distributions cost half a second to import, its special functions nothing
+from scipy import special  # scipy.stats would take half a second to import
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
@@ -29,8 +29,8 @@ def normal_quantile(confidence: float) -> float:
 def score(
     support: Integers, reports: int, probabilities: SupportProbabilities, quantile: float, at_hand: bool
 ) -> tuple[Floats, Floats]:
-    """All f with (c − n(q+Δf))² ≤ z²·variance(f): the variance is the one that f itself predicts, so zero counts get a
-    width.
+    """All f with (c − n(q+Δf))² ≤ z²·variance(f). The variance is the one at f, so that a count of zero gets a width
+    too.
 
     ``at_hand``: c is a sum of Binomial(nf, p) and Binomial(n(1−f), q), variance n[f·p(1−p) + (1−f)·q(1−q)]; otherwise c
     is Binomial(n, q + Δf). Either way the condition is a quadratic inequality in f.
@@ -59,9 +59,9 @@ def score_of(
 def exact(
     support: Integers, reports: int, probabilities: SupportProbabilities, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Clopper–Pearson for the rate of support, carried over to f: covers at least ``confidence`` for any counts.
+    """Clopper–Pearson for the rate of support, converted to f: covers at least ``confidence`` for any counts.
 
-    Exact for a sample of a population; for the users at hand the count is a sum of two binomials, which is more
+    Exact for a sample of a population. For the reporting users the count is a sum of two binomials, which is more
     concentrated than the binomial of the same mean (Hoeffding 1956), so the interval covers at least as much.
     """
     tail = (1 - confidence) / 2
@@ -84,5 +84,5 @@ def simultaneous_confidence(confidence: float, items: int) -> float:
 
 
 def standard_error(variances: Floats) -> Floats:
-    """Square roots; a variance that rounding pushed below zero counts as zero."""
+    """Square roots; variances that are negative by rounding count as zero."""
     return np.sqrt(np.maximum(variances, 0.0))

@@ -1,11 +1,11 @@
 """Sources of random words, and uniform integers made from them without bias.
 
-A *word* is an unsigned integer of ``word_bits`` bits, 64 unless a proof narrows it. Everything random in Sunzi is a
-pure function of words, taken in the order that ``docs/format.md`` fixes, so that a randomiser can be enumerated and
-another client can be compared byte for byte.
+A *word* is an unsigned integer of ``word_bits`` bits: 64, or fewer in proofs. Everything random in Sunzi is a pure
+function of words, taken in the order that ``docs/format.md`` fixes, so that proofs can enumerate a randomiser and tests
+can compare clients byte for byte.
 
-Guarantees: no word of the operating system's source is handed out twice, not even across ``fork``; a reproducible
-source is a class of its own and says so; :func:`uniform_below` is exactly uniform if its words are.
+The operating system's source never returns a word twice, not even across ``fork``. Reproducible sources are separate
+classes with ``reproducible = True``. :func:`uniform_below` is exactly uniform if its words are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POOL_WORDS = 512
 _NARROW_BITS = 32
 _ALL_ONES = (1 << 64) - 1
 FULL_BITS = 64
-# Up to this many columns it is faster to treat each column as one contiguous vector.
+# Up to this many columns it is faster to process column by column.
 _FEW_COLUMNS = 16
 
 
@@ -44,7 +44,7 @@ class WordSource(ABC):
 
 
 class _Pool(threading.local):
-    """Unused words of one thread; thread-local, so that it needs no lock that a fork could leave held."""
+    """Unused words of one thread. Thread-local, so it needs no lock, which a fork could leave locked."""
 
     process = -1
     words: Words
@@ -52,10 +52,10 @@ class _Pool(threading.local):
 
 
 class OperatingSystemSource(WordSource):
-    """The operating system's generator. The only source that protects anyone.
+    """The operating system's generator: the only source that gives privacy.
 
-    Small requests come from a pool of 4 KiB a thread, each word wiped when it is handed out; large ones go straight to
-    the system. A forked child drops the pool that it inherited.
+    Small requests are served from a pool of 4 KiB per thread, which erases each word that it returns; large ones go
+    directly to the system. A forked child discards the pool that it inherited.
     """
 
     reproducible = False
@@ -64,7 +64,7 @@ class OperatingSystemSource(WordSource):
         self._pool = _Pool()
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words of the system."""
+        """The next ``count`` words from the system."""
         if count > _POOL_WORDS:
             return _system_words(count)
         pool = self._pool
@@ -91,13 +91,13 @@ def _system_words(count: int) -> Words:
 
 
 class ReproducibleSource(WordSource):
-    """A seeded stream for simulation: fast, repeatable, and no protection for anybody."""
+    """A seeded stream for simulation: fast and repeatable, but without privacy."""
 
     reproducible = True
 
     def __init__(self, seed: int | Sequence[int]) -> None:
         try:
-            if seed is None:  # to numpy, a seed that differs every time
+            if seed is None:  # numpy would draw a seed
                 raise ValueError
             self._stream = np.random.SFC64(np.random.SeedSequence(seed))
         except (ValueError, TypeError):
@@ -111,10 +111,10 @@ class ReproducibleSource(WordSource):
 
 
 class DerivedSource(WordSource):
-    """Words derived from a secret key, the same every time: for reports that must repeat, not for fresh ones.
+    """Words derived from a secret key, the same every time: for reports that must repeat.
 
     Block c of the stream is HMAC-SHA256(key, c as 8 bytes, little-endian); each gives four words of 8 bytes,
-    little-endian. To those without the key the words look random (computationally, not perfectly).
+    little-endian. Without the key the words are computationally indistinguishable from random ones.
     """
 
     reproducible = False
@@ -137,7 +137,7 @@ class DerivedSource(WordSource):
 
 
 class ScriptedSource(WordSource):
-    """Replays given words, for proofs and conformance vectors; refuses to go past the last one."""
+    """Replays given words, for proofs and conformance vectors; raises RandomnessError past the last one."""
 
     reproducible = True
 
@@ -152,20 +152,20 @@ class ScriptedSource(WordSource):
 
     @property
     def remaining(self) -> int:
-        """How many words are left."""
+        """The number of words left."""
         return int(self._words.size) - self._position
 
     def words(self, count: int) -> Words:
         """The next ``count`` words of the script."""
         if count > self.remaining:
-            raise RandomnessError(f"the script holds {self.remaining} more words, {count} were asked for")
+            raise RandomnessError(f"{count} words requested, but the script has only {self.remaining} left")
         taken = self._words[self._position : self._position + count].copy()
         self._position += count
         return taken
 
 
 def uniform_below(words: Words, bounds: NDArray[np.uint64], source: WordSource) -> Words:
-    """Uniform integers below ``bounds[c]`` from the words of column ``c`` (MATH: Lemire's multiply, never modulo).
+    """Uniform integers below ``bounds[c]`` from the words of column ``c`` by Lemire's multiplication.
 
     ``words`` has shape (rows, columns). A word is rejected if the low half of its product with the bound s is below 2^b
     mod s; rejected words are replaced, in row-major order, by the next words of ``source`` until none is left. Bounds
@@ -201,8 +201,8 @@ def _multiply(words: Words, bounds: NDArray[np.uint64], bits: int) -> tuple[Word
 def _multiply_flat(
     words: Words, bounds: NDArray[np.uint64] | np.uint64, bits: int
 ) -> tuple[Words, NDArray[np.bool_] | None]:
-    """High and low half of word × bound; the bound fits in 32 bits, so two 32-bit steps give the exact 96-bit
-    product.
+    """The high half of word × bound, and which words are rejected. The bound fits in 32 bits, so two 32-bit steps give
+    the exact 96-bit product.
     """
     half = np.uint64(_NARROW_BITS)
     if bits == FULL_BITS:

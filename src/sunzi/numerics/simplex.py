@@ -17,7 +17,7 @@ def project(values: Floats) -> Floats:
 
 
 def project_weighted(values: Floats, variances: Floats) -> Floats:
-    """Minimise Σ (x_i − values_i)²/variances_i over the simplex: max(values − θ·variances, 0), θ found exactly by
+    """Minimise Σ (x_i − values_i)²/variances_i over the simplex: max(values − θ·variances, 0), with θ found by
     sorting.
     """
     order = np.argsort(values / variances)[::-1]

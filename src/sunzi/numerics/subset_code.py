@@ -12,9 +12,10 @@ A node holds `size` consecutive points, of which `count` are chosen.
       rank = (sum of T over the earlier t) + rank_left * C(R, count - t) + rank_right.
 
 The zigzag order makes the expected number of summed terms about sqrt(size); a neighbouring term costs a multiplication
-and an exact division by small integers. The sums are kept for the many small nodes and walked for the few large ones.
+and an exact division by small integers. Small nodes, which are many, cache the sums; large ones
+compute them each time.
 
-Memory, shared by all codes: a code of 22,000 points settles at about 5 MB. Whatever ranks are sent, the caches hold at
+Memory, shared by all codes: a code of 22,000 points uses about 5 MB. For any sequence of ranks, the caches hold at
 most 4,096 tables of sums (36 KB for the largest nodes kept, 3 KB for most) and 2,048 runs of 32 binomials (4 * n + 900
 bytes for C(n, .), so 92 MB in all if every n were 11,000).
 
@@ -38,16 +39,16 @@ from sunzi._typing import Integers
 from sunzi.errors import ParameterError, ReportError
 
 _LEAF_SIZE = 64
-"""The largest leaf; its ranks, below C(64, 32) < 2^61, fit a machine word. Normative: only tests change it."""
+"""The largest leaf; its ranks, below C(64, 32) < 2^61, fit in a machine word. Normative: only tests change it."""
 
 _TABULATED_SIZE = 2048
-"""Nodes up to this size keep their sums: they are many and small; the few larger ones are walked anew each time."""
+"""Nodes up to this size, which are many, cache their sums; the few larger ones compute them each time."""
 
 _ENTRIES_PER_CHUNK = 1 << 21
-"""Rows are handled in chunks of about this many points, which bounds the working memory near 64 MB."""
+"""Rows are processed in chunks of about this many points, which limits the working memory to about 64 MB."""
 
 _SCALAR_LEAVES = 32
-"""Up to this many leaves are unranked one by one, which costs less than numpy's calls for all of them at once."""
+"""Up to this many leaves are unranked one by one, which is faster than numpy's calls for all of them at once."""
 
 _BINOMIALS_OF: list[list[int]] = [[math.comb(n, k) for n in range(65)] for k in range(65)]
 _SMALL_BINOMIALS: Integers = np.array(_BINOMIALS_OF, dtype=np.int64).T.copy()
@@ -68,7 +69,7 @@ def _binomial(n: int, k: int) -> int:
 
 
 def _zigzag_sums(size: int, count: int) -> Iterator[int]:
-    """Yield the sum of T over the first 0, 1, 2, ... values of t in zigzag order, and C(size, count) ever after.
+    """Yield the sum of T over the first 0, 1, 2, ... values of t in zigzag order, then C(size, count) forever.
 
     An impossible t has T(t) = 0: a factor of the recurrence vanishes exactly when it steps over either end.
     """
@@ -140,8 +141,7 @@ def _split_node(size: int, count: int, rank: int) -> tuple[int, int, int]:
 class SubsetCode:
     """A bijection between the `block_size`-subsets of {0..points-1} and the integers below `size`; see the module.
 
-    Nothing depends on how many subsets are coded at once: `rank_many` and `unrank_many` are `rank` and `unrank` row by
-    row, only faster.
+    `rank_many` and `unrank_many` give the same results as `rank` and `unrank` row by row, only faster.
     """
 
     points: int
@@ -151,7 +151,7 @@ class SubsetCode:
     bits: int = field(init=False, compare=False, repr=False)
     """ceil(log2(size)), the width of a rank."""
     _levels: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
-    """The node sizes of each level, root first; leaves recur on the levels below, so that the last has them all."""
+    """The node sizes of each level, root first; leaves are repeated below, so that the last level has all."""
     _leaf_bounds: Integers = field(init=False, compare=False, repr=False)
     """The first point of each leaf, and `points`."""
 
@@ -172,7 +172,7 @@ class SubsetCode:
         return self.rank_many(np.asarray(subset).reshape(1, -1))[0]
 
     def unrank(self, rank: int) -> Integers:
-        """Return the points of the subset of this rank, ascending; raise ReportError if there is none."""
+        """Return the points of the subset of this rank, ascending; raise ReportError if the rank is out of range."""
         subset: Integers = self.unrank_many([rank])[0]
         return subset
 
@@ -187,7 +187,7 @@ class SubsetCode:
         return ranks
 
     def unrank_many(self, ranks: Sequence[int]) -> Integers:
-        """Return the subsets of these ranks, one ascending row each; raise ReportError if a rank has none."""
+        """Return the subsets of these ranks, one ascending row each; raise ReportError if a rank is out of range."""
         for rank in ranks:
             if not 0 <= rank < self.size:
                 raise ReportError(f"a subset's rank must be from 0 to C({self.points}, {self.block_size}) - 1")
@@ -275,7 +275,7 @@ def _rank_leaves(ordered: Integers, leaf_bounds: Integers) -> tuple[Integers, In
     ends = np.cumsum(counts)
     order_in_leaf = np.arange(1, flat.size + 1) - (ends - counts)[key]
     sums = np.zeros(flat.size + 1, dtype=np.int64)
-    # The running sum may wrap around; its differences are the leaves' own sums, and those fit.
+    # The running sum may overflow and wrap around; its differences are the leaves' sums, which fit.
     np.cumsum(_SMALL_BINOMIALS[flat - leaf_bounds[leaf], order_in_leaf], out=sums[1:])
     ranks = sums[ends] - sums[ends - counts]
     return ranks.reshape(rows, leaves), counts.reshape(rows, leaves)

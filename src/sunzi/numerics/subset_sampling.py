@@ -2,15 +2,15 @@
 
 The definition is normative, for every client in every language. Position t of a list holds point t if t < x, otherwise
 t + 1: the m - 1 points other than x, ascending. Step i = 0, ..., w - 1 swaps positions i and i + picks[i], for picks[i]
-uniform below m - 1 - i. Positions 0..w-1, in order, are the chosen points. For the truth, the one at `replaced`,
-uniform below w, gives way to x. So a lie is a uniform w-subset without x and the truth a uniform w-subset with x, from
-equally many variates and by the same work: neither the draws nor the steps tell which one it was.
+uniform below m - 1 - i. Positions 0..w-1, in order, are the chosen points. For the truth, x replaces the one at
+`replaced`, uniform below w. So a lie is a uniform w-subset without x and the truth a uniform w-subset with x, from the
+same number of variates and with the same work: neither the draws nor the steps reveal which one it was.
 
-One random word serves several variates. In the order `replaced`, picks[0], picks[1], ..., a word takes as many of them
+One random word gives several variates. In the order `replaced`, picks[0], picks[1], ..., a word takes as many of them
 as keep the product of their bounds below 2^32; a uniform integer below that product, written in mixed radix with the
-first variate as its most significant digit, is that many independent uniform variates. For Lemire's multiplication
-this costs no division: (word * a * b) div 2^64 has the digits (word * a) div 2^64 and ((word * a) mod 2^64 * b) div
-2^64, and what is left of the last step is the low half that decides rejection.
+first variate as its most significant digit, is that many independent uniform variates. With Lemire's multiplication
+this needs no division: (word * a * b) div 2^64 has the digits (word * a) div 2^64 and ((word * a) mod 2^64 * b) div
+2^64, and the low half of the last step decides rejection.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_PER_WORD = (1 << 32) - 1
 """The largest product of bounds that share one word: a word is then rejected less than once in 2^32."""
 
 _ENTRIES_PER_CHUNK = 1 << 21
-"""Rows that share one matrix of positions are limited to this many entries, which is 8 MB."""
+"""The largest matrix of positions for several rows: 8 MB."""
 
 _FEW_ROWS = 12
-"""Below this many rows a list per row beats one matrix, whose every step costs a numpy call."""
+"""Below this many rows a list per row is faster than one matrix, which needs a numpy call per step."""
 
 
 def variate_bounds(points: int, block_size: int) -> NDArray[np.uint64]:
@@ -57,7 +57,7 @@ def word_bounds(bounds: NDArray[np.uint64], ends: Integers) -> NDArray[np.uint64
 
 
 def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: Integers) -> Integers:
-    """The variates, one a bound, from the integers below `word_bounds`, one a word: their digits in mixed radix."""
+    """The variates, one per bound, from the integers below `word_bounds`, one per word: their digits in mixed radix."""
     sizes = np.diff(ends, prepend=0)
     variates = np.empty((joint.shape[0], bounds.size), dtype=np.int64)
     for digit in range(int(sizes.max())):
@@ -89,7 +89,7 @@ def select_subsets(values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, pic
 def _checked(
     values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, picks: ArrayLike, points: int
 ) -> tuple[Integers, NDArray[np.bool_], Integers, Integers]:
-    """Return the arguments as arrays, or raise: a variate out of range would address memory outside the arrays."""
+    """Return the arguments as arrays, or raise: a variate out of range would access memory outside the arrays."""
     pick = _integers("picks", picks)
     if pick.ndim != 2 or not 1 <= pick.shape[1] < points < 2**31:
         raise ParameterError(f"picks must be (n, w), 1 <= w < points < 2^31, got {pick.shape} and points = {points}")
@@ -113,7 +113,7 @@ def _integers(name: str, variates: ArrayLike) -> Integers:
 
 
 def _check_below(name: str, variates: Integers, bounds: int | Integers) -> None:
-    # Read as unsigned, a negative number is above every bound, so that one comparison checks both ends.
+    # Read as unsigned, a negative number is above every bound, so one comparison checks both ends.
     if (variates.view(np.uint64) >= np.asarray(bounds).astype(np.uint64)).any():
         raise ParameterError(f"{name} must be at least 0 and below their bounds")
 
@@ -142,7 +142,7 @@ def _select(
 def _shuffle_lists(targets: Integers, positions: int) -> Integers:
     """Return what the swaps of i and targets[i] bring to the front of 0, 1, ..., positions - 1, row by row.
 
-    Position i is not read after step i, so that half of each swap is left out, here and in `_shuffle_matrix`.
+    Position i is not read after step i, so half of each swap is left out, here and in `_shuffle_matrix`.
     """
     chosen = np.empty(targets.shape, dtype=np.int64)
     order = list(range(positions))
@@ -160,7 +160,7 @@ def _shuffle_lists(targets: Integers, positions: int) -> Integers:
 def _shuffle_matrix(targets: Integers, positions: int) -> Integers:
     """Return the same as `_shuffle_lists`, all rows together, one step at a time."""
     rows, block_size = targets.shape
-    order = np.repeat(np.arange(positions, dtype=np.int32), rows)  # position-major: step i reads one stretch
+    order = np.repeat(np.arange(positions, dtype=np.int32), rows)  # position-major: step i reads contiguous memory
     cells = np.ascontiguousarray(targets.T) * rows + np.arange(rows)
     chosen = np.empty((block_size, rows), dtype=np.int64)
     for i in range(block_size):

@@ -1,7 +1,8 @@
-"""Integer thresholds that certify ε-local differential privacy: no float takes part in a privacy decision.
+"""Integer thresholds that certify ε-local differential privacy: no privacy decision uses floating point.
 
-ε is a rational a/b. E is an integer with E ≤ 2^96·e^ε, so every inequality proved with E holds with e^ε. A client says
-the truth if a uniform word of ``word_bits`` bits is below a threshold; rounding goes to the side that gives away less.
+ε is a rational a/b. E is an integer with E ≤ 2^96·e^ε, so every inequality proved with E holds with e^ε. A client tells
+the truth if a uniform word of ``word_bits`` bits is below a threshold; thresholds are rounded towards more privacy
+(docs/mathematics.md §7).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SCALE_BITS = 96
 SCALE = 1 << SCALE_BITS
 LARGEST_EPSILON = 32
 _LARGEST_TERM = 10**18
-# Written out, a decimal number of a larger exponent, either way, would keep the parser busy for hours.
+# A decimal with a larger exponent would become a fraction that takes hours to compute.
 _MOST_PLACES = 1000
 
 
@@ -58,11 +59,11 @@ def _exact(number: object) -> Fraction:
         return Fraction(number)
     if isinstance(number, bool) or not isinstance(number, Rational):
         raise TypeError
-    return Fraction(int(number.numerator), int(number.denominator))  # numpy's integers would overflow later on
+    return Fraction(int(number.numerator), int(number.denominator))  # numpy's integers would overflow later
 
 
 def exponential_below(epsilon: Fraction) -> int:
-    """E = Σ t_i with t_0 = 2^96, t_{i+1} = ⌊t_i·a/(b(i+1))⌋: an integer with E ≤ 2^96·e^ε, short of it by less than one
+    """E = Σ t_i with t_0 = 2^96, t_{i+1} = ⌊t_i·a/(b(i+1))⌋: an integer with E ≤ 2^96·e^ε, too small by less than one
     part in 2^60.
     """
     term, total, index = SCALE, 0, 0
@@ -74,8 +75,8 @@ def exponential_below(epsilon: Fraction) -> int:
 
 
 def truth_threshold(block_size: int, points: int, epsilon: Fraction, word_bits: int = FULL_BITS) -> int:
-    """The largest certified threshold T for a block response: truth ⇔ word < T. Raises PrivacyError if none is of
-    use.
+    """The largest certified threshold T for a block response: truth ⇔ word < T. Raises PrivacyError if no
+    threshold is both private and informative.
     """
     scaled = block_size * exponential_below(epsilon)
     threshold = (scaled << word_bits) // (scaled + (points - block_size) * SCALE)
@@ -86,7 +87,9 @@ def truth_threshold(block_size: int, points: int, epsilon: Fraction, word_bits: 
 def check_truth_threshold(
     threshold: int, block_size: int, points: int, epsilon: Fraction, word_bits: int = FULL_BITS
 ) -> None:
-    """1 ≤ w < v; p/w ≤ e^ε·(1−p)/(v−w), proved in integers; and p > w/v strictly, else reports say nothing."""
+    """Raise PrivacyError unless 1 ≤ w < v; p/w ≤ e^ε·(1−p)/(v−w), proved in integers; and p > w/v, without which
+    reports carry no information about the value.
+    """
     if not 1 <= block_size < points:
         raise PrivacyError(f"block size must be at least 1 and below the number of points {points}, got {block_size}")
     words = 1 << word_bits
@@ -99,8 +102,8 @@ def check_truth_threshold(
         )
     if threshold * points <= block_size * words:
         raise PrivacyError(
-            f"threshold {threshold} says nothing about the value "
-            f"(blocks of {block_size} among {points} points at epsilon {epsilon})"
+            f"threshold {threshold} is too small: reports would carry no information about the value "
+            f"(blocks of {block_size} among {points} points at epsilon {epsilon}); increase epsilon"
         )
 
 
@@ -121,7 +124,7 @@ def symmetric_unary_thresholds(epsilon: Fraction, word_bits: int = FULL_BITS) ->
 def check_unary_thresholds(
     true_threshold: int, false_threshold: int, epsilon: Fraction, word_bits: int = FULL_BITS
 ) -> None:
-    """p(1−q) ≤ e^ε·q(1−p), proved in integers, and p > q strictly."""
+    """Raise PrivacyError unless p(1−q) ≤ e^ε·q(1−p), proved in integers, and p > q."""
     words = 1 << word_bits
     if not 0 < false_threshold < true_threshold < words:
         raise PrivacyError(
@@ -141,9 +144,7 @@ def check_unary_thresholds(
 
 @dataclass(frozen=True, slots=True)
 class SupportProbabilities:
-    """How often a report supports the true point (p), another given point (q), and Δ = p − q, as the shipped integers
-    give them.
-    """
+    """The probabilities that a report supports the true point (p) or another given point (q), and Δ = p − q."""
 
     true: float
     false: float
@@ -151,9 +152,9 @@ class SupportProbabilities:
 
     @classmethod
     def planned(cls, points: int, block_size: int, epsilon: Fraction) -> SupportProbabilities:
-        """Of the block response that these sizes would have, before its integers are known.
+        """For a block response of these sizes, before its thresholds are known.
 
-        Δ = w(v−w)(e^ε−1)/((v−1)(w·e^ε+v−w)) is computed as it stands: p − q would be nothing but rounding at small ε.
+        Δ is computed as w(v−w)(e^ε−1)/((v−1)(w·e^ε+v−w)), since p − q would be mostly rounding error at small ε.
         """
         odds, rest = exp(epsilon), points - block_size
         total = block_size * odds + rest
@@ -165,7 +166,7 @@ class SupportProbabilities:
     def of_block_response(
         cls, threshold: int, block_size: int, points: int, word_bits: int = FULL_BITS
     ) -> SupportProbabilities:
-        """p = T/2^b, q = (w − p)/(v − 1), Δ = (T·v − w·2^b)/(2^b(v − 1)), each one rounding away from the exact
+        """p = T/2^b, q = (w − p)/(v − 1), Δ = (T·v − w·2^b)/(2^b(v − 1)), each within one rounding of the exact
         fraction.
         """
         words = 1 << word_bits
@@ -177,7 +178,7 @@ class SupportProbabilities:
 
     @classmethod
     def of_unary(cls, true_threshold: int, false_threshold: int, word_bits: int = FULL_BITS) -> SupportProbabilities:
-        """p and q of one bit, as the shipped integers give them."""
+        """p and q of one bit, from its integer thresholds."""
         words = 1 << word_bits
         return cls(
             true=float(Fraction(true_threshold, words)),
@@ -186,6 +187,6 @@ class SupportProbabilities:
         )
 
     def variance(self, frequency: float = 0.0) -> float:
-        """Variance of one debiased report, users at hand: [f·p(1−p) + (1−f)·q(1−q)]/Δ²."""
+        """Variance of one debiased report, about the reporting users: [f·p(1−p) + (1−f)·q(1−q)]/Δ²."""
         true, false = self.true * (1 - self.true), self.false * (1 - self.false)
         return (frequency * true + (1 - frequency) * false) / self.gap**2
