@@ -46,13 +46,13 @@ def by_spark(scale: float) -> Iterator[Result]:
 
 def by_one_machine(scale: float) -> Iterator[Result]:
     """The same reports without Spark; and with ids, of which one in ten is a repetition."""
-    from sunzi.tables import parquet
+    from sunzi.tables import sift, tally
 
     plan = make_plan("ss-compact", 1024, 1)
     with tempfile.TemporaryDirectory(prefix="sunzi-bench-") as directory:
         reports = settings.users(REPORTS, scale)
         folder = written(plan, reports, Path(directory) / "reports")
-        compared = _in_turn(lambda: parquet.tally(folder, plan), lambda: _read(folder), settings.rounds(3, scale))
+        compared = _in_turn(lambda: tally(folder, plan), lambda: _read(folder), settings.rounds(3, scale))
         yield Result(
             "parquet/reports",
             f"tally {reports:,} reports in Parquet on all cores{_rate(reports, compared.measured)}",
@@ -65,7 +65,7 @@ def by_one_machine(scale: float) -> Iterator[Result]:
         fewer = settings.users(REPORTS // 10, scale)
         folder = written(plan, fewer, Path(directory) / "ids", with_ids=True)
         start = time.perf_counter()
-        found = parquet.sift_by(folder, plan, (), "report", "id")[()]
+        found = sift(folder, plan, id_column="id")
         taken = time.perf_counter() - start
         yield Result(
             "parquet/ids",
@@ -77,12 +77,12 @@ def by_one_machine(scale: float) -> Iterator[Result]:
 
 
 def _against_reports(session: SparkSession, plan: Plan, folders: dict[int, Path], scale: float) -> Iterator[Result]:
-    from sunzi.tables import spark
+    from sunzi.tables import tally
 
     for reports, folder in folders.items():
         df = session.read.parquet(str(folder))
         rounds = settings.rounds(3, scale)
-        compared = _in_turn(lambda df=df: spark.tally(df, plan), lambda df=df: _count_rows(df), rounds)  # type: ignore[misc]
+        compared = _in_turn(lambda df=df: tally(df, plan), lambda df=df: _count_rows(df), rounds)  # type: ignore[misc]
         yield Result(
             f"spark/reports/{reports}",
             f"tally {reports:,} reports on a cluster of two workers{_rate(reports, compared.measured)}, "
@@ -99,14 +99,14 @@ def _against_reports(session: SparkSession, plan: Plan, folders: dict[int, Path]
 def _against_partitions(
     session: SparkSession, plan: Plan, folder: Path, reports: int, scale: float
 ) -> Iterator[Result]:
-    from sunzi.tables import spark
+    from sunzi.tables import tally
 
     size = sum(path.stat().st_size for path in folder.glob("*.parquet"))
     for partitions in _PARTITIONS if scale >= 1 else _PARTITIONS[:2]:
         session.conf.set("spark.sql.files.maxPartitionBytes", str(max(size // partitions, 1)))
         df = session.read.parquet(str(folder))
         start = time.perf_counter()
-        spark.tally(df, plan)
+        tally(df, plan)
         taken = time.perf_counter() - start
         found = df.rdd.getNumPartitions()
         yield Result(

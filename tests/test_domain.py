@@ -17,7 +17,7 @@ from sunzi.collector.collector import matching_labels
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan, load_plan, make_plan
-from sunzi.tables.histograms import histogram_table
+from sunzi.tables.writers import histogram_table
 
 LABELS = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2, max_size=12, unique=True)
 

@@ -114,16 +114,15 @@ FEATURES = {
     "estimate.postprocess('simplex').to_frame()": "frames",
     "estimate.plot()": "plot",
     "estimate.plot('picture.png')": "plot",
-    "sunzi.tables.parquet.tally('reports.parquet', plan)": "frames",
-    "sunzi.tables.parquet.tally_by('reports.parquet', plan, ['day'])": "frames",
-    "sunzi.tables.spark.tally(None, plan)": "spark",
-    "sunzi.tables.spark.privatize(None, plan, 'browser', 'reports')": "spark",
+    "sunzi.tables.tally('reports.parquet', plan)": "frames",
+    "sunzi.tables.sift('reports.parquet', plan, ['day'])": "frames",
+    "sunzi.tables.privatize(None, plan, 'browser', 'reports')": "spark",
 }
 
 
 def test_a_feature_without_its_extra_names_the_extra():
     code = f"""
-        import sunzi, sunzi.tables.parquet, sunzi.tables.spark
+        import sunzi, sunzi.tables
         plan = sunzi.make_plan("grr", 5, 1)
         estimate = plan.estimate(plan.tally(plan.client(seed=1).report_batch([0, 1, 2, 3])))
         for call in {list(FEATURES)!r}:

@@ -2,9 +2,8 @@
 
     spark-submit --master yarn tally_job.py plan.json hdfs:///reports --id-column id -o counts.tally
 
-The plan and the tally are files of the machine that the driver runs on; the reports lie wherever Spark reads from.
-Sunzi must be installed for the Python of driver and executors (PYSPARK_PYTHON); numpy, scipy, pandas and pyarrow come
-with ``pip install 'sunzi[spark]'``.
+The plan and the tally are files of the machine that the driver runs on; the reports may be on any storage that Spark
+reads. Install ``sunzi[spark]`` for the Python of driver and executors (PYSPARK_PYTHON).
 """
 
 import runpy

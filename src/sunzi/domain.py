@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown
 
 MOST_VALUES = 1 << 30
-_OUTSIDE = -1
+
+UNKNOWN, UNUSABLE, MISSING = -1, -2, -3
+"""What :meth:`Domain.locate` returns for a value without an index: outside the domain, of the wrong type, or missing
+(null, NaN, or an empty text that is no label).
+"""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -27,7 +31,8 @@ class Domain:
     Parameters
     ----------
     values: the number of values, or the labels.
-    other: the label that unknown and missing values are reported as; without it they are errors.
+    other: the label that unknown and missing values (null, NaN, or an empty text that is no label) are reported as;
+        without it they are errors.
     separate_labels: keep the labels out of the plan, which then names their file by its SHA-256.
 
     >>> import sunzi
@@ -88,7 +93,7 @@ class Domain:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {label: index for index, label in enumerate(self._labels())}
+        return {"": MISSING} | {label: index for index, label in enumerate(self._labels())}
 
     @property
     def has_labels(self) -> bool:
@@ -102,49 +107,67 @@ class Domain:
     def indices(self, values: object) -> NDArray[np.int64]:
         """The indices of many values: a list, an array, or a column of a data frame."""
         column = _check_column(values, "values must be a list, an array or a column")
-        return self._label_indices(column) if self.has_labels else self._integer_indices(column)
+        listed = _as_list(column) if self.has_labels else _as_array(column)
+        found = self.replace_by_other(self.locate(listed))
+        if found.size and found.min() < 0:
+            # Missing values come first, since in some libraries they turn all integers of a column into floats.
+            raise self.refusal(listed[int(found.argmin())])
+        return found
 
-    def _integer_indices(self, values: Iterable[Any]) -> NDArray[np.int64]:
-        array, size = _as_array(values), self.size
-        if array.dtype.kind in "iu":
-            if array.size and (array.min() < 0 or array.max() >= size):
-                raise self._refusal(array[(array < 0) | (array >= size)][0].item())
-        elif array.dtype.kind == "f" and np.isnan(array).any():
-            raise self._refusal(None)
-        else:
-            for value in array.tolist():
-                if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < size:
-                    raise self._refusal(value)
-        return array.astype(np.int64, copy=False)
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+        """The index of each value, or UNKNOWN, UNUSABLE or MISSING if it has none; ``other`` replaces nothing here."""
+        return self._locate_labels(values) if self.has_labels else self._locate_integers(_as_array(values))
 
-    def _refusal(self, value: object) -> DomainError:
+    def replace_by_other(self, located: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What :meth:`locate` returned, with the index of ``other`` (if any) for unknown and missing values."""
+        if self.other is None:
+            return located
+        return np.where((located == UNKNOWN) | (located == MISSING), self._positions[self.other], located)
+
+    def refusal(self, value: object) -> DomainError:
+        """The error that says why a value has no index."""
         if _is_missing(value):
-            return DomainError("a value is missing (null or NaN); fill it in or leave its row out")
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            hint = "fill it in, leave its row out, or give the domain an 'other'"
+            hint = hint if self.has_labels else "fill it in or leave its row out"
+            return DomainError(f"a value is missing (null, NaN or empty text); {hint}")
+        if self.has_labels and isinstance(value, str):
+            return DomainError(f"label {shown(value)} is not in the domain; add it, or give the domain an 'other'")
+        if self.has_labels:
+            return DomainError(
+                f"value {shown(value)} is not text, but this domain's values are labels; use str() on it"
+            )
+        if not _is_integer(value):
             return DomainError(f"value {shown(value)} is not one of the integers 0 … {self.size - 1}")
         return DomainError(f"value {shown(int(value))} is not in the domain 0 … {self.size - 1}")
 
-    def _label_indices(self, values: Any) -> NDArray[np.int64]:
-        listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-        positions = self._positions
-        unknown = _OUTSIDE if self.other is None else positions[self.other]
-        found = [positions.get(value, unknown) if isinstance(value, str) else _OUTSIDE for value in listed]
-        indices = np.array(found, dtype=np.int64)
-        for place in np.flatnonzero(indices == _OUTSIDE).tolist():
-            indices[place] = self._stand_in(listed[place])
-        return indices
+    def _locate_integers(self, array: NDArray[Any]) -> NDArray[np.int64]:
+        size = self.size
+        if array.dtype.kind not in "iu":
+            found = [
+                value if type(value) is int and 0 <= value < size else self._locate_oddity(value)
+                for value in array.tolist()
+            ]
+            return np.array(found, dtype=np.int64)
+        integers = array.astype(np.int64, copy=False)
+        if not array.size or (array.min() >= 0 and array.max() < size):
+            return integers
+        return np.where((array >= 0) & (array < size), integers, UNKNOWN)
 
-    def _stand_in(self, value: object) -> int:
-        """The index of ``other`` for a missing value, as in `sunzi privatize`; any other value is an error."""
-        if isinstance(value, str):
-            raise DomainError(f"label {shown(value)} is not in the domain; add it, or give the domain an 'other'")
-        if not _is_missing(value):
-            raise DomainError(f"value {shown(value)} is not text, but this domain's values are labels; use str() on it")
-        if self.other is None:
-            raise DomainError(
-                "a value is missing (null or NaN); fill it in, leave its row out, or give the domain an 'other'"
-            )
-        return self._positions[self.other]
+    def _locate_oddity(self, value: object) -> int:
+        if _is_missing(value):
+            return MISSING
+        if not _is_integer(value):
+            return UNUSABLE
+        return int(value) if 0 <= value < self.size else UNKNOWN
+
+    def _locate_labels(self, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+        positions = self._positions
+        found = [positions.get(value, UNKNOWN) if isinstance(value, str) else UNUSABLE for value in values]
+        indices = np.array(found, dtype=np.int64)
+        for place in np.flatnonzero(indices == UNUSABLE).tolist():
+            if _is_missing(values[place]):
+                indices[place] = MISSING
+        return indices
 
     def label(self, index: int) -> str:
         """The label of an index; for a bare size, the index as text. Raises if the labels are in a file not read."""
@@ -235,6 +258,11 @@ def _check_column(values: object, expected: str) -> Iterable[Any]:
     raise DomainError(f"{expected}, got {found}")
 
 
+def _as_list(values: Any) -> list[Any]:
+    listed: list[Any] = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    return listed
+
+
 def _as_array(values: Any) -> NDArray[Any]:
     """A column of any data frame library as a numpy vector; Python's own values stay objects."""
     if isinstance(values, np.ndarray):
@@ -247,10 +275,16 @@ def _as_array(values: Any) -> NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    """None, NaN, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
+    """None, NaN, empty text, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
+    if isinstance(value, str):
+        return not value
     if isinstance(value, (float, np.floating)):
         return isnan(value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _check_labels(values: object) -> tuple[str, ...]:

@@ -201,20 +201,20 @@ def test_bad_reports_may_fail_and_nothing_is_written(collection, table, reports,
     [
         (
             ("reports.bin", "--column", "r"),
-            "--column has no meaning with --engine files; it goes with --engine parquet",
+            "--column has no meaning with --engine files; use it with --engine parquet",
         ),
         (("reports.bin", "--id-column", "r"), "--id-column has no meaning with --engine files"),
         (("reports.bin", "--by", "r"), "--by has no meaning with --engine files"),
         (("reports.bin", "--bad-reports", "fail"), "--bad-reports has no meaning with --engine files"),
-        (("reports.bin", "--jobs", "2"), "--jobs has no meaning with --engine files; it goes with --engine parquet"),
+        (("reports.bin", "--jobs", "2"), "--jobs has no meaning with --engine files; use it with --engine parquet"),
         (
             ("t.parquet", "--master", "local"),
-            "--master has no meaning with --engine parquet; it goes with --engine spark",
+            "--master has no meaning with --engine parquet; use it with --engine spark",
         ),
         (("t.parquet", "--engine", "spark", "--jobs", "1"), "--jobs has no meaning with --engine spark"),
         (("t.parquet", "--engine", "files", "--by", "g"), "--by has no meaning with --engine files"),
         (("t.parquet", "--jobs", "0"), "--jobs must be at least 1, got 0"),
-        (("t.parquet", "reports.bin"), "t.parquet is a table and others are not; count them by themselves, then merge"),
+        (("t.parquet", "reports.bin"), "t.parquet is a table and others are not; count them separately, then merge"),
         (("reports.bin", "."), ". is a table and others are not"),
         (("-", "t.parquet"), "t.parquet is a table and others are not"),
         (("t.parquet", "--by", "nothing", "-o", "out"), "there is no column 'nothing'; the columns are 'report', 'g'"),
@@ -243,11 +243,9 @@ def test_what_cannot_be_is_refused(collection, table, complaint, monkeypatch, wo
     assert collection.names() == before
 
 
-def test_an_output_that_cannot_be_is_told_of_before_the_work(collection, table, monkeypatch):
+def test_a_bad_output_is_refused_before_the_work(collection, table, monkeypatch):
     """Hours of counting must not end in a complaint about -o."""
-    from sunzi.tables import parquet
-
-    monkeypatch.setattr(parquet, "sift_by", lambda *_, **__: pytest.fail("it was counted first"))
+    monkeypatch.setattr("sunzi.tables.sift", lambda *_, **__: pytest.fail("it was counted first"))
     for out in (collection.path("gone/a.tally"), str(collection.directory)):
         assert tally(collection, table(), "-o", out) == 1
     assert tally(collection, table(g=[1] * 100), "--by", "g", "-o", str(collection.directory)) == 2

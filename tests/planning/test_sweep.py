@@ -14,7 +14,7 @@ from sunzi.errors import DomainError, ParameterError
 from sunzi.planning.axes import axes
 from sunzi.planning.populations import UNIFORM, Population
 from sunzi.planning.sweep import AXES_COLUMNS, Setting, Trials, settings, simulate, sweep
-from sunzi.tables.records import records_as
+from sunzi.tables.writers import records_as
 
 SURE = NormalDist().inv_cdf(1 - 0.5e-6)
 

@@ -5,8 +5,7 @@ from pyspark.errors import PythonException
 
 import sunzi
 from sunzi.errors import ParameterError, PlanError
-from sunzi.tables import parquet
-from sunzi.tables.spark import privatize, tally
+from sunzi.tables import privatize, tally
 
 USERS = 400
 
@@ -25,7 +24,7 @@ def test_it_writes_once_and_returns_what_it_wrote(spark, tmp_path, values):
     assert first == sorted(map(tuple, written.collect()))  # a lazy column would have been drawn again
     assert [row for row, _ in first] == list(range(USERS))
     reports = [bytes(report) for _, report in first]
-    assert tally(written, plan) == plan.tally(reports) == parquet.tally(tmp_path / "out", plan, jobs=1)
+    assert tally(written, plan) == plan.tally(reports) == tally(tmp_path / "out", plan, jobs=1)
     with pytest.raises(ParameterError, match="out exists, and reports are written once; name a new folder"):
         privatize(values, plan, "value", str(tmp_path / "out"))
     assert sorted(map(tuple, written.collect())) == first
@@ -68,7 +67,7 @@ def test_the_column_names_its_plan(tmp_path, values):
     with pytest.raises(PlanError, match=plan.fingerprint[:16]):
         tally(written, other)
     with pytest.raises(PlanError, match=plan.fingerprint[:16]):
-        parquet.tally(tmp_path / "out", other)
+        tally(tmp_path / "out", other)
 
 
 def test_labels_in_a_file_of_their_own_travel_along(spark, tmp_path):
@@ -77,7 +76,7 @@ def test_labels_in_a_file_of_their_own_travel_along(spark, tmp_path):
     plan = sunzi.make_plan("grr", domain, 8)
     rows = spark.createDataFrame([("red",)] * 60 + [("green",)] * 30 + [("mauve",)] * 10, ["colour"])
     written = privatize(rows, plan, "colour", str(tmp_path / "out"), report_column="noisy")
-    shares = plan.estimate(tally(written, plan, "noisy")).frequencies
+    shares = plan.estimate(tally(written, plan, report_column="noisy")).frequencies
     # At epsilon 8 one report in 1,500 is noise; more than 8 of 100 have a probability below 1e-12.
     assert abs(shares - [0.6, 0.3, 0.1]).max() < 0.085
 

@@ -135,7 +135,7 @@ def _write(path: str, records: list[Record], varied: Varied) -> None:
     suffix = PurePath(path).suffix.lower()
     if suffix in TABLES:
         from sunzi.atomic_files import write_atomically
-        from sunzi.tables.records import records_as
+        from sunzi.tables.writers import records_as
 
         write_atomically(path, records_as(suffix.removeprefix("."), [record.row() for record in records]))
     else:
@@ -148,7 +148,7 @@ def _print(records: list[Record], varied: Varied) -> None:
     if is_terminal(sys.stdout):
         _print_table(records, varied)
         return
-    from sunzi.tables.records import records_as
+    from sunzi.tables.writers import records_as
 
     sys.stdout.buffer.write(records_as("csv", [record.row() for record in records]))
 

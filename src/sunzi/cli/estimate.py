@@ -24,7 +24,7 @@ from sunzi.errors import ParameterError, TallyError
 if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram
     from sunzi.plan import Plan
-    from sunzi.tables.histograms import HistogramTable, Note
+    from sunzi.tables.writers import HistogramTable, Note
 
 _TABLES = (".csv", ".json", ".parquet")
 _PICTURES = (".png", ".svg")
@@ -151,7 +151,7 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
 
 
 def _table(arguments: argparse.Namespace, plan: Plan, top: int | None, *estimated: Any) -> HistogramTable:
-    from sunzi.tables.histograms import histogram_table
+    from sunzi.tables.writers import histogram_table
 
     estimate, processed = estimated
     notes: dict[str, Note] = {
@@ -173,9 +173,7 @@ def _write_table(
     estimate: Estimate,
     processed: PostprocessedHistogram | None,
 ) -> None:
-    rows = _table(arguments, plan, arguments.top, estimate, processed)
-    write = {".csv": rows.write_csv, ".json": rows.write_json, ".parquet": rows.write_parquet}[suffix]
-    write(stream)
+    _table(arguments, plan, arguments.top, estimate, processed).write(suffix.removeprefix("."), stream)
 
 
 def _write_picture(

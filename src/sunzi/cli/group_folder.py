@@ -1,4 +1,4 @@
-"""A folder of tallies, one a group, and a table that says which is which."""
+"""A folder with one tally per group, and a table that lists them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sunzi.cli.outputs import is_standard_output
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.tables.sifting import Sifted
-    from sunzi.tables.terms import Key
+    from sunzi.tables import Sifted
+    from sunzi.tables.group_counts import Key
 
 _LONGEST_NAME = 200
 
 
 @contextmanager
 def new_folder(output: str | None) -> Iterator[Path]:
-    """A hidden folder that takes its name when the block ends well, and is gone if it fails.
+    """A hidden folder that gets its name when the block succeeds, and is removed if it fails.
 
-    Its own name is never the same, so that one left behind by a power cut is in nobody's way.
+    Its hidden name is random, so that one left behind by a power cut does not matter.
     """
     if output is None or is_standard_output(output):
         raise ParameterError("--by makes several tallies; give -o FOLDER")
@@ -48,7 +48,7 @@ def new_folder(output: str | None) -> Iterator[Path]:
 
 
 def write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
-    """``country=DE,day=1.tally`` and so on, and a table of them."""
+    """Write ``country=DE,day=1.tally`` and so on, and a table of them, ``groups.csv``."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["file", *by, "reports"])
@@ -62,10 +62,10 @@ def write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> No
 
 
 def name_of_group(by: list[str], key: Key, taken: Container[str] = ()) -> str:
-    """A file name that no value can lead out of the folder; a missing value leaves out its ``=``.
+    """The file name of a group, in which values are escaped; a missing value has no ``=``.
 
-    What is too long for a name, or differs from one that is taken in capital letters only, which some file systems take
-    for the same, is cut and told apart by a hash after ``+``, which no value leaves as it is.
+    A name that is too long, or that differs from a name in ``taken`` by upper and lower case only, which some file
+    systems ignore, is shortened and made unique by ``+`` and a hash; values have their ``+`` escaped.
     """
     name = ",".join(_escaped(column, value) for column, value in zip(by, key, strict=True))
     if len(name) > _LONGEST_NAME or f"{name}.tally".lower() in taken:
@@ -78,5 +78,5 @@ def _escaped(column: str, value: object) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as text: bytes in hexadecimal digits, and nothing for one that is missing."""
+    """A value as text: bytes in hexadecimal digits, and empty text for a missing value."""
     return "" if value is None else value.hex() if isinstance(value, bytes) else str(value)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``merge`` to the command line."""
-    description = (
-        "Add tallies of one plan up. The result is the tally of all their reports, in whatever order they are added."
-    )
+    description = "Add up tallies of one plan. The result is the tally of all their reports; the order does not matter."
     parser = commands.add_parser("merge", description=description, allow_abbrev=False)
     parser.add_argument("tallies", metavar="TALLY", nargs="+", help="tally files; - is standard input")
     parser.add_argument(
@@ -30,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read all, write the sum. The output may be one of the inputs: it is replaced when all have been read."""
+    """Read all, write the sum. The output may be one of the inputs: it is replaced after all have been read."""
     check_paths(arguments.tallies)
     with open_output(arguments.output, "a tally") as stream:
         first, *others = arguments.tallies

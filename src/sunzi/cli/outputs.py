@@ -44,7 +44,7 @@ def show(
     elif chosen == "json":
         say(json.dumps(document(), indent=1, allow_nan=False))
     else:
-        from sunzi.tables.records import records_as
+        from sunzi.tables.writers import records_as
 
         sys.stdout.buffer.write(records_as("csv", rows()))
 

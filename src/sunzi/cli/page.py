@@ -15,7 +15,7 @@ from sunzi.cli.plan_figures import attacker_success, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
-    from sunzi.tables.histograms import HistogramTable
+    from sunzi.tables.writers import HistogramTable
 
 _HEIGHT = 26
 _MARGIN = 6  # percent of the width

@@ -1,7 +1,7 @@
-"""``sunzi privatize``: one column of a table becomes a file of reports, one report a row.
+"""``sunzi privatize``: one column of a table becomes a file of reports, one report per row.
 
-Rows are read, randomised by the operating system's generator and written a piece at a time, as batches back to back, so
-that memory stays bounded however long the table is.
+Rows are read, randomised by the operating system's generator and written piece by piece, as consecutive batches, so
+that memory is bounded for tables of any length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sunzi.client import Client
     from sunzi.plan import Plan
-    from sunzi.tables.rows import Column, Lookup
+    from sunzi.tables.value_columns import Column, IndexLookup
 
 _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
@@ -33,9 +33,9 @@ _MOST_BITS = 1 << 26
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``privatize`` to the command line."""
     description = (
-        "Turn one column of a table into reports, one report a row, with the operating system's randomness. Every row "
-        "must have a value: a missing one is reported as the domain's 'other' if it has one and is an error otherwise, "
-        "because silence tells something, too."
+        "Turn one column of a table into reports, one report per row, with the operating system's randomness. Every "
+        "row must have a value: a missing one (null, or empty text that is no label) is reported as the domain's "
+        "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
     parser = commands.add_parser("privatize", description=description, allow_abbrev=False)
     parser.add_argument("plan", metavar="PLAN", help="the plan file")
@@ -56,8 +56,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--skip-missing",
         action="store_true",
-        help="leave out rows without a value; whoever learns which rows reported learns which values are missing, and "
-        "epsilon does not cover that",
+        help="leave out rows without a value; this reveals whose value is missing to anyone who sees which rows "
+        "reported, and epsilon does not cover that",
     )
     parser.set_defaults(run=run)
 
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
     from sunzi.plan import load_plan
-    from sunzi.tables.columns import open_column
-    from sunzi.tables.rows import Lookup
+    from sunzi.tables.column_readers import open_column
+    from sunzi.tables.value_columns import IndexLookup
 
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ParameterError(f"{arguments.plan} names its labels by their hash: give the label file with --labels")
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
-    lookup = Lookup(plan.domain, skip_missing=arguments.skip_missing)
+    lookup = IndexLookup(plan.domain, skip_missing=arguments.skip_missing)
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
@@ -90,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:
-    """Batches that hold the reports of all rows in order: at least one, so that no rows are told from no file."""
+def batches(client: Client, column: Column, lookup: IndexLookup, progress: ProgressBar) -> Iterator[bytes]:
+    """Batches with the reports of all rows in order; at least one, so that a file without rows is not empty."""
     made = 0
     for indices in _portions(column, lookup, reports_at_once(client.plan)):
         made += 1
@@ -101,8 +101,8 @@ def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBa
         yield client.report_batch([])
 
 
-def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[NDArray[np.int64]]:
-    """The indices of all rows, ``size`` at a time, however the table is cut into pieces."""
+def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[NDArray[np.int64]]:
+    """The indices of all rows, ``size`` at a time, for pieces of any size."""
     import numpy as np
 
     pending = np.empty(0, dtype=np.int64)
@@ -118,8 +118,8 @@ def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[NDArray[np.
 
 
 def reports_at_once(plan: Plan) -> int:
-    """As many as keep the random words and the bits of a batch within tens of megabytes."""
-    from sunzi.tables.rows import ROWS_AT_ONCE
+    """The number of reports whose random words and bits take at most tens of megabytes."""
+    from sunzi.tables.column_readers import ROWS_AT_ONCE
 
     by_words = int(_MOST_WORDS / max(1.0, plan.protocol.words_per_report))
     by_bits = _MOST_BITS // max(1, plan.max_report_bits)
@@ -128,7 +128,7 @@ def reports_at_once(plan: Plan) -> int:
 
 @contextmanager
 def _naming(table: str) -> Iterator[None]:
-    """Let complaints about the table say which one it is."""
+    """Put the table's name before error messages about it."""
     try:
         yield
     except DomainError as error:
@@ -137,10 +137,10 @@ def _naming(table: str) -> Iterator[None]:
         raise ParameterError(f"{table}: {error}") from None
 
 
-def _tell(plan: Plan, lookup: Lookup) -> None:
-    """What was left out, always; what was made, to a person."""
+def _tell(plan: Plan, lookup: IndexLookup) -> None:
+    """Always say what was left out; say what was written on a terminal."""
     if lookup.skipped:
         share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
-        say(f"sunzi: note: {share} had no value and sent no report; their silence is not protected", sys.stderr)
+        say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)
     if is_terminal(sys.stderr):
         say(f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits", sys.stderr)

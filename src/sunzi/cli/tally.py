@@ -1,7 +1,7 @@
 """``sunzi tally``: reports become one tally.
 
-Files are counted all or nothing: one damaged batch, and there is no tally. A column of a table holds whatever got into
-it, so there bad cells are told of and left out unless one asks otherwise.
+Files are counted all or nothing: with one damaged batch there is no tally. In a column of a table, bad cells are
+reported and left out, unless ``--bad-reports fail`` is given.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``tally`` to the command line."""
     description = (
-        "Count the reports of one plan. Damaged, cut or foreign files of reports are refused, and then there is no "
-        "tally at all. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
+        "Count the reports of one plan. If a file of reports is damaged, truncated or of another plan, no tally is "
+        "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
     )
     parser = commands.add_parser("tally", description=description, allow_abbrev=False)
     parser.add_argument("plan", metavar="PLAN", help="the plan file")
@@ -78,19 +78,19 @@ def count_file(plan: Plan, path: str) -> Tally:
         except ReportError as error:
             raise ReportError(f"{input_name(path)}: {error}") from None
     if not watched.count:
-        raise ReportError(f"{input_name(path)} is empty, and even no reports make a batch: was it cut?")
+        raise ReportError(f"{input_name(path)} is empty; without reports it would hold an empty batch: was it cut?")
     return tally
 
 
 class _Watched:
-    """A stream that tells how far it was read."""
+    """A stream that shows how far it was read."""
 
     def __init__(self, stream: BinaryIO, size: int | None, progress: ProgressBar) -> None:
         self._stream, self._size, self._progress = stream, size, progress
         self.count = 0
 
     def read(self, number: int) -> bytes:
-        """As many bytes as there are, up to this number."""
+        """Read up to this number of bytes."""
         data = self._stream.read(number)
         self.count += len(data)
         self._progress.update(self.count, self.count / self._size if self._size else None)

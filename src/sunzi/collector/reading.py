@@ -19,8 +19,7 @@ from sunzi.collector.state import require_admin, service_of
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.estimate import Estimate, Postprocessing
-from sunzi.tables.histograms import HistogramTable, histogram_table
-from sunzi.tables.records import records_as
+from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 public = APIRouter(prefix="/v1/collections/{collection}", tags=["plans"])
 router = APIRouter(
@@ -137,8 +136,7 @@ def estimate(
         rows = histogram_table(
             estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
         )
-        rows = _with_verdict(rows, estimated, confidence, target)
-        {"json": rows.write_json, "csv": rows.write_csv, "parquet": rows.write_parquet}[form](stream)
+        _with_verdict(rows, estimated, confidence, target).write(form, stream)
     return Response(stream.getvalue(), media_type=_MEDIA[form])
 
 

@@ -1,8 +1,8 @@
-"""Reports from a column of a table, with whatever else has got into it: what can be counted is, the rest is named.
+"""Good and bad reports in a column of a table.
 
-A column that a pipeline has written holds nulls, cut cells and reports of another plan. :func:`sift` counts the good
-reports and says of every other cell why it is none, so that nothing is dropped in silence. A cell may also hold a whole
-batch of reports; it counts as one cell, good or not.
+A column written by a pipeline may hold nulls, truncated cells and reports of another plan. The good reports are
+counted, and every other cell is counted under the reason why it is none, so that nothing is dropped silently. A cell
+may also hold a whole batch of reports; it counts as one cell, good or bad.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sunzi.errors import ReportError
 from sunzi.numerics.bits import byte_length
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
-from sunzi.tables.binary import Cells, cells_of
+from sunzi.tables.arrow import Cells, cells_of
 from sunzi.tally import Tally
 
 GOOD, MISSING, WRONG_LENGTH, OUT_OF_RANGE, MALFORMED, ANOTHER_PLAN, WITHOUT_ID = range(7)
 REASONS = ("good", "missing", "wrong length", "out of range", "malformed", "of another plan", "without an id")
 
 SAMPLES = 3
-"""So many cells of each kind are kept to look at, as hexadecimal digits: the first in order."""
+"""The number of bad cells kept per reason as examples, in hexadecimal: the first in sorted order."""
 
 _SHOWN_BYTES = 32
 _FINGERPRINT = slice(len(wire.BATCH_MAGIC), len(wire.BATCH_MAGIC) + 32)
@@ -39,18 +39,20 @@ Counted = tuple[int, Counters]
 
 @dataclass(frozen=True)
 class Refused:
-    """How many cells were no reports, by reason, and a few of each."""
+    """The cells that are no reports of the plan, by reason."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
+    """The number of cells for each reason."""
     samples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """A few of these cells for each reason, in hexadecimal."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all bad cells."""
         return sum(self.counts.values())
 
     def __add__(self, other: Refused) -> Refused:
-        """Both; of the samples the first in order, so that every order of adding gives the same."""
+        """The sum; it keeps the first samples in sorted order, so that the order of adding does not matter."""
         counts = Counter(self.counts) + Counter(other.counts)
         samples = {
             reason: tuple(sorted({*self.samples.get(reason, ()), *other.samples.get(reason, ())})[:SAMPLES])
@@ -59,7 +61,7 @@ class Refused:
         return Refused(dict(sorted(counts.items())), dict(sorted(samples.items())))
 
     def __str__(self) -> str:
-        """For people: ``2 wrong length (such as 00ff, 01), 1 missing``."""
+        """For example ``2 wrong length (such as 00ff, 01), 1 missing``."""
         return (
             ", ".join(f"{count:,} {reason}{self._such_as(reason)}" for reason, count in self.counts.items()) or "none"
         )
@@ -71,20 +73,37 @@ class Refused:
 
 @dataclass(frozen=True)
 class Sifted:
-    """What a column holds: the good reports, counted; the cells that are none; and how many cells repeated an id."""
+    """What a column of reports holds."""
 
     tally: Tally
+    """The tally of the good reports."""
     refused: Refused = field(default_factory=Refused)
+    """The cells that are no reports."""
     repeated: int = 0
+    """The number of rows that repeat another row's id."""
 
     def __add__(self, other: Sifted) -> Sifted:
-        """Both columns."""
+        """The content of both columns."""
         return Sifted(self.tally + other.tally, self.refused + other.refused, self.repeated + other.repeated)
 
 
-def sift(plan: Plan, column: Any) -> Sifted:
-    """Count the reports of an Arrow array of binary values."""
-    cells = cells_of(column)
+def sift_array(array: Any, plan: Plan) -> Sifted:
+    """Count the good reports in an Arrow array and the bad cells by reason, for engines without an adapter.
+
+    Parameters
+    ----------
+    array: a pyarrow Array of binary values.
+    plan: the plan of the reports.
+
+    >>> import pyarrow
+    >>> import sunzi
+    >>> from sunzi.tables import sift_array
+    >>> plan = sunzi.make_plan("grr", 10, epsilon=1)
+    >>> sifted = sift_array(pyarrow.array([plan.client().report(3), None]), plan)
+    >>> sifted.tally.reports, str(sifted.refused)
+    (1, '1 missing')
+    """
+    cells = cells_of(array)
     total, verdicts = _nothing(plan), np.zeros(len(cells), dtype=np.uint8)
     for rows, verdict, counted in _judged(plan, cells, count=True):
         verdicts[rows] = verdict
@@ -93,9 +112,9 @@ def sift(plan: Plan, column: Any) -> Sifted:
     return Sifted(tally, refuse(cells, verdicts))
 
 
-def judge(plan: Plan, column: Any) -> Verdicts:
-    """For every cell of an Arrow array whether it is good, 0, or the number of the reason why not."""
-    cells = cells_of(column)
+def judge(array: Any, plan: Plan) -> Verdicts:
+    """For every cell of an Arrow array GOOD, or the number of the reason why it is no report."""
+    cells = cells_of(array)
     verdicts = np.zeros(len(cells), dtype=np.uint8)
     for rows, verdict, _ in _judged(plan, cells, count=False):
         verdicts[rows] = verdict
@@ -103,7 +122,7 @@ def judge(plan: Plan, column: Any) -> Verdicts:
 
 
 def refuse(cells: Cells, verdicts: Verdicts) -> Refused:
-    """The cells that are not good, by reason."""
+    """The bad cells by reason."""
     counts, samples = {}, {}
     for number in np.unique(verdicts[verdicts != GOOD]).tolist():
         rows = np.flatnonzero(verdicts == number)
@@ -113,7 +132,7 @@ def refuse(cells: Cells, verdicts: Verdicts) -> Refused:
 
 
 def _first_in_order(cells: Cells, rows: NDArray[np.int64]) -> tuple[str, ...]:
-    """A few of the cells. Those with the least first eight bytes are found by arrays, and only they are looked at."""
+    """The first cells in sorted order. Arrays find those with the least first eight bytes; only these are decoded."""
     shown: set[str] = set()
     while rows.size and len(shown) < SAMPLES:
         openings, lengths = cells.words(rows).byteswap(), cells.lengths[rows]
@@ -138,7 +157,7 @@ def _nothing(plan: Plan) -> Counted:
 
 
 def _judged(plan: Plan, cells: Cells, *, count: bool) -> Judged:
-    """Every row once: rows, their verdict, and what the good ones add to a tally if that is asked for."""
+    """Every row once: rows, their verdict, and with ``count`` what the good ones add to a tally."""
     yield np.flatnonzero(~cells.present), MISSING, _nothing(plan)
     narrow = plan.protocol.report_layout.is_narrow
     yield from _judged_narrow(plan, cells, count=count) if narrow else _judged_wide(plan, cells, count=count)
@@ -164,9 +183,9 @@ def _judged_narrow(plan: Plan, cells: Cells, *, count: bool) -> Judged:
 
 
 def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
-    """Long reports, decoded together where all of them are good; a bad one is found by halving."""
+    """Long reports, decoded together if all are good; bad ones are found by halving."""
     rows = np.flatnonzero(cells.present)
-    batch = _open_like_batches(cells, rows)  # which may be just as long as a report
+    batch = _open_like_batches(cells, rows)  # a batch may be just as long as a report
     yield from _judged_batches(plan, cells, rows[batch], count=count)
     rows = rows[~batch]
     due = np.isin(cells.lengths[rows], _lengths(plan))
@@ -177,7 +196,7 @@ def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
 
 
 def _open_like_batches(cells: Cells, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """:func:`sunzi.wire.is_batch` of many cells."""
+    """:func:`sunzi.wire.is_batch` for many cells."""
     found: NDArray[np.bool_] = cells.words(rows) == np.uint64(int.from_bytes(wire.BATCH_MAGIC, "little"))
     return found
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ReportError
-from sunzi.tables.binary import Cells, cells_of, plain, spread
+from sunzi.tables.arrow import Cells, cells_of, mix_bits, plain
 
 VALUES = [b"ab", None, b"", b"cde", b"\x00", None, b"ab", bytes(range(40)), b"z"]
 FIXED = [b"abc", None, b"def", b"\x00\x00\x00", b"abc"]
@@ -70,7 +70,7 @@ def test_a_null_that_keeps_its_bytes_is_still_missing():
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.list_(pa.binary()), pa.null(), pa.float32()], ids=str)
 def test_columns_of_other_values_are_refused(kind):
-    with pytest.raises(ReportError, match="a column of reports holds binary values, this one holds"):
+    with pytest.raises(ReportError, match="a column of reports must hold binary values, this one holds"):
         cells_of(pa.nulls(3, kind))
 
 
@@ -134,7 +134,7 @@ def test_numbered_names_are_shared_out_evenly(form):
     hashes = cells_of(pa.array([form.format(number) for number in range(16_000)])).hashes()
     shares = np.bincount((hashes % np.uint64(16)).astype(np.int64), minlength=16)
     assert np.abs(shares - 1000).max() < 180
-    numbers = spread(np.arange(16_000, dtype=np.uint64))
+    numbers = mix_bits(np.arange(16_000, dtype=np.uint64))
     assert np.abs(np.bincount((numbers % np.uint64(16)).astype(np.int64), minlength=16) - 1000).max() < 180
 
 

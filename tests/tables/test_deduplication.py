@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.tables import counting, once
-from sunzi.tables.sifting import Refused, Sifted
-from sunzi.tables.terms import Terms
+from sunzi.tables import Refused, Sifted, deduplication
+from sunzi.tables.group_counts import TallyRequest, add_groups
 
 PLAN = sunzi.make_plan("grr", 60, 1)
 WIDE = sunzi.make_plan("mss", 60, 1)
@@ -19,7 +18,7 @@ GOOD = {*REPORTS, BATCH}
 
 
 def naive(rows, grouped=True):
-    """The groups' good cells, bad cells and repeated rows, as :mod:`sunzi.tables.once` promises them."""
+    """The groups' good cells, bad cells and repeated rows, as :mod:`sunzi.tables.deduplication` promises them."""
     by_id, found = {}, {}
 
     def group(key):
@@ -50,17 +49,18 @@ def table_of(rows, kind):
     return pa.table({name: pa.array(some, type_) for name, some, type_ in zip(names, columns, kinds, strict=True)})
 
 
-def counted(folder, tables, shares=1, by=("group",), plan=PLAN):
-    """All tables shared out and counted, as an engine does it."""
-    terms = Terms(plan, "report", "id", tuple(by))
-    folders = [folder / str(share) for share in range(shares)]
+def counted(folder, tables, partitions=1, by=("group",), plan=PLAN):
+    """All tables partitioned and counted, as an engine does it."""
+    request = TallyRequest(plan, "report", "id", tuple(by))
+    folders = [folder / str(partition) for partition in range(partitions)]
     for path in folders:
         path.mkdir(parents=True)
     total = {}
     for place, table in enumerate(tables):
-        counting.add(total, once.share_out(terms, table.to_batches(max_chunksize=7), folders, place).items())
+        batches = table.to_batches(max_chunksize=7)
+        add_groups(total, deduplication.partition_rows(request, batches, folders, place).items())
     for path in folders:
-        counting.add(total, once.count_share(terms, path).items())
+        add_groups(total, deduplication.count_partition(request, path).items())
     return total
 
 
@@ -96,13 +96,13 @@ def test_any_table_equals_the_slow_way(kind, data, tmp_path_factory):
     type_, identifiers = IDS[kind]
     groups = st.sampled_from(["x", "y", None])
     rows = data.draw(st.lists(st.tuples(st.sampled_from(identifiers), st.sampled_from(CELLS), groups), max_size=25))
-    shares, cut = data.draw(st.integers(1, 5)), data.draw(st.integers(0, len(rows)))
+    partitions, cut = data.draw(st.integers(1, 5)), data.draw(st.integers(0, len(rows)))
     tables = [table_of(rows[:cut], type_), table_of(rows[cut:], type_)]
-    found = counted(tmp_path_factory.mktemp("by"), tables, shares)
+    found = counted(tmp_path_factory.mktemp("by"), tables, partitions)
     check(found, naive(rows))
     shuffled = data.draw(st.permutations(rows))
     assert counted(tmp_path_factory.mktemp("again"), [table_of(shuffled, type_)], 1) == found
-    check(counted(tmp_path_factory.mktemp("all"), tables, shares, by=()), naive(rows, grouped=False))
+    check(counted(tmp_path_factory.mktemp("all"), tables, partitions, by=()), naive(rows, grouped=False))
 
 
 def row_that_counts(tmp_path, cells):
@@ -127,7 +127,7 @@ def test_a_bad_copy_never_displaces_a_good_one(tmp_path, bad):
         assert sifted == Sifted(PLAN.tally([good]), repeated=len(cells) - 1)
 
 
-def test_of_bad_copies_one_is_told_of(tmp_path):
+def test_of_bad_copies_one_is_reported(tmp_path):
     sifted = row_that_counts(tmp_path, [b"\x02\x00", b"\x01\x00", b"\x01\x00"])
     assert sifted.refused == Refused({"wrong length": 1}, {"wrong length": ("0100",)})
 
@@ -175,17 +175,17 @@ def test_report_columns_of_other_types(tmp_path, kind):
     assert found[()].repeated == 40
 
 
-def test_empty_tables_and_empty_shares(tmp_path):
+def test_empty_tables_and_empty_partitions(tmp_path):
     assert counted(tmp_path / "a", [], 2) == {}
     assert counted(tmp_path / "b", [table_of([], pa.int64())], 2) == {}
     (sifted,) = counted(tmp_path / "c", [table_of([(1, REPORTS[0], "x")], pa.int64())], 200).values()
     assert sifted.tally.reports == 1
 
 
-def test_as_many_shares_as_memory_asks_for():
+def test_as_many_partitions_as_memory_requires():
     narrow, wide = sunzi.make_plan("grr", 60, 1), sunzi.make_plan("rappor", 100_000, 1)
-    assert once.number_of_shares(narrow, 0) == 1
-    assert once.number_of_shares(narrow, 10**5) == 1
-    assert once.number_of_shares(narrow, 10**8) in range(64, 256)
-    assert once.number_of_shares(narrow, 10**12) == 512
-    assert once.number_of_shares(wide, 10**6) in range(64, 257)
+    assert deduplication.number_of_partitions(narrow, 0) == 1
+    assert deduplication.number_of_partitions(narrow, 10**5) == 1
+    assert deduplication.number_of_partitions(narrow, 10**8) in range(64, 256)
+    assert deduplication.number_of_partitions(narrow, 10**12) == 512
+    assert deduplication.number_of_partitions(wide, 10**6) in range(64, 257)

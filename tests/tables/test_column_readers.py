@@ -3,18 +3,15 @@
 import csv
 import io
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
-from sunzi.domain import Domain
-from sunzi.errors import DomainError, MissingExtraError, ParameterError
-from sunzi.tables import arrow_reader, csv_reader, rows
-from sunzi.tables.columns import open_column
-from sunzi.tables.rows import Lookup, Rows
+from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.tables import arrow, column_readers
+from sunzi.tables.column_readers import open_column
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6) | st.sampled_from(
     ["", "a", '"', ",", "\n", "\r\n", "NA", "null", " x ", "1", "é", "日本"]
@@ -32,7 +29,7 @@ def values(column) -> list[object]:
 
 
 def read_csv(data: bytes, column: str | None, *, plain: bool) -> list[object]:
-    return values(csv_reader.csv_column(io.BytesIO(data), len(data), column, plain=plain))
+    return values(column_readers.csv_column(io.BytesIO(data), len(data), column, plain=plain))
 
 
 def outcome(data: bytes, column: str | None, *, plain: bool) -> object:
@@ -101,10 +98,9 @@ class TestCsv:
             read_csv(b"x,x,y\n1,2,3\n", "x", plain=plain)
 
     def test_pieces_are_bounded(self, plain, monkeypatch):
-        for module in (rows, csv_reader, arrow_reader):
-            monkeypatch.setattr(module, "ROWS_AT_ONCE", 100)
+        monkeypatch.setattr(column_readers, "ROWS_AT_ONCE", 100)
         data = b"x\n" + b"".join(b"%d\n" % number for number in range(1_050))
-        pieces = list(csv_reader.csv_column(io.BytesIO(data), None, None, plain=plain).pieces)
+        pieces = list(column_readers.csv_column(io.BytesIO(data), None, None, plain=plain).pieces)
         assert max(piece.codes.size for piece in pieces) <= 100
         assert sum(piece.codes.size for piece in pieces) == 1_050
 
@@ -169,7 +165,7 @@ def test_arrow_and_parquet(tmp_path, name, kind, expected):
 
 def test_texts_that_are_shared_are_shared(tmp_path, monkeypatch):
     """Pieces with one dictionary hold one list, which is looked up once."""
-    monkeypatch.setattr(arrow_reader, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(column_readers, "ROWS_AT_ONCE", 10)
     parquet.write_table(pa.table({"value": ["a", "b"] * 50}), tmp_path / "t.parquet")
     with open_column(tmp_path / "t.parquet") as column:
         pieces = list(column.pieces)
@@ -202,7 +198,7 @@ def test_a_missing_file_and_an_unknown_suffix(tmp_path):
 @pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
 def test_without_pyarrow_the_extra_is_named(tmp_path, name, monkeypatch):
     (tmp_path / name).write_bytes(b"")
-    monkeypatch.setattr(arrow_reader, "find_pyarrow", lambda: None)
+    monkeypatch.setattr(arrow, "find_pyarrow", lambda: None)
     with pytest.raises(MissingExtraError, match=r"sunzi\[frames\]"), open_column(tmp_path / name):
         pass
 
@@ -211,59 +207,3 @@ def test_tabs(tmp_path):
     (tmp_path / "t.tsv").write_bytes(b"x\ty\n1,5\t2\n")
     with open_column(tmp_path / "t.tsv", "x") as column:
         assert values(column) == ["1,5"]
-
-
-def texts(*cells) -> Rows:
-    known = list(dict.fromkeys(cells))
-    return Rows(np.array([known.index(cell) for cell in cells]), known)
-
-
-LABELS = Domain(["a", "b", "rest"])
-WITH_OTHER = Domain(["a", "b", "rest"], other="rest")
-SIZE = Domain(10)
-
-
-class TestLookup:
-    def test_labels_and_integers(self):
-        assert Lookup(LABELS).indices(texts("b", "a", "b")).tolist() == [1, 0, 1]
-        assert Lookup(SIZE).indices(texts("7", "0", "03")).tolist() == [7, 0, 3]
-        assert Lookup(SIZE).indices(Rows(np.array([7, 0], dtype=np.int8))).tolist() == [7, 0]
-
-    def test_other_takes_the_unknown_and_the_missing(self):
-        assert Lookup(WITH_OTHER).indices(texts("a", "zebra", "", None)).tolist() == [0, 2, 2, 2]
-
-    def test_skipping_leaves_out_the_missing_only(self):
-        lookup = Lookup(WITH_OTHER, skip_missing=True)
-        assert lookup.indices(texts("a", "zebra", "", None)).tolist() == [0, 2]
-        assert (lookup.rows, lookup.skipped) == (4, 2)
-        numbers = Rows(np.array([1, 0, 2]), None, np.array([False, True, False]))
-        assert Lookup(SIZE, skip_missing=True).indices(numbers).tolist() == [1, 2]
-
-    def test_empty_text_may_be_a_label(self):
-        assert Lookup(Domain(["", "a"])).indices(texts("", "a")).tolist() == [0, 1]
-
-    @pytest.mark.parametrize(
-        ("domain", "piece", "words"),
-        [
-            (LABELS, texts("a", "zebra"), "row 103: label 'zebra' is not in the domain"),
-            (LABELS, texts("a", ""), "row 103 has no value; give the domain an 'other'"),
-            (LABELS, texts("a", None), "--skip-missing"),
-            (LABELS, Rows(np.array([1])), "cast the column to text"),
-            (SIZE, Rows(np.array([1, 10])), r"row 103: value 10 is not in the domain 0 … 9"),
-            (SIZE, Rows(np.array([1, 2**63 + 5], dtype=np.uint64)), "value 9223372036854775813 is not"),
-            (SIZE, Rows(np.array([1, -1])), "row 103: value -1"),
-            (SIZE, texts("1", "1.0"), "row 103: value '1.0' is not one of the integers"),
-            (SIZE, texts("1", "٣"), "row 103: value '٣'"),
-            (SIZE, texts("1", "9" * 5000), "row 103"),
-            (SIZE, Rows(np.array([1, 0]), None, np.array([False, True])), "row 103 has no value; fill it in"),
-        ],
-    )
-    def test_the_first_wrong_row_is_named(self, domain, piece, words):
-        lookup = Lookup(domain)
-        lookup.rows = 101  # of earlier pieces
-        with pytest.raises(DomainError, match=words):
-            lookup.indices(piece)
-
-    def test_an_unknown_value_is_an_error_even_where_missing_ones_are_skipped(self):
-        with pytest.raises(DomainError, match="row 2: label 'zebra'"):
-            Lookup(LABELS, skip_missing=True).indices(texts(None, "zebra"))

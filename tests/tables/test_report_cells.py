@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sunzi
 from sunzi.errors import ReportError
-from sunzi.tables import binary, sifting
-from sunzi.tables.sifting import REASONS, SAMPLES, Refused, Sifted, judge, sift
+from sunzi.tables import Refused, Sifted, arrow, report_cells, sift_array
+from sunzi.tables.report_cells import REASONS, SAMPLES, judge
 from sunzi.wire import is_batch
 
 SIZE = 60
@@ -76,19 +76,19 @@ def test_reports_count_as_they_always_do(protocol):
         column.dictionary_encode(),
         pa.array(reports, pa.binary_view()),
     ):
-        found = sift(plan, same)
+        found = sift_array(same, plan)
         assert found == Sifted(expected)
         assert found.tally.to_bytes() == expected.to_bytes()
-    assert sift(plan, column.slice(17, 200)).tally == plan.tally(reports[17:217])
-    assert not judge(plan, column).any()
+    assert sift_array(column.slice(17, 200), plan).tally == plan.tally(reports[17:217])
+    assert not judge(column, plan).any()
 
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if plan_of(name).protocol.report_layout.is_narrow])
 def test_fixed_size_cells(protocol):
     plan, reports = plan_of(protocol), reports_of(protocol)
     column = pa.array([None, *reports, None], pa.binary(len(reports[0])))
-    assert sift(plan, column.slice(1)) == Sifted(plan.tally(reports), Refused({"missing": 1}, {"missing": ("",)}))
-    wrong = sift(plan, pa.array([report + b"\x00" for report in reports], pa.binary(len(reports[0]) + 1)))
+    assert sift_array(column.slice(1), plan) == Sifted(plan.tally(reports), Refused({"missing": 1}, {"missing": ("",)}))
+    wrong = sift_array(pa.array([report + b"\x00" for report in reports], pa.binary(len(reports[0]) + 1)), plan)
     assert wrong.refused.counts == {"wrong length": len(reports)}
     assert wrong.tally == plan.empty_tally()
 
@@ -102,18 +102,18 @@ def test_any_column_equals_the_slow_way(protocol, data):
     start = data.draw(st.integers(0, len(cells)))
     column = pa.array(cells, pa.binary()).slice(start)
     expected, good = oracle(plan, cells[start:])
-    found = sift(plan, column)
+    found = sift_array(column, plan)
     assert found.tally.to_bytes() == expected.to_bytes()
     assert found.refused.total == good.count(False)
-    assert (judge(plan, column) == 0).tolist() == good
+    assert (judge(column, plan) == 0).tolist() == good
     assert found.refused.counts.get("missing", 0) == cells[start:].count(None)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_reason_and_its_samples(protocol):
     plan, cells = plan_of(protocol), strange_cells(protocol)
-    verdicts = judge(plan, pa.array(cells, pa.binary())).tolist()
-    refused = sift(plan, pa.array(cells, pa.binary())).refused
+    verdicts = judge(pa.array(cells, pa.binary()), plan).tolist()
+    refused = sift_array(pa.array(cells, pa.binary()), plan).refused
     for number, reason in enumerate(REASONS):
         if number == 0:
             continue
@@ -139,7 +139,7 @@ def test_reasons_are_the_right_ones(protocol):
         batch[:30]: "malformed",
         report: "good",
     }
-    found = judge(plan, pa.array(list(cases), pa.binary())).tolist()
+    found = judge(pa.array(list(cases), pa.binary()), plan).tolist()
     assert [REASONS[number] for number in found] == list(cases.values())
 
 
@@ -149,7 +149,7 @@ def test_values_out_of_range(protocol):
     plan = plan_of(protocol)
     limit, width = plan.protocol.report_layout.payload_limits[0], len(reports_of(protocol)[0])
     values = [limit - 1, *(value for value in (limit, limit + 1, (1 << 8 * width) - 1) if value < 1 << 8 * width)]
-    found = sift(plan, pa.array([value.to_bytes(width, "little") for value in values], pa.binary()))
+    found = sift_array(pa.array([value.to_bytes(width, "little") for value in values], pa.binary()), plan)
     assert found.tally.reports == 1
     assert found.refused.counts == ({"out of range": len(values) - 1} if len(values) > 1 else {})
 
@@ -161,7 +161,7 @@ def test_a_batch_that_is_just_as_long_as_a_report_is_a_batch(protocol):
     own, foreign = (one.client(seed=1).report_batch([]) for one in (plan, plan_of(protocol)))
     report = plan.client(seed=1).report(3)
     assert len(own) == len(foreign) == len(report) == 52
-    found = sift(plan, pa.array([own, foreign, report, own[:-1] + b"\x00"], pa.binary()))
+    found = sift_array(pa.array([own, foreign, report, own[:-1] + b"\x00"], pa.binary()), plan)
     assert found.tally == plan.tally([own, report])
     assert found.refused.counts == {"of another plan": 1, "malformed": 1}
 
@@ -169,7 +169,7 @@ def test_a_batch_that_is_just_as_long_as_a_report_is_a_batch(protocol):
 def test_a_batch_counts_as_one_cell_whatever_it_holds():
     plan = plan_of("grr")
     batch = plan.client(seed=1).report_batch(np.arange(5000) % SIZE)
-    found = sift(plan, pa.array([batch, batch[:-1], batch], pa.binary()))
+    found = sift_array(pa.array([batch, batch[:-1], batch], pa.binary()), plan)
     assert found.tally.reports == 10_000
     assert found.refused.total == 1
 
@@ -177,13 +177,13 @@ def test_a_batch_counts_as_one_cell_whatever_it_holds():
 def test_many_bad_cells_are_not_looked_at_one_by_one(monkeypatch):
     """What costs a microsecond a cell would cost minutes where a whole table is of another plan."""
     looked = []
-    original = binary.Cells.cell
-    monkeypatch.setattr(binary.Cells, "cell", lambda cells, row: looked.append(row) or original(cells, row))
+    original = arrow.Cells.cell
+    monkeypatch.setattr(arrow.Cells, "cell", lambda cells, row: looked.append(row) or original(cells, row))
     plan = plan_of("ss-compact")
     generator = random.Random(3)
     narrow = [generator.randbytes(generator.randrange(2, 6)) for _ in range(3000)]
     cells = [*narrow, *(generator.randbytes(50) for _ in range(3000)), *[None] * 3000, *[b"\xff"] * 3000]
-    found = sift(plan, pa.array(cells, pa.binary()))
+    found = sift_array(pa.array(cells, pa.binary()), plan)
     assert found.refused.counts == {"missing": 3000, "out of range": 3000, "wrong length": 6000}
     assert len(looked) < 30
 
@@ -193,11 +193,11 @@ def test_a_few_bad_ones_among_many_wide_reports_cost_little(monkeypatch):
     reports = plan.client(seed=2).reports(np.arange(4096) % SIZE)
     cells = [*reports[:2000], b"\xff" * 8, *reports[2000:]]
     decoded = []
-    original = sifting.wire.decode_reports
+    original = report_cells.wire.decode_reports
     monkeypatch.setattr(
-        sifting.wire, "decode_reports", lambda layout, some: decoded.append(len(some)) or original(layout, some)
+        report_cells.wire, "decode_reports", lambda layout, some: decoded.append(len(some)) or original(layout, some)
     )
-    found = sift(plan, pa.array(cells, pa.binary()))
+    found = sift_array(pa.array(cells, pa.binary()), plan)
     assert found.tally == plan.tally(reports)
     assert found.refused == Refused({"malformed": 1}, {"malformed": ("ff" * 8,)})
     assert sum(decoded) < 5 * len(cells)
@@ -205,7 +205,7 @@ def test_a_few_bad_ones_among_many_wide_reports_cost_little(monkeypatch):
 
 def test_a_cell_that_opens_like_a_batch_by_the_vectorised_test():
     cells = [b"SUNZIRB\x01", b"SUNZIRB", b"SUNZIRB\x01 and more", b"SUNZIRB\x02 and more", b"", None, b"x" * 9]
-    found = sifting._open_like_batches(binary.cells_of(pa.array(cells, pa.binary())), np.arange(len(cells)))
+    found = report_cells._open_like_batches(arrow.cells_of(pa.array(cells, pa.binary())), np.arange(len(cells)))
     assert found.tolist() == [is_batch(cell or b"") for cell in cells]
 
 
@@ -232,10 +232,10 @@ def test_refused_cells_add_in_any_order(first, second, third):
 
 def test_sifted_parts_add_up_to_the_whole():
     plan, cells = plan_of("mss"), strange_cells("mss")
-    whole = sift(plan, pa.array(cells, pa.binary()))
+    whole = sift_array(pa.array(cells, pa.binary()), plan)
     for cut in range(0, len(cells), 7):
-        parts = sift(plan, pa.array(cells[:cut], pa.binary())) + sift(plan, pa.array(cells[cut:], pa.binary()))
-        assert parts == whole
+        before, after = pa.array(cells[:cut], pa.binary()), pa.array(cells[cut:], pa.binary())
+        assert sift_array(before, plan) + sift_array(after, plan) == whole
 
 
 def test_refused_in_words():

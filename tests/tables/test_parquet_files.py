@@ -1,8 +1,7 @@
-"""Parquet files on one machine: the same tallies over any files, row groups, shares and processes."""
+"""Parquet files on one machine: the same tallies over any files, row groups, partitions and processes."""
 
 import json
 import random
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sunzi
-from sunzi.errors import ParameterError, PlanError, ReportError
-from sunzi.tables import files, once, parquet
-from sunzi.tables.parquet import BadReportsWarning
-from sunzi.tables.terms import Terms
+from sunzi.errors import ParameterError, PlanError
+from sunzi.tables import deduplication, group_counts, parquet_files, tally
+from sunzi.tables.group_counts import TallyRequest
 
 PLAN = sunzi.make_plan("grr", 60, 1)
 OTHER = sunzi.make_plan("grr", 60, 2)
 REPORTS = PLAN.client(seed=1).reports([index % 60 for index in range(200)])
+
+
+def sift_by(source, plan, by=(), report_column="report", id_column=None, *, jobs=None, progress=None):
+    return parquet_files.sift_parquet(source, plan, by, report_column, id_column, jobs=jobs, progress=progress)
 
 
 def write(path: Path, columns: dict, rows_a_group: int = 1 << 20, schema: pa.Schema | None = None) -> Path:
@@ -81,58 +83,57 @@ TERMS = [((), None), ((), "id"), (("country",), None), (("day", "country"), "id"
 @pytest.mark.parametrize(("by", "id_column"), TERMS)
 @pytest.mark.parametrize("rows_a_group", [7, 100, 1000])
 def test_row_groups_and_files_change_nothing(tmp_path, by, id_column, rows_a_group, monkeypatch):
-    monkeypatch.setattr(once, "_BYTES_A_SHARE", 5000)
-    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 20)
+    monkeypatch.setattr(deduplication, "_BYTES_PER_PARTITION", 5000)
+    monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 20)
     rows = rows_of_every_kind(300)
     one = write(tmp_path / "one.parquet", table_of(rows), rows_a_group)
     expected = slowly(rows, by, id_column is not None)
-    found = parquet.sift_by(one, PLAN, by, id_column=id_column, jobs=1)
+    found = sift_by(one, PLAN, by, id_column=id_column, jobs=1)
     assert summary(found) == expected
     many = [
         write(tmp_path / f"many/{at}.parquet", table_of(rows[at : at + 90]), rows_a_group) for at in range(0, 300, 90)
     ]
     for source in (many, many[::-1], tmp_path / "many", str(tmp_path / "many")):
-        assert parquet.sift_by(source, PLAN, by, id_column=id_column, jobs=1) == found
+        assert sift_by(source, PLAN, by, id_column=id_column, jobs=1) == found
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_rows_in_any_order_in_any_number_of_shares(data, tmp_path_factory, monkeypatch):
+def test_any_rows_in_any_order_in_any_number_of_partitions(data, tmp_path_factory, monkeypatch):
     rows = data.draw(st.lists(st.sampled_from(rows_of_every_kind(60)), max_size=30))
     by, id_column = data.draw(st.sampled_from(TERMS))
-    monkeypatch.setattr(once, "_BYTES_A_SHARE", data.draw(st.sampled_from([100, 1000, 10**9])))
-    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", data.draw(st.sampled_from([1, 10, 100])))
+    monkeypatch.setattr(deduplication, "_BYTES_PER_PARTITION", data.draw(st.sampled_from([100, 1000, 10**9])))
+    monkeypatch.setattr(parquet_files, "_LEAST_ROWS", data.draw(st.sampled_from([1, 10, 100])))
     folder = tmp_path_factory.mktemp("any")
     one = write(folder / "a.parquet", table_of(rows), data.draw(st.integers(1, 30)))
-    found = parquet.sift_by(one, PLAN, by, id_column=id_column, jobs=1)
+    found = sift_by(one, PLAN, by, id_column=id_column, jobs=1)
     assert summary(found) == slowly(rows, by, id_column is not None)
     other = write(folder / "b.parquet", table_of(data.draw(st.permutations(rows))), data.draw(st.integers(1, 30)))
-    assert parquet.sift_by(other, PLAN, by, id_column=id_column, jobs=1) == found
+    assert sift_by(other, PLAN, by, id_column=id_column, jobs=1) == found
 
 
 def test_small_row_groups_are_counted_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 25)
+    monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 25)
     path = write(tmp_path / "one.parquet", table_of(rows_of_every_kind(95)), 10)
-    dataset = files.opened(path)
-    pieces = files.pieces_of(Terms.checked(PLAN, "report", None, (), files.names_of(dataset)), dataset)
-    assert [files.rows_of(piece) for piece in pieces] == [30, 30, 30, 5]
+    pieces = parquet_files.split_into_pieces(TallyRequest(PLAN, "report"), parquet_files.open_dataset(path))
+    assert [parquet_files.number_of_rows(piece) for piece in pieces] == [30, 30, 30, 5]
 
 
 def test_a_folders_name_goes_before_a_column_inside(tmp_path):
     columns = {"report": pa.array(REPORTS[:50]), "country": pa.array(["DE"] * 50)}
     write(tmp_path / "t/country=FR/a.parquet", columns)
-    assert parquet.tally_by(tmp_path / "t", PLAN, ["country"], jobs=1) == {("FR",): PLAN.tally(REPORTS[:50])}
+    assert tally(tmp_path / "t", PLAN, ["country"], jobs=1) == {("FR",): PLAN.tally(REPORTS[:50])}
 
 
 def test_processes_change_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(once, "_BYTES_A_SHARE", 5000)
-    monkeypatch.setattr(files, "_ROWS_OF_A_PIECE", 50)
+    monkeypatch.setattr(deduplication, "_BYTES_PER_PARTITION", 5000)
+    monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 50)
     rows = rows_of_every_kind(300)
     path = write(tmp_path / "one.parquet", table_of(rows), 50)
     told = []
     terms = {"by": ("country", "day"), "id_column": "id"}
-    found = parquet.sift_by(path, PLAN, **terms, jobs=2, progress=told.append)
-    assert found == parquet.sift_by(path, PLAN, **terms, jobs=1)
+    found = sift_by(path, PLAN, **terms, jobs=2, progress=told.append)
+    assert found == sift_by(path, PLAN, **terms, jobs=1)
     assert summary(found) == slowly(rows, terms["by"], True)
     assert told == sorted(told)
     assert told[-1] == pytest.approx(1)
@@ -146,7 +147,7 @@ def test_errors_come_back_from_processes(tmp_path):
         for n in range(3)
     ]
     with pytest.raises(ParameterError, match="the column 'g' holds a value that cannot name a group"):
-        parquet.tally_by(paths, PLAN, ["g"], jobs=2)
+        tally(paths, PLAN, ["g"], jobs=2)
 
 
 @pytest.mark.parametrize("protocol", sunzi.catalogue())
@@ -159,28 +160,28 @@ def test_every_protocol(tmp_path, protocol, kind):
     column = kinds[kind] if kind in kinds else column.cast(kind)
     path = write(tmp_path / "a.parquet", {"report": column, "id": [str(index) for index in range(150)]}, 40)
     expected = plan.tally(reports).to_bytes()
-    assert parquet.tally(path, plan, jobs=1).to_bytes() == expected
-    assert parquet.tally(path, plan, id_column="id", jobs=1).to_bytes() == expected
+    assert tally(path, plan, jobs=1).to_bytes() == expected
+    assert tally(path, plan, id_column="id", jobs=1).to_bytes() == expected
 
 
 def test_folders_named_by_a_column(tmp_path):
     for day, start in (("2026-11-14", 0), ("2026-11-15", 50), ("__HIVE_DEFAULT_PARTITION__", 100)):
         write(tmp_path / f"t/day={day}/country=DE/a.parquet", {"report": pa.array(REPORTS[start : start + 50])})
     (tmp_path / "t/_SUCCESS").touch()
-    found = parquet.tally_by(tmp_path / "t", PLAN, ["day", "country"], jobs=1)
+    found = tally(tmp_path / "t", PLAN, ["day", "country"], jobs=1)
     assert found == {
         ("2026-11-14", "DE"): PLAN.tally(REPORTS[:50]),
         ("2026-11-15", "DE"): PLAN.tally(REPORTS[50:100]),
         (None, "DE"): PLAN.tally(REPORTS[100:150]),
     }
-    assert parquet.tally(tmp_path / "t", PLAN, jobs=1) == PLAN.tally(REPORTS[:150])
+    assert tally(tmp_path / "t", PLAN, jobs=1) == PLAN.tally(REPORTS[:150])
 
 
 def test_several_folders_and_files(tmp_path):
     for name, start in (("a/day=1", 0), ("b/day=2", 50)):
         write(tmp_path / name / "x.parquet", {"report": pa.array(REPORTS[start : start + 50])})
     extra = write(tmp_path / "c" / "day=3" / "extra.parquet", {"report": pa.array(REPORTS[100:110])})
-    found = parquet.tally_by([tmp_path / "a", tmp_path / "b", extra], PLAN, ["day"], jobs=1)
+    found = tally([tmp_path / "a", tmp_path / "b", extra], PLAN, ["day"], jobs=1)
     assert {key: tally.reports for key, tally in found.items()} == {(1,): 50, (2,): 50, (3,): 10}
 
 
@@ -188,8 +189,8 @@ def test_a_file_that_is_named_twice_is_not_counted_twice(tmp_path):
     path = write(tmp_path / "t/a.parquet", {"report": pa.array(REPORTS)})
     (tmp_path / "link.parquet").symlink_to(path)
     for source in ([path, path], [path, tmp_path / "t"], [path, tmp_path / "link.parquet"]):
-        with pytest.raises(ParameterError, match="is named twice, and would be counted twice"):
-            parquet.tally(source, PLAN, jobs=1)
+        with pytest.raises(ParameterError, match="is named twice and would be counted twice"):
+            tally(source, PLAN, jobs=1)
 
 
 def test_tables_without_rows(tmp_path):
@@ -198,20 +199,20 @@ def test_tables_without_rows(tmp_path):
     )
     path = write(tmp_path / "t/empty.parquet", empty)
     for id_column in (None, "id"):
-        assert parquet.tally(path, PLAN, id_column=id_column, jobs=2) == PLAN.empty_tally()
-        assert parquet.tally_by(path, PLAN, ["g"], id_column=id_column, jobs=2) == {}
+        assert tally(path, PLAN, id_column=id_column, jobs=2) == PLAN.empty_tally()
+        assert tally(path, PLAN, ["g"], id_column=id_column, jobs=2) == {}
     with pq.ParquetWriter(tmp_path / "t/groups.parquet", empty.schema) as writer:
         writer.write_table(empty)
         writer.write_table(pa.table({"report": REPORTS[:3], "id": [1, 2, 3], "g": ["a"] * 3}))
         writer.write_table(empty)
-    assert parquet.tally(tmp_path / "t", PLAN, id_column="id", jobs=1) == PLAN.tally(REPORTS[:3])
+    assert tally(tmp_path / "t", PLAN, id_column="id", jobs=1) == PLAN.tally(REPORTS[:3])
 
 
 @pytest.mark.parametrize("name", ["a.b", ".x", "[0]", "", '`ü"', "../x", "x"])
 def test_names_are_taken_as_they_are(tmp_path, name):
     columns = {name: pa.array(["b", "a", "b"]), "y": [1, 2, 3], "a": [{"b": 1}] * 3}
     path = write(tmp_path / "a.parquet", {**columns, "an.id": [1, 1, 2], "re.port": REPORTS[:1] * 3})
-    found = parquet.sift_by(path, PLAN, [name], "re.port", "an.id", jobs=1)
+    found = sift_by(path, PLAN, [name], "re.port", "an.id", jobs=1)
     assert {key: (sifted.tally.reports, sifted.repeated) for key, sifted in found.items()} == {
         ("a",): (1, 1),
         ("b",): (1, 0),
@@ -224,20 +225,16 @@ def test_names_that_are_not_there_are_named(tmp_path):
         ({"report_column": "rapport"}, "there is no column 'rapport'; the columns are 'report', 'day', 'sunzi_bad'"),
         ({"id_column": "who"}, "there is no column 'who'"),
         ({"by": ["country"]}, "there is no column 'country'"),
-        ({"by": ["day", "day"]}, "the column 'day' is asked for twice"),
-        ({"by": ["report"]}, "the column 'report' is asked for twice"),
+        ({"by": ["day", "day"]}, "the column 'day' is named twice"),
+        ({"by": ["report"]}, "the column 'report' is named twice"),
         ({"by": "day"}, r"write \['day'\]"),
-        ({"by": ["sunzi_bad"]}, "names that begin with 'sunzi_' are Sunzi's own"),
+        ({"by": ["sunzi_bad"]}, "names that begin with 'sunzi_' are reserved"),
         ({"jobs": 0}, "jobs must be at least 1, got 0"),
         ({"jobs": -3}, "jobs must be at least 1, got -3"),
     ]
     for options, message in cases:
         with pytest.raises(ParameterError, match=message):
-            parquet.sift_by(path, PLAN, **options)
-    with pytest.raises(ParameterError, match="by must name at least one column"):
-        parquet.tally_by(path, PLAN, [])
-    with pytest.raises(ParameterError, match="bad_reports must be 'warn' or 'fail', got 'ignore'"):
-        parquet.tally(path, PLAN, bad_reports="ignore")
+            sift_by(path, PLAN, **options)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +247,8 @@ def test_names_that_are_not_there_are_named(tmp_path):
         ({"id": pa.array([1.5])}, "the column 'id' must hold bytes, texts or integers, it holds double"),
         ({"id": pa.array([True])}, "the column 'id' must hold bytes, texts or integers, it holds bool"),
         ({"id": pa.array([[1]])}, "the column 'id' must hold bytes, texts or integers, it holds list"),
-        ({"g": pa.array([[1]])}, "the column 'g' must hold values that can be told apart and sorted, it holds list"),
-        ({"g": pa.array([{"a": 1}])}, "the column 'g' must hold values that can be told apart and sorted, it holds"),
+        ({"g": pa.array([[1]])}, "the column 'g' must hold values that can be compared and sorted, it holds list"),
+        ({"g": pa.array([{"a": 1}])}, "the column 'g' must hold values that can be compared and sorted, it holds"),
         ({"g": pa.array(np.ones(1, dtype=np.float16))}, "the column 'g' must hold .*, it holds halffloat"),
     ],
 )
@@ -260,18 +257,18 @@ def test_types_that_do_not_serve_are_refused_before_any_work(tmp_path, columns, 
     whole = {"report": pa.array(REPORTS[:rows]), "id": pa.array(range(rows)), "g": pa.array(range(rows))} | columns
     path = write(tmp_path / "a.parquet", whole)
     with pytest.raises(ParameterError, match=message):
-        parquet.sift_by(path, PLAN, ["g"], id_column="id")
+        sift_by(path, PLAN, ["g"], id_column="id")
 
 
 def test_files_of_different_types(tmp_path):
     write(tmp_path / "t/a.parquet", {"report": pa.array(REPORTS)})
     write(tmp_path / "t/b.parquet", {"report": pa.array([1, 2, 3])})
     with pytest.raises(ParameterError, match=r"b\.parquet"):
-        parquet.tally(tmp_path / "t", PLAN, jobs=1)
+        tally(tmp_path / "t", PLAN, jobs=1)
     write(tmp_path / "u/g=1/a.parquet", {"report": pa.array(REPORTS)})
     write(tmp_path / "v/g=x/a.parquet", {"report": pa.array(REPORTS)})
     with pytest.raises(ParameterError, match=r"the table cannot be read: .*g"):
-        parquet.tally([tmp_path / "u", tmp_path / "v"], PLAN, jobs=1)
+        tally([tmp_path / "u", tmp_path / "v"], PLAN, jobs=1)
 
 
 def test_files_that_lack_a_column_or_have_a_narrower_one(tmp_path):
@@ -281,7 +278,7 @@ def test_files_that_lack_a_column_or_have_a_narrower_one(tmp_path):
     write(tmp_path / "t/c.parquet", {"report": pa.array(REPORTS[30:40]), "g": pa.array([7] * 10, pa.int8())})
     wide = {"report": pa.array(REPORTS[40:50], pa.large_binary()), "g": pa.array([7] * 10, pa.int64())}
     write(tmp_path / "t/d.parquet", wide | {"besides": pa.array([1] * 10)})
-    found = parquet.tally_by(tmp_path / "t", PLAN, ["g"], jobs=1)
+    found = tally(tmp_path / "t", PLAN, ["g"], jobs=1)
     assert found == {(None,): PLAN.tally(REPORTS[:30]), (7,): PLAN.tally(REPORTS[30:50])}
 
 
@@ -289,7 +286,7 @@ def test_two_columns_of_one_name(tmp_path):
     table = pa.table([pa.array(REPORTS), pa.array(REPORTS)], names=["report", "report"])
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(ParameterError, match="the table cannot be read"):
-        parquet.tally(tmp_path / "a.parquet", PLAN)
+        tally(tmp_path / "a.parquet", PLAN)
 
 
 def test_files_that_are_no_parquet(tmp_path):
@@ -300,49 +297,25 @@ def test_files_that_are_no_parquet(tmp_path):
         path.write_bytes(bad)
         for source in (path, [good, path], tmp_path / "t"):
             with pytest.raises(ParameterError, match=f"the table cannot be read: .*{name}"):
-                parquet.tally(source, PLAN, jobs=1)
+                tally(source, PLAN, jobs=1)
         path.unlink()
     damaged = tmp_path / "t/damaged.parquet"
     damaged.write_bytes(data[:4] + bytes(100) + data[104:])
     for id_column in (None, "report"):
         with pytest.raises(ParameterError):
-            parquet.tally(damaged, PLAN, id_column=id_column, jobs=1)
+            tally(damaged, PLAN, id_column=id_column, jobs=1)
     with pytest.raises(ParameterError, match=r"damaged\.parquet.*the table cannot be read|cannot be read.*damaged"):
-        parquet.tally([good, damaged], PLAN, jobs=2)
+        tally([good, damaged], PLAN, jobs=2)
 
 
 def test_places_with_nothing(tmp_path):
     (tmp_path / "none").mkdir()
     with pytest.raises(ParameterError, match="there is no Parquet file in"):
-        parquet.tally(tmp_path / "none", PLAN)
+        tally(tmp_path / "none", PLAN)
     with pytest.raises(ParameterError, match=r"there is no file or folder .*gone"):
-        parquet.tally(tmp_path / "gone", PLAN)
+        tally(tmp_path / "gone", PLAN)
     with pytest.raises(ParameterError, match="the list is empty"):
-        parquet.tally([], PLAN)
-
-
-def test_bad_reports_warn_or_fail(tmp_path):
-    path = write(
-        tmp_path / "a.parquet", {"report": pa.array([*REPORTS, None, b"\xff", b"ab"], pa.binary()), "g": [1] * 203}
-    )
-    reasons = "1 missing, 1 out of range .such as ff., 1 wrong length .such as 6162."
-    message = f"3 cells hold no report of this plan, left out of the tally: {reasons}"
-    with pytest.warns(BadReportsWarning, match=message) as told:
-        assert parquet.tally(path, PLAN, jobs=1) == PLAN.tally(REPORTS)
-    assert told[0].filename == __file__
-    with pytest.warns(BadReportsWarning, match="3 cells hold no report") as told:
-        assert parquet.tally_by(path, PLAN, ["g"], jobs=1) == {(1,): PLAN.tally(REPORTS)}
-    assert told[0].filename == __file__
-    for count in (parquet.tally, lambda *terms, **options: parquet.tally_by(*terms, ["g"], **options)):
-        with pytest.raises(ReportError, match=f"3 cells hold no report of this plan: {reasons}"):
-            count(path, PLAN, bad_reports="fail", jobs=1)
-
-
-def test_good_reports_warn_of_nothing(tmp_path):
-    path = write(tmp_path / "a.parquet", {"report": pa.array([*REPORTS, *REPORTS]), "id": [*range(200), *range(200)]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert parquet.tally(path, PLAN, id_column="id", bad_reports="fail", jobs=1) == PLAN.tally(REPORTS)
+        tally([], PLAN)
 
 
 def schema_that_says(plan):
@@ -362,55 +335,53 @@ def test_a_column_of_another_plan_is_refused(tmp_path, schema_of):
     mine = write(tmp_path / "a-mine.parquet", columns, schema=schema_of(PLAN))
     other = write(tmp_path / "b-other.parquet", columns, schema=schema_of(OTHER))
     silent = write(tmp_path / "c-silent.parquet", columns)
-    assert parquet.tally([mine, silent], PLAN, jobs=1).reports == 400
+    assert tally([mine, silent], PLAN, jobs=1).reports == 400
     for source in (other, [mine, other], [silent, other], tmp_path):  # also where it is not the first of them
         with pytest.raises(PlanError, match=r"b-other\.parquet: the column 'report' holds reports of the plan"):
-            parquet.tally(source, PLAN, jobs=1)
+            tally(source, PLAN, jobs=1)
 
 
 def test_metadata_that_spark_did_not_write(tmp_path):
     schema = pa.schema([("report", pa.binary())], metadata={"org.apache.spark.sql.parquet.row.metadata": "{"})
     path = write(tmp_path / "a.parquet", {"report": pa.array(REPORTS)}, schema=schema)
     with pytest.raises(ParameterError, match="the table cannot be read"):
-        parquet.tally(path, PLAN)
+        tally(path, PLAN)
 
 
 def test_a_file_without_a_group_column_has_nulls_there(tmp_path):
     write(tmp_path / "a.parquet", {"report": pa.array(REPORTS[:50]), "g": ["x"] * 50})
     write(tmp_path / "b.parquet", {"report": pa.array(REPORTS[50:])})
-    found = parquet.tally_by(tmp_path, PLAN, ["g"], jobs=1)
+    found = tally(tmp_path, PLAN, ["g"], jobs=1)
     assert {key: tally.reports for key, tally in found.items()} == {("x",): 50, (None,): 150}
 
 
 def test_nothing_stays_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(parquet.tempfile, "tempdir", None)
+    monkeypatch.setattr(parquet_files.tempfile, "tempdir", None)
     (tmp_path / "tmp").mkdir()
     good = write(tmp_path / "a.parquet", {"report": pa.array(REPORTS), "id": range(200)}, 20)
-    assert parquet.tally(good, PLAN, id_column="id", jobs=2).reports == 200
+    assert tally(good, PLAN, id_column="id", jobs=2).reports == 200
 
     def stop(_):
         raise KeyboardInterrupt
 
     for jobs in (1, 2):
         with pytest.raises(KeyboardInterrupt):
-            parquet.sift_by(good, PLAN, id_column="id", jobs=jobs, progress=stop)
+            sift_by(good, PLAN, id_column="id", jobs=jobs, progress=stop)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_a_large_row_group_is_counted_in_pieces(tmp_path, monkeypatch):
     """And each piece is small, whatever the row group."""
-    from sunzi.tables import counting
-
-    monkeypatch.setattr(counting, "_MOST_BYTES", 1 << 14)
+    monkeypatch.setattr(group_counts, "_MOST_BYTES", 1 << 14)
     pieces = []
-    original = counting.by_group
+    original = group_counts.split_by_group
     monkeypatch.setattr(
-        counting, "by_group", lambda table, *terms: pieces.append(table.nbytes) or original(table, *terms)
+        group_counts, "split_by_group", lambda table, *terms: pieces.append(table.nbytes) or original(table, *terms)
     )
     plan = sunzi.make_plan("rappor", 4000, 1)
     reports = plan.client(seed=1).reports([1, 2, 3, 4] * 100)
     path = write(tmp_path / "a.parquet", {"report": pa.array(reports)})
-    assert parquet.tally(path, plan, jobs=1) == plan.tally(reports)
+    assert tally(path, plan, jobs=1) == plan.tally(reports)
     assert len(pieces) > 10
     assert max(pieces) <= 1 << 14
