@@ -1,4 +1,4 @@
-"""The JavaScript client that the tests here run."""
+"""The JavaScript client for these tests."""
 
 import pytest
 

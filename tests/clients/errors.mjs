@@ -1,4 +1,4 @@
-/** The typed errors of all entries, as their instances name themselves: `{name: [name, its parent's name, …]}`. */
+/** The errors of all entries with the names of their base classes: `{name: [name, base class, …]}`. */
 
 import * as client from "../../clients/javascript/dist/index.js";
 import * as longitudinal from "../../clients/javascript/dist/device.js";

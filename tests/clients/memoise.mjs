@@ -1,4 +1,4 @@
-/** Memoised reports of given devices: `[{plan, key, attribute, values}]` in, where null is a value outside the domain. */
+/** Reads `[{plan, key, attribute, values}]` and prints the memoised reports; null is a value outside the domain. */
 
 import { readFileSync } from "node:fs";
 

@@ -1,11 +1,11 @@
-/** Makes the reports and batches of given plans, values and words: `[{plan, cases: [[values, words, isBatch]]}]` in. */
+/** Reads `[{plan, cases: [[values, words, isBatch]]}]` and prints the reports and batches. */
 
 import { readFileSync } from "node:fs";
 
 import { Client, Plan } from "../../clients/javascript/dist/index.js";
 import { subsets } from "../../clients/javascript/dist/subsets.js";
 
-/** Replays words, given as 16 hexadecimal digits each. */
+/** Replays words of 16 hexadecimal digits each. */
 class ScriptedSource {
   reproducible = true;
   used = 0;
@@ -17,7 +17,7 @@ class ScriptedSource {
   fill(halves) {
     for (let i = 0; i < halves.length; i += 2, this.used++) {
       const word = this.words.slice(16 * this.used, 16 * this.used + 16);
-      if (word.length < 16) throw new Error("the script is over");
+      if (word.length < 16) throw new Error("no words left");
       halves[i + 1] = parseInt(word.slice(0, 8), 16);
       halves[i] = parseInt(word.slice(8), 16);
     }

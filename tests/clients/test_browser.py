@@ -1,6 +1,6 @@
-"""The built client in a real browser: offline and back, reloads, lost answers, several tabs, a killed browser.
+"""The built client in a real browser: offline periods, reloads, lost responses, several tabs, a killed browser.
 
-A page of one origin reports to a collector of another. Where Chromium cannot be had the tests are skipped, and say so.
+A page of one origin reports to a collector of another. Without Chromium the tests are skipped.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ import sunzi
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
 SHARES = [0.4, 0.3, 0.15, 0.1, 0.05]
 USERS = 2000
-# The live page shows 95 % intervals. Three times as wide they hold 5.9 standard errors to each side, which a truth
-# misses less than once in a million runs, over all labels.
+# The live page shows 95 % intervals. Three times as wide, they extend 5.9 standard errors to each side and miss the
+# truth less than once in a million runs, over all labels.
 WIDER = 3
 
 
@@ -64,8 +64,8 @@ def open_page(context, site, collector, lifetime=3):
     return page
 
 
-def again(page, collector, lifetime=3):
-    """Reload, and start as a page does."""
+def reload(page, collector, lifetime=3):
+    """Reload the page and start it again."""
     page.reload()
     expect(page.locator("#state")).to_have_text("ready")
     page.evaluate("([address, cap]) => begin(address, cap)", [collector.address, lifetime])
@@ -82,7 +82,7 @@ def waiting(page):
 
 
 def until(page, condition):
-    """Wait for what the page brings about in its own time."""
+    """Wait until a condition holds, while the page runs."""
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         page.wait_for_timeout(100)
@@ -94,7 +94,7 @@ def shown_number(text):
 
 
 def shown_histogram(dashboard):
-    """What the live page's table says: {label: (low, share, high)}, in percent."""
+    """The live page's table: {label: (low, share, high)}, in percent."""
     shown = {}
     for row in dashboard.locator("#body tr").all():
         low, high = row.locator("td.interval").inner_text().split("…")
@@ -105,7 +105,7 @@ def shown_histogram(dashboard):
 
 
 def check_shown(dashboard, values):
-    """The live page's histogram is right: the truth is within its intervals, and they say something."""
+    """The live page's histogram is correct: its intervals contain the truth and are narrow."""
     expect(dashboard.locator("#histogram-about")).to_have_text("all 5 values, from 2,000 reports")
     expect(dashboard.locator("#interval")).to_have_text("95 % interval")
     shown = shown_histogram(dashboard)
@@ -117,8 +117,8 @@ def check_shown(dashboard, values):
     return shown
 
 
-def lose_answers(page):
-    """Send, and let no answer come back from a collector that has counted."""
+def lose_responses(page):
+    """Send reports that the collector counts, and drop its responses."""
 
     def lose(route):
         route.fetch()
@@ -131,9 +131,9 @@ def lose_answers(page):
 
 
 def test_2000_users_offline_and_back(chromium, plan, site, collector):
-    """The whole way of 2,000 values, from a page that is cut off, reloaded and closed to what the live page shows."""
+    """2,000 values from end to end: from a page that goes offline, is reloaded and closed, to the live page."""
     values = np.random.default_rng(7).choice(LABELS, USERS, p=SHARES).tolist()
-    # One device here stands for many: each attribute has noise and budget of its own.
+    # One device stands for many, because each attribute has its own noise and budget.
     pairs = [[f"user {number}", value] for number, value in enumerate(values)]
     context, watching = chromium.new_context(), chromium.new_context()
     page, dashboard = open_page(context, site, collector), watching.new_page()
@@ -144,34 +144,34 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
         expect(dashboard.locator("#reports")).to_have_text(f"{number:,}")
 
     queue(page, pairs[:600])
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 600, "refused": 0, "waiting": 0}
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 600, "rejected": 0, "waiting": 0}
     expect_counted(600)
 
-    # Offline, everything is kept; online, the page is reloaded before it has sent anything.
+    # Offline, all reports are kept. Online again, the page is reloaded before it sends any.
     context.set_offline(True)
     queue(page, pairs[600:1200])
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 0, "refused": 0, "waiting": 600}
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 0, "rejected": 0, "waiting": 600}
     context.set_offline(False)
-    again(page, collector)
+    reload(page, collector)
     assert waiting(page) == 600
     expect_counted(600)
 
-    # It is reloaded again in the midst of sending.
+    # It is reloaded again while it sends.
     page.evaluate("() => { device.flush().catch(() => undefined); }")
     page.wait_for_timeout(150)
-    again(page, collector)
+    reload(page, collector)
     left = waiting(page)
     assert page.evaluate("() => device.flush()")["acknowledged"] == left
     expect_counted(1200)
 
-    # Answers are lost after the collector has counted: everything is sent once more, and counted once.
+    # Responses are lost after the collector has counted: all reports are sent again and counted once.
     queue(page, pairs[1200:1500])
-    lose_answers(page)
+    lose_responses(page)
     assert collector.tally().reports > 1200
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 300, "refused": 0, "waiting": 0}
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 300, "rejected": 0, "waiting": 0}
     expect_counted(1500)
 
-    # The rest goes while the page closes: by beacon, and once more by the next page, which cannot know of the beacon.
+    # The rest is sent by beacon when the page closes, and again by the next page, which cannot know of the beacon.
     queue(page, pairs[1500:])
     context.set_offline(True)
     page.evaluate("() => { device.keepSending(); }")
@@ -187,7 +187,7 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
     shown = check_shown(dashboard, values)
     watching.close()
 
-    # It is the histogram of what the collector has counted, to the last digit shown.
+    # The histogram matches the collector's tally to the last digit shown.
     estimate = plan.estimate(collector.tally())
     for index, label in enumerate(LABELS):
         low, high = (100 * float(end[index]) for end in estimate.interval(0.95))
@@ -195,7 +195,7 @@ def test_2000_users_offline_and_back(chromium, plan, site, collector):
 
 
 def test_one_report_is_made_and_sent(chromium, plan, site, collector):
-    """The client alone, without a device: made once, sent as often as one likes, counted once."""
+    """Without a device, a report is made once, sent several times and counted once."""
     context = chromium.new_context()
     page = open_page(context, site, collector)
     is_bytes, report, outcomes = page.evaluate(
@@ -219,7 +219,7 @@ def test_beacons_arrive_when_the_page_is_left(chromium, site, collector):
     page = open_page(context, site, collector)
     queue(page, [[f"user {number}", "Chrome"] for number in range(20)])
 
-    # The page has no chance to send by itself: its own requests fail.
+    # The page's own requests fail, so only beacons can arrive.
     def fail_fetches(route):
         route.abort() if route.request.resource_type == "fetch" else route.continue_()
 
@@ -234,7 +234,7 @@ def test_beacons_arrive_when_the_page_is_left(chromium, site, collector):
 
 def test_tabs_share_one_budget(chromium, site, collector):
     context = chromium.new_context()
-    # ε is 3 a report and 7 a lifetime: two values may be reported, by whichever tab.
+    # ε is 3 per report and 7 in total: the tabs together can report two values.
     tabs = [open_page(context, site, collector, lifetime=7) for _ in range(3)]
     for tab in tabs:
         tab.evaluate("(labels) => { globalThis.paid = queueAll(labels.map((label) => ['browser', label])); }", LABELS)
@@ -242,7 +242,7 @@ def test_tabs_share_one_budget(chromium, site, collector):
     assert tabs[0].evaluate("() => device.spent('browser')") == "6"
     bodies = tabs[0].evaluate("async () => (await device.waiting()).map(({ address, body }) => [address, [...body]])")
     assert len({address for address, _ in bodies}) == len(bodies)
-    # All tabs have one key: a value that two of them reported is the same report.
+    # All tabs share one key: equal values give equal reports.
     derived = [tab.evaluate("async () => [...await device.client(epoch.plan, 'browser').derive(0)]") for tab in tabs]
     assert derived[0] == derived[1] == derived[2]
     context.close()
@@ -270,7 +270,7 @@ def test_the_key_cannot_be_read(chromium, site, collector):
 
 
 def processes_of(directory):
-    """The ids of the processes that were started with this directory of user data."""
+    """The ids of the processes that were started with this user data directory."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -283,7 +283,7 @@ def processes_of(directory):
 
 
 def persistent(playwright, directory):
-    """A browser whose data outlive it."""
+    """A browser with persistent data."""
     options = {"executable_path": browser.find_chromium(), "args": browser._ARGUMENTS, "timeout": 120_000}
     return playwright.chromium.launch_persistent_context(str(directory), **options)
 
@@ -295,7 +295,7 @@ SPENT = """async ([queued, late]) => {
 }"""
 
 
-def test_a_killed_browser_neither_loses_a_debit_nor_sends_unpaid(playwright, site, collector, tmp_path):
+def test_a_killed_browser_loses_no_debit_and_sends_no_unpaid_report(playwright, site, collector, tmp_path):
     directory, queued, late = tmp_path / "profile", 50, 500
     context = persistent(playwright, directory)
     page = open_page(context, site, collector)
@@ -315,11 +315,11 @@ def test_a_killed_browser_neither_loses_a_debit_nor_sends_unpaid(playwright, sit
     context = persistent(playwright, directory)
     page = open_page(context, site, collector)
     spent = page.evaluate(SPENT, [queued, late])
-    # What was queued before is there; and each debit has its report, no more and no less.
+    # Everything queued before is there, and each debit has exactly one report.
     assert spent[:queued] == ["3"] * queued
     assert set(spent) <= {"0", "3"}
     paid = spent.count("3")
     assert waiting(page) == paid
-    assert page.evaluate("() => device.flush()") == {"acknowledged": paid, "refused": 0, "waiting": 0}
+    assert page.evaluate("() => device.flush()") == {"acknowledged": paid, "rejected": 0, "waiting": 0}
     context.close()
     assert collector.tally().reports == paid

@@ -1,5 +1,5 @@
-"""Every JavaScript example in the documentation runs, in Node, against a collector; those for a browser are checked for
-their syntax and their names.
+"""Every JavaScript example in the documentation runs in Node against a collector; examples for browsers run with a
+store in memory.
 """
 
 import re

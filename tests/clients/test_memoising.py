@@ -1,4 +1,4 @@
-"""A device that changes its language keeps its noise: memoised reports are the same bytes in Python and JavaScript."""
+"""Memoised reports are the same bytes in Python and JavaScript, so that a device can change its language."""
 
 import random
 import secrets

@@ -1,4 +1,4 @@
-"""The example site, run as its users run it and used in a real browser."""
+"""The example site in a real browser, started as its users start it."""
 
 import re
 import subprocess
@@ -28,8 +28,8 @@ def send(page, label):
     page.get_by_role("button", name="Send a noisy report").click()
 
 
-def test_the_survey_says_what_became_of_a_report(survey):
-    """Counted, refused, put off, or not made at all: each in its own words."""
+def test_the_survey_shows_the_outcome_of_a_report(survey):
+    """Counted, rejected, postponed, or not made at all."""
     with (
         sync_playwright() as playwright,
         browser.open_browser(playwright) as chromium,
@@ -38,18 +38,18 @@ def test_the_survey_says_what_became_of_a_report(survey):
         refusal = {"error": "ClosedEpochError", "message": "epoch 1 of browsers is closed; it takes nothing"}
         page.route(UPLOAD, lambda route: route.fulfill(status=410, json=refusal))
         send(page, "Safari")
-        expect(page.locator("#notice")).to_contain_text("refused a report")
+        expect(page.locator("#notice")).to_contain_text("rejected a report")
         expect(page.locator("#waiting")).to_have_text("0 to be sent")
         page.unroute(UPLOAD)
 
         page.route(UPLOAD, lambda route: route.fulfill(status=403, body="<html>Welcome to our hotel"))
         send(page, "Safari")
-        expect(page.locator("#notice")).to_contain_text("cannot be reached; it is sent later")
+        expect(page.locator("#notice")).to_contain_text("cannot be reached; your report will be sent later")
         expect(page.locator("#waiting")).to_have_text("1 to be sent")
         page.unroute(UPLOAD)
 
         send(page, "Safari")
-        expect(page.locator("#notice")).to_contain_text("has counted it")
+        expect(page.locator("#notice")).to_contain_text("was counted")
 
         # The browser's database fails.
         page.evaluate("() => { IDBDatabase.prototype.transaction = () => { throw new Error('the disk is full'); }; }")
@@ -67,8 +67,8 @@ def test_the_survey(survey):
         expect(page.locator("#reports")).to_contain_text("2,000 reports")
         expect(page.locator("#result [role=row]")).to_have_count(6)
         send(page, "Safari")
-        expect(page.locator("#notice")).to_have_text("The collector has counted it.")
-        expect(page.locator("#picked")).to_have_text("Safari")
+        expect(page.locator("#notice")).to_have_text("Your report was counted.")
+        expect(page.locator("#chosen")).to_have_text("Safari")
         number = int(page.locator("#hexadecimal").text_content(), 16)
         assert page.locator("#bits").text_content() == f"{number:08b}"[::-1]
         labels = page.locator("#answers label").all_text_contents()
@@ -83,9 +83,9 @@ def test_the_survey(survey):
         expect(page.locator("#hexadecimal")).to_have_text(seen)
         for label in ("Chrome", "Edge"):
             send(page, label)
-            expect(page.locator("#picked")).to_have_text(label)
-        expect(page.locator("#spent")).to_have_text("ε 6 of 6 for life")
+            expect(page.locator("#chosen")).to_have_text(label)
+        expect(page.locator("#spent")).to_have_text("ε 6 of 6 in total")
         send(page, "Opera")
-        expect(page.locator("#notice")).to_contain_text("told enough")
+        expect(page.locator("#notice")).to_contain_text("used up its privacy budget")
         assert watch.complaints == []
-        assert watch.strangers(survey.removesuffix("/survey/")) == []
+        assert watch.foreign_requests(survey.removesuffix("/survey/")) == []

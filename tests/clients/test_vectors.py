@@ -1,4 +1,4 @@
-"""The JavaScript client sends the bytes that the library sends: 100,000 random vectors, made anew in every run."""
+"""The JavaScript client makes the same bytes as the library, on 100,000 new random vectors in every run."""
 
 import random
 import secrets

@@ -144,6 +144,6 @@ def visit(browser, service):
         opened.watches = watches
         yield opened
         for watch, url in watches:
-            assert watch.strangers(url) == []
+            assert watch.foreign_requests(url) == []
             assert watch.complaints == []
             assert watch.requests

@@ -1,4 +1,4 @@
-"""A real browser for the tests of the live page, and a watch on everything that the page does in it."""
+"""A real browser for the tests of web pages, which records requests and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from running import Running, running
 
 from sunzi.plan import Plan
 
-SECONDS = 30  # machines that run tests are busy
+SECONDS = 30  # generous, because machines that run tests can be busy
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -47,7 +47,7 @@ expect.set_options(timeout=SECONDS * 1000)
 
 
 class LiveService:
-    """A running collector and what the tests of its page do to it."""
+    """A running collector, with the operations that tests of its page need."""
 
     def __init__(self, service: Running) -> None:
         self.url: str = service.address
@@ -71,7 +71,7 @@ class LiveService:
         assert self._service.post(f"{path}/close").status == 200
 
     def get(self, path: str, token: str | None = None) -> bytes:
-        """What the API answers, which must be content."""
+        """The content at a path of the API; other statuses than 200 fail."""
         answer = self._service.get(path, **({"Authorization": f"Bearer {token}"} if token else {}))
         assert answer.status == 200, answer
         content: bytes = answer.body
@@ -80,13 +80,13 @@ class LiveService:
 
 @contextlib.contextmanager
 def live_service(directory: Path, **settings: Any) -> Iterator[LiveService]:
-    """The collector as users run it, without a collection."""
+    """A running collector without collections."""
     with running(directory / "store.db", {}, **settings) as service:
         yield LiveService(service)
 
 
 class Watch:
-    """What a page does, and must not do: ask others, complain, break the content policy."""
+    """Records the requests of a page and its errors, including violations of the content security policy."""
 
     def __init__(self, page: Page) -> None:
         self.requests: list[str] = []
@@ -106,30 +106,30 @@ class Watch:
         self.answers.append(answer)
 
     def _hear(self, message: ConsoleMessage) -> None:
-        # Chromium notes every refusal by itself: 401 asks for the token, 409 says that there is nothing to estimate.
+        # Chromium logs every error status: 401 means that a token is needed, 409 that there is nothing to estimate yet.
         is_refusal = re.match("Failed to load resource: .* status of 40[19] ", message.text) is not None
         if message.type in ("error", "warning") and not is_refusal:
             self.complaints.append(message.text)
 
-    def strangers(self, origin: str) -> list[str]:
-        """Requests that left the origin."""
+    def foreign_requests(self, origin: str) -> list[str]:
+        """The requests to other origins."""
         own = (f"{origin}/", f"blob:{origin}/", "data:")
         return [address for address in self.requests if not address.startswith(own)]
 
 
 def find_chromium() -> str:
-    """Debian's Chromium, installed if that is possible; without it the tests are skipped, with the reason."""
+    """The path of Debian's Chromium, which is installed if possible; otherwise the test is skipped."""
     reason = None if shutil.which("chromium") else packages.install("chromium")
     if reason is not None:
         pytest.skip(f"pages are tested in Debian's chromium: {reason}")
     found = shutil.which("chromium")
-    assert found is not None, "it was there, or was installed just now"
+    assert found is not None, "Chromium was found or has just been installed"
     return found
 
 
 @contextlib.contextmanager
 def open_browser(playwright: Playwright) -> Iterator[Browser]:
-    """Chromium, without a window."""
+    """Headless Chromium."""
     browser = playwright.chromium.launch(executable_path=find_chromium(), args=_ARGUMENTS, timeout=4000 * SECONDS)
     try:
         yield browser
@@ -139,7 +139,7 @@ def open_browser(playwright: Playwright) -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def open_page(browser: Browser, address: str, **options: Any) -> Iterator[tuple[Page, Watch]]:
-    """A page in a context of its own, under watch."""
+    """A page in its own context, with a record of what it does."""
     options = {"viewport": {"width": 1280, "height": 900}, **options}
     with contextlib.closing(browser.new_context(**options)) as context:
         context.set_default_timeout(SECONDS * 1000)
@@ -149,7 +149,7 @@ def open_page(browser: Browser, address: str, **options: Any) -> Iterator[tuple[
         yield page, watch
 
 
-# For every visible text and every kind of mark, its contrast with what lies behind it, as WCAG 2 computes it.
+# The contrast of every visible text and every kind of mark with its background, by WCAG 2.
 _CONTRASTS = """
 () => {
   const parse = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
@@ -195,15 +195,15 @@ _CONTRASTS = """
 
 
 def contrasts(page: Page) -> list[dict[str, Any]]:
-    """Every text and every kind of mark of a page that shows a post-processed histogram: ``ratio`` and ``needed``, at
-    WCAG's level AA.
+    """The contrast ``ratio`` of every text and kind of mark, and the one ``needed`` for WCAG's level AA, on a live page
+    that shows a post-processed histogram.
     """
     found: list[dict[str, Any]] = page.evaluate(_CONTRASTS)
     return found
 
 
 def program_in(page: Page, language: str) -> str:
-    """The program that the page shows once this language is picked."""
+    """Select a language and return the client program that the page shows."""
     if page.locator("#client").get_attribute("open") is None:
         page.locator("#client summary").click()
     page.locator("#languages").get_by_text(language, exact=True).click()

@@ -1,4 +1,4 @@
-/** The client as applications use it: terms, values, randomness that fails closed, sizes. */
+/** The client as applications use it: accepted plans, values, randomness that fails closed, size. */
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
@@ -16,7 +16,7 @@ import {
 import { randomBytes, SystemSource } from "../src/randomness.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { subsets } from "../src/subsets.js";
-import { hexOf, load, refused, ScriptedSource } from "./support.js";
+import { expectError, hexOf, load, ScriptedSource } from "./support.js";
 
 const GRR = load("grr_k5").plan;
 const LABELS = load("grr_labels_other").plan;
@@ -27,40 +27,40 @@ test("8 kB, minified and gzipped, without the subset codec", async () => {
   expect(await gzippedSize("index")).toBeLessThanOrEqual(8000);
 });
 
-describe("terms", () => {
-  test("the largest epsilon, as a number, a decimal or a fraction", () => {
+describe("accepted plans", () => {
+  test("maxEpsilon can be a number, a decimal or a fraction", () => {
     for (const maxEpsilon of [1, 1.5, "1", "3/2", 32]) expect(new Client(GRR, { maxEpsilon }).plan.epsilon).toBe("1");
-    for (const maxEpsilon of [0.999, "999/1000"]) refused("PrivacyError", () => new Client(GRR, { maxEpsilon }));
-    for (const maxEpsilon of [0, -1, "much", NaN]) refused("ParameterError", () => new Client(GRR, { maxEpsilon }));
+    for (const maxEpsilon of [0.999, "999/1000"]) expectError("PrivacyError", () => new Client(GRR, { maxEpsilon }));
+    for (const maxEpsilon of [0, -1, "much", NaN]) expectError("ParameterError", () => new Client(GRR, { maxEpsilon }));
   });
 
-  test("a plan that claims less than its numbers give is refused", () => {
+  test("a plan that states less epsilon than its numbers give is rejected", () => {
     const claimed = { ...GRR, epsilon: "99/100" };
-    refused("PrivacyError", () => new Client(claimed));
-    refused("PrivacyError", () => new Client(JSON.stringify(claimed)));
+    expectError("PrivacyError", () => new Client(claimed));
+    expectError("PrivacyError", () => new Client(JSON.stringify(claimed)));
   });
 
-  test("a pinned fingerprint, in either case", () => {
+  test("a fingerprint can be pinned, in upper or lower case", () => {
     const { fingerprint } = new Plan(GRR);
     expect(new Client(GRR, { fingerprint: fingerprint.toUpperCase() }).plan.fingerprint).toBe(fingerprint);
-    refused("PrivacyError", () => new Client(GRR, { fingerprint: fingerprint.replace(/^./, "f") }));
+    expectError("PrivacyError", () => new Client(GRR, { fingerprint: fingerprint.replace(/^./, "f") }));
   });
 
-  test("a plan cannot be changed after it was checked", () => {
+  test("changing the source does not change a checked plan", () => {
     const given = structuredClone(GRR);
     const client = new Client(given, { source: new ScriptedSource(["0", "0"]) });
     given.parameters.response.threshold = "0";
     expect(hexOf(client.report(3))).toBe("03");
   });
 
-  test("a plan with subsets says what to import", () => {
+  test("a plan with subsets names the missing import", () => {
     const plan = load("ss_bitmap_k20").plan;
     expect(() => new Client(plan)).toThrow(MissingExtraError);
     expect(() => new Client(plan)).toThrow("sunzi/subsets");
     expect(new Client(plan, { designs: [subsets] }).report(0)).toHaveLength(3);
   });
 
-  test("errors have the names and the kinship that they have in Python", () => {
+  test("errors have the same names and base classes as in Python", () => {
     const error = new PrivacyError("no");
     expect([error.name, error instanceof PlanError, error instanceof SunziError, String(error)]).toEqual([
       "PrivacyError",
@@ -73,36 +73,36 @@ describe("terms", () => {
 });
 
 describe("values", () => {
-  test("a label that is not in the domain is reported as other", () => {
+  test("a label outside the domain is reported as other", () => {
     const words = ["0", "0"];
     const other = new Client(LABELS, { source: new ScriptedSource(words) }).report(LABELS.domain.other);
     const unknown = new Client(LABELS, { source: new ScriptedSource(words) }).report("never heard of");
     expect(unknown).toEqual(other);
   });
 
-  test("without other it is said locally, and the background report can still be sent", () => {
-    refused("DomainError", () => new Client(GRR).report(5));
-    // One word for a uniform value below 5, which is 3; then the report, which tells the truth.
+  test("without other it throws, and the background report can be sent instead", () => {
+    expectError("DomainError", () => new Client(GRR).report(5));
+    // The first word draws the value 3; the others make a truthful report of it.
     const source = new ScriptedSource([(3n << 64n) / 5n + 1n, 0n, 0n]);
     expect(hexOf(new Client(GRR, { source }).reportBackground())).toBe("03");
     expect(source.remaining).toBe(0);
     expect(new Set(Array.from({ length: 300 }, () => new Client(GRR).reportBackground()[0])).size).toBe(5);
   });
 
-  test("many at once, from any list", () => {
+  test("batches accept any iterable", () => {
     const client = new Client(GRR);
     for (const values of [[0, 1, 4], Uint8Array.of(0, 1, 4), new Set([0, 1, 4])]) {
       expect(readBatches(client.plan, client.reportBatch(values))).toHaveLength(3);
     }
     for (const wrong of [[5], [-1], [0.5], [NaN], Float64Array.of(2 ** 32)]) {
-      refused("DomainError", () => client.reportIndices(wrong));
+      expectError("DomainError", () => client.reportIndices(wrong));
     }
     expect(client.reportBatch([])).toHaveLength(52);
   });
 
-  test("reports that are truths as often as they should be", () => {
-    // p = e/(e+4) = 0.4046; 100,000 reports, so the standard error is 0.00155. Six of them are passed by chance once in
-    // 500 million runs: a rate of 2e-9.
+  test("reports are truthful as often as they should be", () => {
+    // p = e/(e+4) = 0.4046 and 100,000 reports give a standard error of 0.00155. A deviation of six standard errors has
+    // probability 2e-9.
     const client = new Client(GRR);
     const reports = readBatches(client.plan, client.reportIndices(new Uint32Array(100_000).fill(3)));
     const share = reports.filter(({ payload }) => payload === 3).length / 100_000;
@@ -125,14 +125,14 @@ describe("randomness", () => {
       { getRandomValues: () => undefined },
     ]) {
       vi.stubGlobal("crypto", broken);
-      refused("RandomnessError", () => new Client(GRR).report(1));
-      refused("RandomnessError", () => new Client(GRR).reportIndices(new Uint32Array(5000)));
-      refused("RandomnessError", () => randomBytes(16));
+      expectError("RandomnessError", () => new Client(GRR).report(1));
+      expectError("RandomnessError", () => new Client(GRR).reportIndices(new Uint32Array(5000)));
+      expectError("RandomnessError", () => randomBytes(16));
     }
-    refused("RandomnessError", () => client.report(1));
+    expectError("RandomnessError", () => client.report(1));
   });
 
-  test("no word is handed out twice, and used words are wiped from the pool", () => {
+  test("no word is used twice, and used words are wiped from the pool", () => {
     const pools: Uint32Array[] = [];
     const system = globalThis.crypto;
     vi.stubGlobal("crypto", {
@@ -156,7 +156,7 @@ describe("randomness", () => {
     expect(pools.some((array) => array.length === 16_384)).toBe(true);
   });
 
-  test("a client with words of its own says that it protects nobody", () => {
+  test("a client with reproducible words is not private", () => {
     expect(new Client(GRR, { source: new ScriptedSource([]) }).isPrivate).toBe(false);
     expect(new Client(GRR).isPrivate).toBe(true);
   });

@@ -17,7 +17,7 @@ import {
 } from "../src/device.js";
 import { FileStore } from "../src/node.js";
 import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
-import { bytesOf, hexOf, load, refused, refusedLater } from "./support.js";
+import { bytesOf, expectError, expectRejection, hexOf, load } from "./support.js";
 
 const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
 const PLAN = new Plan(load("grr_k5").plan);
@@ -35,7 +35,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A collector that answers as told, and remembers what it was sent. */
+/** Mock a collector that responds with `answer`; returns the uploads it receives. */
 function collector(answer: (address: string) => Response | Promise<Response>): { address: string; body: string }[] {
   const received: { address: string; body: string }[] = [];
   vi.stubGlobal("fetch", async (address: string, init: RequestInit) => {
@@ -49,7 +49,7 @@ const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
 const counted = (): Response => new Response('{"outcome":"counted","reports":1}');
 
 describe("memoised reports", () => {
-  test.each(MEMOISED as any[])("are Python's: $plan.protocol", async (vector: any) => {
+  test.each(MEMOISED as any[])("are the same as in Python: $plan.protocol", async (vector: any) => {
     const { plan, attribute, reports, outside, derived, entry } = vector;
     const key = await importDeviceKey(bytesOf(MEMOISED[0].key));
     const client = new MemoisingClient(plan, key, attribute);
@@ -64,7 +64,7 @@ describe("memoised reports", () => {
     expect(hexadecimal(hmac(secret, new TextEncoder().encode("ledger entry")))).toBe(entry);
   });
 
-  test("repeat for one value, and differ by value, attribute, plan and device", async () => {
+  test("are equal for equal values and differ by value, attribute, plan and device", async () => {
     const plan = new Plan(load("oue_k57").plan);
     const another = new Plan(load("rappor_k57").plan);
     const [key, foreign] = [await makeDeviceKey(), await makeDeviceKey()];
@@ -81,32 +81,32 @@ describe("memoised reports", () => {
     expect(new Set([first, ...others]).size).toBe(5);
   });
 
-  test("need a key that cannot be read, an attribute, and accepted terms", async () => {
+  test("need a non-extractable key, an attribute and an accepted plan", async () => {
     const key = await makeDeviceKey();
     await expect(crypto.subtle.exportKey("raw", key)).rejects.toThrow();
-    refused("ParameterError", () => new MemoisingClient(PLAN, key, ""));
-    refused("PrivacyError", () => new MemoisingClient(PLAN, key, "browser", { maxEpsilon: 0.5 }));
-    await refusedLater("ParameterError", importDeviceKey(new Uint8Array(31)));
+    expectError("ParameterError", () => new MemoisingClient(PLAN, key, ""));
+    expectError("PrivacyError", () => new MemoisingClient(PLAN, key, "browser", { maxEpsilon: 0.5 }));
+    await expectRejection("ParameterError", importDeviceKey(new Uint8Array(31)));
     vi.stubGlobal("crypto", { getRandomValues: () => undefined });
-    refused("RandomnessError", () => makeDeviceKey());
+    expectError("RandomnessError", () => makeDeviceKey());
   });
 });
 
 describe.each(STORES)("a device in %s", (_, makeStore) => {
-  test("pays once for a value, and never more than its cap", async () => {
+  test("debits a value once and never exceeds the cap", async () => {
     const device = await Device.open({ lifetimeEpsilon: 2, caps: { age: "1/2" }, store: makeStore() });
     expect(await device.spent("browser")).toBe("0");
     expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("1");
     expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("0");
     expect((await device.queue(PLAN, "browser", 1, EPOCH.replace("browsers", "renamed"))).cost).toBe("1");
-    await refusedLater("BudgetError", device.queue(PLAN, "browser", 2, EPOCH));
+    await expectRejection("BudgetError", device.queue(PLAN, "browser", 2, EPOCH));
     expect((await device.queue(PLAN, "browser", 1, EPOCH)).cost).toBe("0");
-    await refusedLater("BudgetError", device.queue(PLAN, "age", 2, EPOCH));
+    await expectRejection("BudgetError", device.queue(PLAN, "age", 2, EPOCH));
     expect([await device.spent("browser"), await device.spent("age")]).toEqual(["2", "0"]);
     expect(await device.waiting()).toHaveLength(4);
   });
 
-  test("sends a value outside the domain as a background report, and says so", async () => {
+  test("sends a background report for a value outside the domain and says so", async () => {
     const device = await Device.open({ lifetimeEpsilon: 1, store: makeStore() });
     expect(await device.queue(PLAN, "browser", 99, EPOCH)).toMatchObject({ outside: true, cost: "1" });
     expect(await device.queue(PLAN, "browser", -1, EPOCH)).toMatchObject({ outside: true, cost: "0" });
@@ -124,7 +124,7 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     expect(new Set(waiting.map(({ id }) => id)).size).toBe(3);
   });
 
-  test("of many at once exactly as many are paid as the cap allows", async () => {
+  test("concurrent reports spend exactly the cap", async () => {
     const store = makeStore();
     const device = await Device.open({ lifetimeEpsilon: 3, store });
     const outcomes = await Promise.allSettled(
@@ -142,14 +142,14 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     const queued = (await device.waiting()).map(({ address, body }) => ({ address, body: hexOf(body) }));
 
     collector(() => Promise.reject(new TypeError("offline")));
-    expect(await device.flush()).toEqual({ acknowledged: 0, refused: 0, waiting: 6 });
+    expect(await device.flush()).toEqual({ acknowledged: 0, rejected: 0, waiting: 6 });
     collector(() => new Response("busy", { status: 503 }));
     expect((await device.flush()).waiting).toBe(6);
     collector(() => new Response("<html>Welcome to our hotel"));
     expect((await device.flush()).waiting).toBe(6);
 
     const received = collector(counted);
-    expect(await device.flush()).toEqual({ acknowledged: 6, refused: 0, waiting: 0 });
+    expect(await device.flush()).toEqual({ acknowledged: 6, rejected: 0, waiting: 0 });
     const key = ({ address }: { address: string }): string => address;
     expect(received.sort((a, b) => key(a).localeCompare(key(b)))).toEqual(
       queued.sort((a, b) => key(a).localeCompare(key(b))),
@@ -159,69 +159,69 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     expect((await device.queue(PLAN, "browser", 3, EPOCH)).cost).toBe("0");
   });
 
-  test("drops what is refused for good", async () => {
+  test("deletes reports that are rejected for good", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     await device.queue(PLAN, "browser", 0, EPOCH);
     await device.queue(PLAN, "browser", 1, EPOCH);
     let first = true;
     collector(() => (first ? ((first = false), new Response(REFUSAL, { status: 410 })) : counted()));
-    expect(await device.flush()).toEqual({ acknowledged: 1, refused: 1, waiting: 0 });
+    expect(await device.flush()).toEqual({ acknowledged: 1, rejected: 1, waiting: 0 });
   });
 
-  test("keeps what somebody else refuses, and what a rotated key holds up", async () => {
+  test("keeps reports that a proxy or a rotated key rejects", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
     for (const [status, text] of [[403, "<html>Welcome to our hotel"], [404, "{}"], [401, REFUSAL]] as const) {
       collector(() => new Response(text, { status }));
-      expect(await device.flush()).toEqual({ acknowledged: 0, refused: 0, waiting: 5 });
+      expect(await device.flush()).toEqual({ acknowledged: 0, rejected: 0, waiting: 5 });
     }
     collector(counted);
     expect((await device.flush()).acknowledged).toBe(5);
   });
 
-  test("a collector that cannot be reached holds up no other", async () => {
+  test("an unreachable collector does not delay others", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     const dead = EPOCH.replace("collector", "dead");
     for (let round = 0; round < 20; round++) await device.queue(PLAN, "browser", 0, dead);
     for (let round = 0; round < 3; round++) await device.queue(PLAN, "browser", 0, EPOCH);
     const asked = collector((address) => (address.startsWith(dead) ? Promise.reject(new TypeError("no")) : counted()));
-    expect(await device.flush()).toEqual({ acknowledged: 3, refused: 0, waiting: 20 });
-    // Requests that were under way together are all that the dead one cost.
+    expect(await device.flush()).toEqual({ acknowledged: 3, rejected: 0, waiting: 20 });
+    // Only the requests that were sent in parallel failed.
     expect(asked.filter(({ address }) => address.startsWith(dead)).length).toBeLessThanOrEqual(6);
   });
 
-  test("spends single-use tokens, and one that is not known is its own report's trouble", async () => {
+  test("an unknown single-use token does not delay other reports", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     const tokens = [...Array(12).keys()].map((number) => `${number}`.padStart(64, "0"));
     for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token });
     const known = (address: string): boolean => tokens.indexOf(new URL(address).searchParams.get("token")!) >= 8;
     collector((address) => (known(address) ? counted() : new Response(REFUSAL, { status: 401 })));
-    expect(await device.flush()).toEqual({ acknowledged: 4, refused: 0, waiting: 8 });
+    expect(await device.flush()).toEqual({ acknowledged: 4, rejected: 0, waiting: 8 });
   });
 
-  test("a report belongs to an epoch", async () => {
+  test("a report needs an epoch's address", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}/`]) {
-      await refusedLater("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
+      await expectRejection("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
     }
     expect(await device.spent("browser")).toBe("0");
   });
 
-  test("a forgotten label file is an error, not a value outside, and costs nothing", async () => {
+  test("a missing label file is an error, not a value outside the domain, and costs nothing", async () => {
     const labelFile = "alpha\nbeta\ngamma\ndelta\nepsilon\n";
     const digest = hexadecimal(sha256(new TextEncoder().encode(labelFile)));
     const plan = { ...load("grr_k5").plan, domain: { size: 5, labels_sha256: digest } };
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
-    await refusedLater("ParameterError", device.queue(plan, "letter", "alpha", EPOCH));
-    refused("ParameterError", () => device.client(plan, "letter"));
-    refused("ParameterError", () => new Client(plan).report("alpha"));
+    await expectRejection("ParameterError", device.queue(plan, "letter", "alpha", EPOCH));
+    expectError("ParameterError", () => device.client(plan, "letter"));
+    expectError("ParameterError", () => new Client(plan).report("alpha"));
     expect([await device.spent("letter"), await device.waiting()]).toEqual(["0", []]);
     const queued = await device.queue(plan, "letter", "alpha", EPOCH, { labelFile });
     expect(queued).toMatchObject({ outside: false, cost: "1" });
   });
 });
 
-test("a page that goes away hands its reports to the browser, and keeps them", async () => {
+test("a closing page sends its reports by beacon and keeps them", async () => {
   const sent: string[] = [];
   vi.stubGlobal("navigator", { sendBeacon: (address: string) => sent.push(address) <= 2 });
   const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
@@ -231,7 +231,7 @@ test("a page that goes away hands its reports to the browser, and keeps them", a
   expect(await device.waiting()).toHaveLength(4);
 });
 
-test("sending goes on by itself, when the network is back and until it is told to stop", async () => {
+test("keepSending resumes when the network is back and ends when it is stopped", async () => {
   const target = new EventTarget();
   const beacons: string[] = [];
   vi.stubGlobal("addEventListener", target.addEventListener.bind(target));
@@ -253,7 +253,7 @@ test("sending goes on by itself, when the network is back and until it is told t
   expect(received).toHaveLength(1);
 });
 
-test("while nothing gets through, the pauses grow and are partly random; then they are short again", async () => {
+test("while nothing gets through, jittered pauses grow; then they are short again", async () => {
   const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
   await device.queue(PLAN, "browser", 0, EPOCH);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
@@ -274,7 +274,7 @@ test("while nothing gets through, the pauses grow and are partly random; then th
     expect(pause).toBeGreaterThanOrEqual(longest[i]! / 2 - 0.002);
     expect(pause).toBeLessThanOrEqual(longest[i]! + 0.002);
   });
-  // Each is one of 256 lengths: that all share one happens by chance less often than once in 256^11 runs.
+  // Each has one of 256 lengths, so all are equal by chance less than once in 256^11 runs.
   expect(new Set(pauses.map((pause, i) => (pause / longest[i]!).toFixed(2))).size).toBeGreaterThan(1);
 
   collector(counted);
@@ -289,7 +289,7 @@ test("while nothing gets through, the pauses grow and are partly random; then th
   expect(moments).toEqual([]);
 });
 
-describe("files", () => {
+describe("FileStore", () => {
   const script = `
     const { Device } = await import("file://${DIST}/device.js");
     const { FileStore } = await import("file://${DIST}/node.js");
@@ -341,7 +341,7 @@ describe("files", () => {
     };
   }
 
-  test("two processes that race for the last budget do not overspend it", async () => {
+  test("two processes that race for the last budget do not overspend", async () => {
     expect(existsSync(join(DIST, "node.js")), "npm run build comes first").toBe(true);
     for (let round = 0; round < 3; round++) {
       const directory = temporary();
@@ -356,7 +356,7 @@ describe("files", () => {
     }
   });
 
-  test("a process that is killed leaves every report paid for and every debit with its report", async () => {
+  test("after a process is killed, every report has its debit and every debit its report", async () => {
     const plan = new Plan(load("grr_k5").plan);
     for (const pause of [0, 2, 5, 10, 20]) {
       const directory = temporary();
@@ -370,7 +370,7 @@ describe("files", () => {
       const waiting = await device.waiting();
       expect(String(waiting.length)).toBe(await device.spent("browser"));
       for (const { body } of waiting) expect(body).toHaveLength(1);
-      // What is left can still be spent, and no more.
+      // The rest of the budget can still be spent, and no more.
       const more = await Promise.allSettled([0, 1, 2, 3].map((value) => device.queue(plan, "browser", value, EPOCH)));
       expect(await device.spent("browser")).toBe("3");
       expect(more.filter(({ status }) => status === "rejected")).toHaveLength(1);
@@ -387,13 +387,13 @@ describe("files", () => {
     expect(await first.derive(1)).toEqual(await second.derive(1));
   });
 
-  test("where there is no IndexedDB, a device asks for a store", async () => {
-    await refusedLater("StoreError", Device.open({ lifetimeEpsilon: 1 }));
-    await refusedLater("StoreError", new FileStore("/dev/null/nowhere").key());
+  test("without IndexedDB a device needs a store", async () => {
+    await expectRejection("StoreError", Device.open({ lifetimeEpsilon: 1 }));
+    await expectRejection("StoreError", new FileStore("/dev/null/nowhere").key());
   });
 });
 
-test("a fresh client does not repeat itself", () => {
+test("a client without memoisation gives different reports", () => {
   const client = new Client(load("oue_k57").plan);
   expect(hexOf(client.report(1))).not.toBe(hexOf(client.report(1)));
 });

@@ -1,4 +1,4 @@
-/** What a store in a directory asks of the file system: few files read, names made durable, nothing left by crashes. */
+/** How FileStore uses the file system: it reads few files, makes names durable and removes leftovers of crashes. */
 
 import { mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ const HOUR = 3600;
 
 const seen = vi.hoisted(() => ({ read: [] as string[], synced: [] as string[] }));
 
-// The real file system, which takes notes.
+// The real file system, with a record of calls.
 vi.mock("node:fs/promises", async (original) => {
   const real = await original<typeof import("node:fs/promises")>();
   return {
@@ -44,11 +44,11 @@ beforeEach(() => {
 
 const temporary = (): string => join(mkdtempSync(join(tmpdir(), "sunzi-")), "new", "device");
 
-test("a report is settled without reading all others", async () => {
+test("settling a report does not read all others", async () => {
   const store = new FileStore(temporary());
   const device = await Device.open({ lifetimeEpsilon: 5, store });
   const count = 60;
-  // Half of them with a debit in the same file, half without.
+  // Half of the reports have a debit in the same file.
   for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH);
   const reports = await device.waiting();
   expect(reports).toHaveLength(count);
@@ -56,13 +56,13 @@ test("a report is settled without reading all others", async () => {
   for (const { id } of reports.slice(1)) await store.settle(id);
   expect(seen.read.length).toBeLessThan(count);
   expect((await device.waiting()).map(({ id }) => id)).toEqual([reports[0]!.id]);
-  // Another process finds it, too, and nobody minds that it is gone.
+  // Another process finds it too, and settling it twice is harmless.
   const other = new FileStore(store.directory);
   for (const each of [other, store]) await each.settle(reports[0]!.id);
   expect([await device.waiting(), await device.spent("attribute 3")]).toEqual([[], "1"]);
 });
 
-test("what a crash has left is removed when it is old, and what another process writes now is not", async () => {
+test("old leftovers of crashes are removed, but not what another process is writing", async () => {
   const directory = temporary();
   const unfinished = join(directory, "unfinished");
   mkdirSync(unfinished, { recursive: true });
@@ -75,7 +75,7 @@ test("what a crash has left is removed when it is old, and what another process 
   expect(readdirSync(unfinished).sort()).toEqual(["new", "recent"]);
 });
 
-test("the names of new directories are durable, whoever made them", async () => {
+test("the names of new directories are durable, even if another process created them", async () => {
   const directory = temporary();
   for (const value of [0, 1]) {
     seen.synced = [];

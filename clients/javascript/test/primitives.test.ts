@@ -1,4 +1,4 @@
-/** The small parts against slow, obvious code, or against Node's own. */
+/** Primitives, compared with slow, obvious code or with Node's implementations. */
 
 import { createHash, createHmac, randomBytes as systemBytes, randomInt } from "node:crypto";
 import { crc32 as zlibCrc } from "node:zlib";
@@ -23,12 +23,12 @@ import { fractionText, parseEpsilon, planEpsilon } from "../src/epsilon.js";
 import { canonicalForm, parseJson } from "../src/json.js";
 import { pack } from "../src/packing.js";
 import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
-import { refused, ScriptedSource } from "./support.js";
+import { expectError, ScriptedSource } from "./support.js";
 
 const WORDS = 1n << 64n;
 const word = (): bigint => systemBytes(8).readBigUInt64LE();
 
-test("SHA-256 and HMAC are Node's, for all lengths around a block", () => {
+test("SHA-256 and HMAC equal Node's, for all lengths around a block", () => {
   for (let length = 0; length < 140; length++) {
     const bytes = systemBytes(length);
     expect(hexadecimal(sha256(bytes))).toBe(createHash("sha256").update(bytes).digest("hex"));
@@ -42,7 +42,7 @@ test("SHA-256 and HMAC are Node's, for all lengths around a block", () => {
   expect(hexadecimal(sha256(large))).toBe(createHash("sha256").update(large).digest("hex"));
 });
 
-test("CRC-32 is zlib's", () => {
+test("CRC-32 equals zlib's", () => {
   expect(crc32(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
   if (!zlibCrc) return;
   for (let length = 0; length < 100; length++) {
@@ -75,7 +75,7 @@ describe("uniform integers", () => {
     return product % WORDS < WORDS % BigInt(bound) ? -1 : Number(product / WORDS);
   }
 
-  /** Random words, and those where the result changes or where words are rejected. */
+  /** Random words, and those near which the result changes or words are rejected. */
   function edges(bound: number): bigint[] {
     const chosen = [0n, 1n, 2n, WORDS - 1n, WORDS - 2n];
     for (let i = 0; i < 100; i++) {
@@ -85,14 +85,14 @@ describe("uniform integers", () => {
     return chosen.filter((value) => value < WORDS);
   }
 
-  test.each(bounds)("below %d, by the slow and by the fast way", (bound) => {
+  test.each(bounds)("below %d, computed slowly and fast", (bound) => {
     const values = edges(bound);
     const surplus = Number(WORDS % BigInt(bound));
     const results = values.map((value) =>
       uniformBelow(Number(value >> 32n), Number(value & 0xffffffffn), bound, surplus),
     );
     expect(results).toEqual(values.map((value) => expected(value, bound)));
-    // With as many replacements as there are rejections, all rows come out, in the order that the format fixes.
+    // With as many replacements as rejections, all rows are returned in the order of the format.
     const rejections = values.filter((value) => expected(value, bound) < 0).length;
     const source = new ScriptedSource([...values, ...new Array<bigint>(rejections).fill(WORDS - 1n)]);
     const drawn = new Array<number>(values.length);
@@ -117,7 +117,7 @@ describe("uniform integers", () => {
     ]);
   });
 
-  test("many rows in several portions", () => {
+  test("many rows in several chunks", () => {
     const values = Array.from({ length: 20_000 }, word);
     const rows: [number, number][] = [];
     const threshold = { high: 2 ** 31, low: 5 };
@@ -133,7 +133,7 @@ describe("uniform integers", () => {
   });
 });
 
-test("a word is compared with a threshold as a whole", () => {
+test("words are compared with thresholds in all 64 bits", () => {
   const threshold = { high: 7, low: 100 };
   expect([
     isBelow(7, 99, threshold),
@@ -155,7 +155,7 @@ describe("arithmetic", () => {
     expect([1, 2, 3, 5, 6].map((root) => isPrimitiveRoot(root, 7))).toEqual([false, false, true, true, false]);
   });
 
-  test("products modulo are exact up to 2^26", () => {
+  test("products are exact for moduli up to 2^26", () => {
     for (let i = 0; i < 1000; i++) {
       const modulus = 2 ** 26 - randomInt(1000);
       const [left, right] = [modulus - 1 - randomInt(5), randomInt(modulus)];
@@ -209,7 +209,7 @@ test.each([
   expect(made[0]! % points).toBe(values[0]);
 });
 
-test("ranks are a bijection, across the leaves of the tree too", () => {
+test("ranks are a bijection, also across leaves of the tree", () => {
   expect(binomial(70, 35)).toBe(112186277816662845432n);
   expect([binomial(5, -1), binomial(5, 6), binomial(5, 5)]).toEqual([0n, 0n, 1n]);
   for (const [size, count] of [
@@ -269,10 +269,10 @@ describe("epsilon", () => {
     "1e2",
     "1 ",
     "1000000000000000003/1000000000000000001",
-  ])("%s is refused", (given) => refused("ParameterError", () => parseEpsilon(given)));
+  ])("%s is rejected", (given) => expectError("ParameterError", () => parseEpsilon(given)));
 
-  test.each([1, "0.5", "2/4", "01", "1/1", undefined, true])("a plan may not write %s", (given) => {
-    refused("PlanError", () => planEpsilon(given));
+  test.each([1, "0.5", "2/4", "01", "1/1", undefined, true])("a plan must not contain %s", (given) => {
+    expectError("PlanError", () => planEpsilon(given));
   });
 });
 
@@ -297,13 +297,13 @@ describe("strict JSON", () => {
     '{"a":1}//',
     "+1",
     "-",
-  ])("%j is refused", (text) => refused("PlanError", () => parseJson(text)));
+  ])("%j is rejected", (text) => expectError("PlanError", () => parseJson(text)));
 
-  test.each(["null", "9007199254740992", '"\\ud800"', "[".repeat(40) + "]".repeat(40)])("%j is no plan's", (text) => {
-    refused("PlanError", () => canonicalForm(parseJson(text)));
+  test.each(["null", "9007199254740992", '"\\ud800"', "[".repeat(40) + "]".repeat(40)])("a plan must not contain %j", (text) => {
+    expectError("PlanError", () => canonicalForm(parseJson(text)));
   });
 
-  test("spaces, order and escapes are free, and the canonical form has none of them", () => {
+  test("the canonical form does not depend on whitespace, order and escapes", () => {
     const text = ' { "b" : [ 1 , -0 , true ] ,\n"a" : "\\u00e9\\/\\ud83d\\ude00\\u001f" , "__proto__": "x" }\t';
     expect(canonicalForm(parseJson(text))).toBe('{"__proto__":"x","a":"é/😀\\u001f","b":[1,0,true]}');
   });

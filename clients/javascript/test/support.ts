@@ -1,4 +1,4 @@
-/** What the tests share: vectors, scripted words, and what a refusal looks like. */
+/** Shared by the tests: conformance vectors, scripted words, expected errors. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export function load(name: string): any {
   return JSON.parse(readFileSync(join(VECTORS, `${name}.json`), "utf8"));
 }
 
-/** Replays given words, and refuses to go past the last one. */
+/** Replays the given words and throws after the last one. */
 export class ScriptedSource implements WordSource {
   readonly reproducible = true;
   used = 0;
@@ -50,25 +50,25 @@ export function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
 }
 
-/** The action must be refused with an error of exactly this name. */
-export function refused(name: string, action: () => unknown): void {
+/** Expect the action to throw an error of exactly this name. */
+export function expectError(name: string, action: () => unknown): void {
   let thrown: unknown;
   try {
     action();
   } catch (error) {
     thrown = error;
   }
-  expect(thrown, "nothing was refused").toBeInstanceOf(SunziError);
+  expect(thrown, "nothing was thrown").toBeInstanceOf(SunziError);
   expect((thrown as Error).name, String(thrown)).toBe(name);
 }
 
-/** The same for an action that takes its time. */
-export async function refusedLater(name: string, action: Promise<unknown>): Promise<void> {
+/** {@link expectError} for a promise. */
+export async function expectRejection(name: string, action: Promise<unknown>): Promise<void> {
   const thrown = await action.then(
     () => undefined,
     (error: unknown) => error,
   );
-  refused(name, () => {
+  expectError(name, () => {
     if (thrown) throw thrown;
   });
 }

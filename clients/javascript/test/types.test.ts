@@ -1,4 +1,4 @@
-/** The types that are shipped: a strict program that uses every entry compiles, and one that misuses them does not. */
+/** The published types: a strict program that uses every entry compiles, and misuse does not. */
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ export const payload: number | Uint8Array = readReport(new Plan("{}"), report).p
 export const error: Error = new SunziError("no");
 `;
 
-/** What the compiler says of a program in a project of its own that has this package. */
+/** The compiler's output for a program in a project that depends on this package. */
 function compile(program: string): string {
   const directory = mkdtempSync(join(tmpdir(), "sunzi-types-"));
   mkdirSync(join(directory, "node_modules"));
@@ -48,6 +48,6 @@ test("misuse does not", () => {
     'client.plan.domain.attach("labels")': "Property 'attach' does not exist",
     "new Client(epoch.plan, { maxEpsilon: true })": "Type 'true' is not assignable to type 'Epsilon",
   };
-  const complaints = compile(`${PROGRAM}${Object.keys(misuses).join(";\n")};`).trim().split("\n");
-  expect(complaints).toEqual(Object.values(misuses).map((complaint) => expect.stringContaining(complaint)));
+  const errors = compile(`${PROGRAM}${Object.keys(misuses).join(";\n")};`).trim().split("\n");
+  expect(errors).toEqual(Object.values(misuses).map((complaint) => expect.stringContaining(complaint)));
 });

@@ -1,9 +1,9 @@
-/** Sending to a collector: one id, one body, until there is an answer. */
+/** Sending to a collector: always the same id and body until it responds. */
 
 import { afterEach, expect, test, vi } from "vitest";
 
 import { Client, fetchEpoch } from "../src/index.js";
-import { load, refusedLater } from "./support.js";
+import { expectRejection, load } from "./support.js";
 
 const { plan, fingerprint } = load("grr_k5");
 const ENVELOPE = {
@@ -19,7 +19,7 @@ const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** Answers in turn; the last one for ever. What was asked is returned. */
+/** Mock fetch with these responses in turn, repeating the last; returns the requests. */
 function answers(...responses: (Response | Error)[]): { url: string; method: string; body: unknown; headers: any }[] {
   const asked: { url: string; method: string; body: unknown; headers: any }[] = [];
   vi.stubGlobal("fetch", async (url: string, { method = "GET", body, headers }: RequestInit = {}) => {
@@ -36,7 +36,7 @@ function answers(...responses: (Response | Error)[]): { url: string; method: str
 const envelope = (change = {}): Response => new Response(JSON.stringify({ ...ENVELOPE, ...change }));
 const counted = (outcome = "counted"): Response => new Response(JSON.stringify({ outcome, reports: 1 }));
 
-test("the open epoch is fetched, and its plan checked", async () => {
+test("fetchEpoch returns the open epoch with a checked plan", async () => {
   for (const url of ["https://c.example", "https://c.example/", "https://c.example/v1/collections/default/"]) {
     const asked = answers(envelope());
     const epoch = await fetchEpoch(url);
@@ -50,18 +50,18 @@ test("the open epoch is fetched, and its plan checked", async () => {
   );
 });
 
-test("what a collector must not say", async () => {
+test("fetchEpoch rejects wrong responses", async () => {
   answers(envelope({ fingerprint: "0".repeat(64) }));
-  await refusedLater("PlanError", fetchEpoch("https://c.example"));
+  await expectRejection("PlanError", fetchEpoch("https://c.example"));
   answers(envelope({ plan: { ...plan, epsilon: "1/2" } }));
-  await refusedLater("PrivacyError", fetchEpoch("https://c.example"));
+  await expectRejection("PrivacyError", fetchEpoch("https://c.example"));
   answers(new Response("gone", { status: 404 }));
-  await refusedLater("StoreError", fetchEpoch("https://c.example"));
+  await expectRejection("StoreError", fetchEpoch("https://c.example"));
   answers(new TypeError("offline"));
-  await refusedLater("StoreError", fetchEpoch("https://c.example"));
+  await expectRejection("StoreError", fetchEpoch("https://c.example"));
 });
 
-test("a report goes to the epoch, named by its plan and an id", async () => {
+test("a report is sent to its epoch with the plan's fingerprint and an id", async () => {
   const client = new Client(plan);
   const report = client.report(3);
   const asked = answers(counted());
@@ -77,7 +77,7 @@ test("a report goes to the epoch, named by its plan and an id", async () => {
   expect(headers).toEqual({ Authorization: "Bearer s3cret" });
 });
 
-test("a batch goes to the batches, and the epoch is looked up where only the collector is named", async () => {
+test("a batch is sent to the batches of the current epoch if only the collector is given", async () => {
   const client = new Client(plan);
   const asked = answers(envelope(), counted("repeated"));
   expect(await client.send("https://c.example", client.reportBatch([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
@@ -85,10 +85,10 @@ test("a batch goes to the batches, and the epoch is looked up where only the col
   );
   expect(asked[1]!.url).toBe(`https://c.example/v1/collections/default/epochs/7/batches?id=${"ab".repeat(16)}`);
   answers(envelope({ fingerprint: "1".repeat(64) }));
-  await refusedLater("PlanError", client.send("https://c.example", client.report(1)));
+  await expectRejection("PlanError", client.send("https://c.example", client.report(1)));
 });
 
-test("it is sent again, the same, while it may still succeed", async () => {
+test("retries send the same bytes under the same id", async () => {
   const client = new Client(plan);
   const asked = answers(
     new TypeError("reset"),
@@ -103,19 +103,19 @@ test("it is sent again, the same, while it may still succeed", async () => {
   expect(new Set(asked.map(({ body }) => body)).size).toBe(1);
 });
 
-test("a report keeps its id, so that whoever sends it again after all patience has it counted once", async () => {
+test("a report keeps its id when it is sent again after patience ran out", async () => {
   const client = new Client(plan);
-  await refusedLater("ParameterError", client.send("https://c.example/epochs/1"));
+  await expectRejection("ParameterError", client.send("https://c.example/epochs/1"));
   for (const make of [() => client.report(1), () => client.reportBackground(), () => client.reportBatch([1, 2])]) {
     const made = make();
     const asked = answers(new TypeError("offline"));
-    await refusedLater("StoreError", client.send("https://c.example/epochs/1", made, { patience: 0 }));
+    await expectRejection("StoreError", client.send("https://c.example/epochs/1", made, { patience: 0 }));
     const later = answers(counted("repeated"));
     expect(await client.send("https://c.example/epochs/1")).toBe("repeated");
     expect(later).toEqual(asked);
     expect(later[0]!.body).toBe(made);
   }
-  // Reports of the same bytes are still two reports.
+  // Two reports with the same bytes have different ids.
   const [one, two] = [Uint8Array.of(3), Uint8Array.of(3)];
   const asked = answers(counted());
   for (const report of [one, two, one]) await client.send("https://c.example/epochs/1", report);
@@ -123,18 +123,18 @@ test("a report keeps its id, so that whoever sends it again after all patience h
   expect(asked[0]!.url).not.toBe(asked[1]!.url);
 });
 
-test("patience ends, and a refusal for good is final", async () => {
+test("patience ends, and a rejection is final", async () => {
   const client = new Client(plan);
   answers(new Response("busy", { status: 429, headers: { "Retry-After": "30" } }));
-  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
+  await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
   for (const status of [400, 404, 409, 410, 413, 421, 422]) {
     const asked = answers(new Response(REFUSAL, { status }));
-    await refusedLater("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
+    await expectRejection("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
     expect(asked).toHaveLength(1);
   }
 });
 
-test("only a collector's own words are final, and a key can be mended", async () => {
+test("only a collector's own rejection is final, and 401 is not", async () => {
   const client = new Client(plan);
   const portal = "<html>Welcome to our hotel";
   const answered: [number, string][] = [
@@ -149,17 +149,17 @@ test("only a collector's own words are final, and a key can be mended", async ()
   ];
   for (const [status, text] of answered) {
     answers(new Response(text, { status }));
-    await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
+    await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
   }
   const asked = answers(new Response(REFUSAL, { status: 401 }));
-  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1)));
+  await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1)));
   expect(asked).toHaveLength(1);
 });
 
-test("an answer that breaks off is none", async () => {
+test("a truncated response counts as none", async () => {
   const broken = new Response(REFUSAL, { status: 410 });
   Object.assign(broken, { clone: () => broken, text: () => Promise.reject(new TypeError("reset")) });
   answers(broken);
   const client = new Client(plan);
-  await refusedLater("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
+  await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
 });

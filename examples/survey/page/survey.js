@@ -1,4 +1,5 @@
-// One question. The answer is randomised here by Sunzi's client, queued by its device, and sent until it is acknowledged.
+// A survey of one question. Sunzi's client randomises the answer; its device queues the report and sends it until it is
+// acknowledged.
 
 import { fetchEpoch } from "./client/index.js";
 import { Device } from "./client/device.js";
@@ -6,9 +7,9 @@ import { readReport } from "./client/reading.js";
 
 const COLLECTION = "/v1/collections/browsers";
 const ATTRIBUTE = "browser";
-const LIFETIME = 6; // what this browser may ever tell about ATTRIBUTE
-const MOST_EPSILON = 2; // what one report may tell; a plan that asks for more is refused
-const SECONDS = 2;
+const LIFETIME = 6; // the ε that this browser may spend on ATTRIBUTE in total
+const MAX_EPSILON = 2; // per report; plans with more are rejected
+const REFRESH_SECONDS = 2;
 
 const byId = (id) => document.getElementById(id);
 
@@ -30,15 +31,18 @@ function showAnswers(labels) {
   byId("question").ariaBusy = "false";
 }
 
-/** How much the truth is worth: p of a randomised response over k labels. */
-function terms({ domain: { size }, epsilon }) {
+/** The probabilities of randomised response over k labels, in words. */
+function describePlan({ domain: { size }, epsilon }) {
   const odds = Math.exp(Number(epsilon));
   const percent = (share) => `${Math.round(100 * share)} %`;
   const [truth, other] = [odds / (odds + size - 1), 1 / (odds + size - 1)];
-  return `This page tells the truth with probability ${percent(truth)} and each other answer with ${percent(other)} (ε\u00a0=\u00a0${epsilon}). The choice is made once: whoever asks again gets the same bytes.`;
+  return (
+    `This page sends your answer with probability ${percent(truth)} and each other answer with probability ` +
+    `${percent(other)} (ε\u00a0=\u00a0${epsilon}). It draws once: the same answer always gives the same report.`
+  );
 }
 
-/** The bits of a report, the first one first; those that only fill its last byte are set apart. */
+/** Show the bits of a report, lowest first, with the padding of the last byte dimmed. */
 function showBits(body, used) {
   const bits = [...body].map((byte) => byte.toString(2).padStart(8, "0").split("").reverse().join("")).join("");
   const unused = document.createElement("span");
@@ -47,13 +51,13 @@ function showBits(body, used) {
   byId("bits").replaceChildren(bits.slice(0, used), unused);
 }
 
-async function showReport(device, { plan }, picked, id) {
+async function showReport(device, { plan }, chosen, id) {
   const waiting = await device.waiting();
   const report = waiting.find((each) => each.id === id);
   byId("waiting").textContent = `${waiting.length} to be sent`;
-  byId("spent").textContent = `ε ${await device.spent(ATTRIBUTE)} of ${LIFETIME} for life`;
+  byId("spent").textContent = `ε ${await device.spent(ATTRIBUTE)} of ${LIFETIME} in total`;
   if (!report) return;
-  byId("picked").textContent = picked;
+  byId("chosen").textContent = chosen;
   byId("seen").textContent = plan.domain.labels[readReport(plan, report.body).payload];
   byId("hexadecimal").textContent = [...report.body].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
   showBits(report.body, Math.ceil(Math.log2(plan.domain.size)));
@@ -61,25 +65,26 @@ async function showReport(device, { plan }, picked, id) {
   byId("report").hidden = false;
 }
 
-/** What became of the outbox; keepSending may have sent a report before this page's own turn came. */
+/** The result of a flush in words; keepSending may already have sent the report. */
 function outcome({ acknowledged, waiting }) {
-  if (waiting > 0) return "The collector cannot be reached; it is sent later.";
-  return acknowledged > 0 ? "The collector has counted it." : "It was sent.";
+  if (waiting > 0) return "The collector cannot be reached; your report will be sent later.";
+  return acknowledged > 0 ? "Your report was counted." : "Your report was sent.";
 }
 
-async function answer(device, epoch, picked) {
+async function answer(device, epoch, chosen) {
   try {
-    const { id, cost } = await device.queue(epoch.plan, ATTRIBUTE, picked, epoch.url, { maxEpsilon: MOST_EPSILON });
-    await showReport(device, epoch, picked, id);
+    const { id, cost } = await device.queue(epoch.plan, ATTRIBUTE, chosen, epoch.url, { maxEpsilon: MAX_EPSILON });
+    await showReport(device, epoch, chosen, id);
     const flushed = await device.flush();
     byId("waiting").textContent = `${flushed.waiting} to be sent`;
     const sent = outcome(flushed);
-    if (flushed.refused > 0) say("The collector refused a report: its survey is over, or has changed. Reload the page.", "error");
-    else say(cost === "0" ? `${sent} It was the same report as before, so it cost nothing.` : sent);
+    const message = "The collector rejected a report: the survey is over or has changed. Reload the page.";
+    if (flushed.rejected > 0) say(message, "error");
+    else say(cost === "0" ? `${sent} It is the same report as before, so it cost nothing.` : sent);
     await showResult();
   } catch (error) {
-    const told = error.name === "BudgetError" ? "This browser has told enough about itself" : "This did not work";
-    say(`${told}: ${error.message}.`, "error");
+    const reason = error.name === "BudgetError" ? "This browser has used up its privacy budget" : "This did not work";
+    say(`${reason}: ${error.message}.`, "error");
   }
 }
 
@@ -89,7 +94,7 @@ function svgElement(name, attributes) {
   return element;
 }
 
-/** A bar from 0 and a line for the range, on a scale from −5 % to the largest upper end. */
+/** A bar from 0 and a line for the interval, on a scale from −5 % to the largest upper bound. */
 function drawBar({ frequency, low, high }, largest) {
   const at = (share) => `${(100 * (Math.max(-0.05, Math.min(largest, share)) + 0.05)) / (largest + 0.05)}%`;
   const width = `${Math.max(0, parseFloat(at(frequency)) - parseFloat(at(0)))}%`;
@@ -97,7 +102,7 @@ function drawBar({ frequency, low, high }, largest) {
   picture.append(
     svgElement("rect", { class: "bar", x: at(0), y: "15%", width, height: "70%", rx: 2 }),
     svgElement("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: "100%" }),
-    svgElement("line", { class: "range", x1: at(low), x2: at(high), y1: "50%", y2: "50%" }),
+    svgElement("line", { class: "interval", x1: at(low), x2: at(high), y1: "50%", y2: "50%" }),
   );
   return picture;
 }
@@ -132,7 +137,7 @@ async function start() {
   const epoch = await fetchEpoch(COLLECTION);
   const device = await Device.open({ lifetimeEpsilon: LIFETIME });
   showAnswers(epoch.plan.domain.labels);
-  byId("terms").textContent = terms(epoch.plan);
+  byId("terms").textContent = describePlan(epoch.plan);
   device.keepSending();
   byId("question").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -140,7 +145,7 @@ async function start() {
   });
   say("");
   await showResult();
-  setInterval(showResult, 1000 * SECONDS);
+  setInterval(showResult, 1000 * REFRESH_SECONDS);
 }
 
 start().catch((error) => say(`This page cannot report: ${error.message}`, "error"));

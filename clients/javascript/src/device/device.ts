@@ -46,7 +46,7 @@ export interface QueueResult {
 export interface FlushResult {
   readonly acknowledged: number;
   /** Rejected for good, and deleted. */
-  readonly refused: number;
+  readonly rejected: number;
   /** Still in the outbox. */
   readonly waiting: number;
 }
@@ -144,7 +144,7 @@ export class Device {
     this.#beaconed.clear();
     const total = reports.length;
     const later = new Set<string>();
-    let [acknowledged, refused] = [0, 0];
+    let [acknowledged, rejected] = [0, 0];
     for (const report of reports) this.#unsent.set(report.id, report);
     reports.reverse();
     const lane = async (): Promise<void> => {
@@ -160,14 +160,14 @@ export class Device {
             continue;
           }
           if (!(error instanceof ReportError)) throw error;
-          refused++;
+          rejected++;
         }
         this.#unsent.delete(report.id);
         await this.#store.settle(report.id);
       }
     };
     await Promise.all(Array.from({ length: LANES }, lane));
-    return { acknowledged, refused, waiting: total - acknowledged - refused };
+    return { acknowledged, rejected, waiting: total - acknowledged - rejected };
   }
 
   /**
