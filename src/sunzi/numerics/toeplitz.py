@@ -160,8 +160,8 @@ class ToeplitzGram:
         column, residual = self._refine(self._solve_without_inverse, unit, _COLUMN_TARGET)
         if not residual <= RESIDUAL_LIMIT:
             raise EstimateError(
-                f"no inverse within {_ITERATION_LIMIT} conjugate gradient steps (residual {residual:.1e}): the matrix "
-                f"of size {self.size} is too badly conditioned; spread the moduli more widely or take more"
+                f"the matrix of size {self.size} is too badly conditioned to invert (residual {residual:.1e}); "
+                f"spread the moduli more widely or add moduli"
             )
         return column
 

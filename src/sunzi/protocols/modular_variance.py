@@ -26,7 +26,7 @@ _FORMED_SIZE = 1024
 _COLUMN_COST = 6
 # Rows of the inverse are worked on together up to this many numbers: more would leave the cache.
 _STACK_CELLS = 1 << 17
-# Columns that are solved for have at most so many numbers together, which takes some ten seconds.
+# Columns that are solved for have at most so many numbers together, which takes ten to thirty seconds.
 _MOST_CELLS = 1 << 28
 # What residues that count as typical may add to a variance or take from it, as a share of it, as far as one item tells.
 _NEGLIGIBLE = 0.02
@@ -80,7 +80,7 @@ class ModularVariance:
     def full(self, frequencies: Floats) -> Floats:
         """The variance of every item about the population: exact on small domains and where that is the least work,
         elsewhere mostly within 2 %; with two or three moduli near each other, within a few per cent. Time is bounded:
-        where more residues are heavy than can be solved for in some ten seconds, the lightest of them count as typical.
+        where more residues are heavy than can be solved for in ten to thirty seconds, the lightest count as typical.
         """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
         if self.gram.size <= _FORMED_SIZE:
