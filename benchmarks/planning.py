@@ -16,6 +16,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from reproduction.moduli_search import MOST_MODULI, PaperSearch, paper_search
 from scipy.linalg import eigvalsh, toeplitz
 
 from benchmarks import settings
@@ -24,9 +25,8 @@ from benchmarks.results import Result
 from sunzi.designs.choice import optimal_block_size
 from sunzi.numerics.toeplitz import ToeplitzGram, expected_error
 from sunzi.plan import Plan, make_plan
-from sunzi.planning import Candidate, PaperSearch, cache, candidate, choose, paper_search, reference_error
-from sunzi.planning.blocks import Kind, subset_bits
-from sunzi.planning.paper import MOST_MODULI
+from sunzi.planning import ModuliCandidate, choose_moduli, evaluate_moduli, reference_error, search_cache
+from sunzi.planning.moduli_candidates import Kind, subset_bits
 from sunzi.protocols.modular import ModularSubsetSelection
 from sunzi.protocols.moduli import spread_moduli
 
@@ -117,9 +117,11 @@ def planning(scale: float) -> Iterator[Result]:
     yield from reached(scale)
 
 
-def _timed(goal: Goal, effort: Any) -> tuple[Candidate, float]:
+def _timed(goal: Goal, effort: Any) -> tuple[ModuliCandidate, float]:
     start = process_time()
-    found = choose(goal.domain_size, goal.epsilon, goal.kind, max_bits=goal.bits, effort=effort, seconds=_UNCACHED)
+    found = choose_moduli(
+        goal.domain_size, goal.epsilon, goal.kind, max_bits=goal.bits, effort=effort, seconds=_UNCACHED
+    )
     return found, process_time() - start
 
 
@@ -133,10 +135,10 @@ class Comparison:
     epsilon: Fraction
     paper: PaperSearch
     paper_seconds: float
-    theirs: Candidate
-    ours: Candidate
+    theirs: ModuliCandidate
+    ours: ModuliCandidate
     our_seconds: float
-    with_few: Candidate
+    with_few: ModuliCandidate
 
 
 def against_paper(domain_size: int, epsilon: Fraction) -> Comparison:
@@ -144,8 +146,10 @@ def against_paper(domain_size: int, epsilon: Fraction) -> Comparison:
     start = process_time()
     paper = paper_search(domain_size, epsilon)
     middle = process_time()
-    theirs = candidate(domain_size, epsilon, "mss", paper.moduli)
-    search = partial(choose, domain_size, epsilon, "mss", max_bits=theirs.bits, effort="quick", seconds=_UNCACHED)
+    theirs = evaluate_moduli(domain_size, epsilon, "mss", paper.moduli)
+    search = partial(
+        choose_moduli, domain_size, epsilon, "mss", max_bits=theirs.bits, effort="quick", seconds=_UNCACHED
+    )
     ours = search()
     seconds = process_time() - middle
     return Comparison(
@@ -206,8 +210,10 @@ def _histogram_table() -> Iterator[str]:
     yield "| values | ε | moduli planned for | ℓ | bits | light items | all equal | Zipf, s = 1 | one value |"
     yield "|--:|--:|---|--:|--:|--:|--:|--:|--:|"
     for domain_size, epsilon in ((1024, 3), (1024, 4), (1024, 5), (100, 3), (100, 5)):
-        paper = candidate(domain_size, epsilon, "mss", paper_search(domain_size, epsilon).moduli)
-        search = partial(choose, domain_size, epsilon, "mss", max_bits=paper.bits, effort="quick", seconds=_UNCACHED)
+        paper = evaluate_moduli(domain_size, epsilon, "mss", paper_search(domain_size, epsilon).moduli)
+        search = partial(
+            choose_moduli, domain_size, epsilon, "mss", max_bits=paper.bits, effort="quick", seconds=_UNCACHED
+        )
         sets = {
             "the paper's search": paper.moduli,
             "light items": search().moduli,
@@ -231,7 +237,7 @@ def _relative_errors(plan: Plan) -> Iterator[float]:
 
 def main() -> None:
     """Replace what stands between the two marks of docs/moduli.md."""
-    os.environ[cache.VARIABLE] = ""
+    os.environ[search_cache.VARIABLE] = ""
     error = next(exact_errors(1.0))
     before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)

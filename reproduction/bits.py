@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import sunzi
-from sunzi.planning import candidate, paper_search, reference_error
+from sunzi.planning import evaluate_moduli, reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, panels, style
+from .moduli_search import paper_search
 from .rows import number_in
 from .table import Table
 from .trials import EPSILONS
@@ -218,7 +219,7 @@ def _amount(size: int, scale: Scale) -> tuple[int, int, float]:
 
 def _row(size: int, epsilon: float, sets: Sequence[tuple[int, ...]]) -> Row:
     bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli).report_bits for moduli in sets]
-    errors = [candidate(size, epsilon, "mss", moduli).error for moduli in sets[:_ERRORS_OF]]
+    errors = [evaluate_moduli(size, epsilon, "mss", moduli).error for moduli in sets[:_ERRORS_OF]]
     residue = [ceil(log2(len(moduli))) + np.mean(np.ceil(np.log2(moduli))) for moduli in sets]
     return {
         "protocol": "mss",

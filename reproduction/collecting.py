@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import sunzi
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
 
 from .experiment import Cell, Experiment, Row, Scale
 from .paper_formula import printed_mse

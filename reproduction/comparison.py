@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.planning import paper_search
 from sunzi.testing import ReproducibleSource
 
 from . import claims
 from .attackers import success_rate
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import head, panels
+from .moduli_search import paper_search
 from .rows import number_in
 from .statistics import summary
 from .table import Table

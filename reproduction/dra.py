@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import sunzi
 from sunzi.analysis.attack import simulate
 from sunzi.analysis.attackability import attackability
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
 
 from . import claims
 from .attackers import boxed_rate, expected_rate, success_rate

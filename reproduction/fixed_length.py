@@ -6,7 +6,9 @@ from math import inf, prod
 
 import numpy as np
 
-from sunzi.planning import condition_number, next_prime, primes_up_to
+from sunzi.numerics.primes import next_prime, primes_up_to
+
+from .conditioning import condition_number
 
 KAPPA_MAX, BAND_WIDTH, HIGHEST_SHARE = 10.0, 20.0, 0.95
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.planning import primes_up_to
+from sunzi.numerics.primes import primes_up_to
 
 from . import claims
 from .attackers import success_chance

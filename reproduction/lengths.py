@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import sunzi
-from sunzi.planning import candidate, reference_error
+from sunzi.planning import evaluate_moduli, reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
@@ -160,7 +160,7 @@ def _measure_sets(cell: Cell) -> list[Row]:
     before: dict[str, Floats] = {}
     for length in LENGTHS:
         sets = [find_valid_moduli(size, epsilon, length, number)[0] for number in range(cell["sets"])]
-        errors = [candidate(size, epsilon, "mss", moduli).error for moduli in sets]
+        errors = [evaluate_moduli(size, epsilon, "mss", moduli).error for moduli in sets]
         bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli).report_bits for moduli in sets]
         found = {
             "error": np.array(errors) / reference_error(size, epsilon),

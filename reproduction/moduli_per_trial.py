@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.planning import candidate, condition_number, paper_search, reference_error
-from sunzi.planning.populations import Population
+from sunzi.planning import Population, evaluate_moduli, reference_error
 
 from . import claims
+from .conditioning import condition_number
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import head, legend_below, panels, style
+from .moduli_search import paper_search
 from .rows import number_in
 from .statistics import summary
 from .table import Table
@@ -189,7 +190,7 @@ def _fixed(cell: Cell, seed: int) -> list[Row]:
 
 
 def _bad(size: int, epsilon: float, moduli: Sequence[int]) -> Row:
-    error = candidate(size, epsilon, "mss", moduli).error
+    error = evaluate_moduli(size, epsilon, "mss", moduli).error
     return {
         "length": len(moduli),
         "ratio": _short(_ratio(size, epsilon, error)),

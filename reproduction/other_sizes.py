@@ -156,7 +156,8 @@ def _within(table: Table) -> Evidence:
         finding=finding(float(inside.mean())),
         why="On small domains at large ε a report says nearly everything of its residue, and what limits the estimate "
         "is that values share residues: then the error depends on who else is there, and a search by the error of "
-        "light items does not see it. `sunzi.planning.choose` can plan for flat histograms instead (docs/moduli.md).",
+        "light items does not see it. `sunzi.planning.choose_moduli` can plan for flat histograms "
+        "instead (docs/moduli.md).",
     )
 
 

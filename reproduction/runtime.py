@@ -12,13 +12,13 @@ from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
 import sunzi
-from sunzi.planning import paper_search
 from sunzi.processes import pool_of_processes
 from sunzi.testing import ReproducibleSource
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding_of
 from .figures import curve, head, legend_below, panels, style
+from .moduli_search import paper_search
 from .rows import number_in
 from .statistics import summary
 from .table import Table

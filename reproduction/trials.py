@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sunzi
-from sunzi.planning import paper_search
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
+
+from .moduli_search import paper_search
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -65,5 +65,5 @@ def test_inner_names_would_be_found():
         "sunzi.numerics.primes.factorize",
         "sunzi.contract.None",
     ]
-    assert inner_names("from sunzi import Plan\nfrom sunzi.planning import choose") == []
+    assert inner_names("from sunzi import Plan\nfrom sunzi.planning import recommend") == []
     assert inner_names("from sunzi import contract") == ["sunzi.contract"]

@@ -23,7 +23,7 @@ from sunzi.analysis.tails import Cumulants, largest_count, smallest_count
 from sunzi.errors import ParameterError, TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.toeplitz import fold
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.tally import Tally
 

@@ -13,7 +13,7 @@ from sunzi.analysis.health import check
 from sunzi.analysis.poisoning import HONEST, Study, study
 from sunzi.analysis.reach import Reach, spread_targets
 from sunzi.errors import ParameterError
-from sunzi.planning.poisoning import push
+from sunzi.planning import push_bound
 from sunzi.protocols.base import Protocol
 
 SURE = stats.norm.isf(1e-6 / 200)
@@ -65,7 +65,7 @@ def test_no_message_supports_more_targets(name):
 def test_one_target_has_the_planners_bound():
     for name in sunzi.catalogue():
         plan = sunzi.make_plan(name, 20, 1)
-        assert Reach(plan, [4], 0.03).push.bound == pytest.approx(push(plan.protocol, 0.03, 4).bound)
+        assert Reach(plan, [4], 0.03).push.bound == pytest.approx(push_bound(plan, 0.03, 4).bound)
 
 
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr"])

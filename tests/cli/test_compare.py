@@ -11,7 +11,7 @@ import pytest
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.planning.axes import axes
+from sunzi.planning import evaluate
 
 SMALL = ("compare", "--size", "20", "--users", "300", "--protocols", "grr,mss")
 
@@ -41,7 +41,7 @@ def test_in_a_pipe_it_prints_csv(capsys):
     ]
     for row in found:
         plan = sunzi.make_plan(row["protocol"], 20, float(row["epsilon"]))
-        assert float(row["standard_error"]) == axes(plan, 300).standard_error
+        assert float(row["standard_error"]) == evaluate(plan, 300).standard_error
 
 
 def test_what_is_not_given_has_defaults(capsys):

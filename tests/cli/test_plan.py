@@ -12,8 +12,7 @@ import pytest
 import sunzi
 from sunzi.cli.main import main
 from sunzi.cli.plan_figures import AXES_HEADER
-from sunzi.planning.axes import axes
-from sunzi.planning.needs import epsilon_needed, users_needed
+from sunzi.planning import epsilon_needed, evaluate, users_needed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planning.md"
 SMALL = ("plan", "--size", "40", "--epsilon", "2", "--users", "1e4")
@@ -41,7 +40,7 @@ def test_in_a_pipe_it_answers_in_json(answer):
     plan = sunzi.make_plan(found["protocol"], 40, 2)
     assert found["fingerprint"] == plan.fingerprint
     row = next(option for option in found["options"] if option["chosen"])
-    assert row["standard_error"] == axes(plan, 10_000).standard_error
+    assert row["standard_error"] == evaluate(plan, 10_000).standard_error
     assert found["reason"].startswith(found["protocol"])
 
 
@@ -61,7 +60,7 @@ def test_on_a_terminal_it_prints_a_table_and_marks_the_choice(shown):
     assert tuple(table) == sunzi.catalogue()
     marked = [name for name, line in table.items() if line.startswith(">")]
     assert len(marked) == 1
-    assert "not oue: 40 bits a report exceed 39" in lines
+    assert "not oue: 40 bits per report exceed 39" in lines
     reason = next(line for line in lines if line.startswith(f"{marked[0]} has the shortest reports"))
     assert reason.endswith(".")
     assert "7.39 times as likely" in lines[-1]

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import sunzi
 from sunzi.cli.plan_figures import AXES_HEADER, attacker_success, axes_cells, privacy_bound
-from sunzi.planning.axes import axes
+from sunzi.planning import evaluate
 
 
 def test_what_epsilon_guarantees():
@@ -23,6 +23,6 @@ def test_what_one_report_reveals():
 
 
 def test_cells_of_a_table():
-    undetected = axes_cells(axes(sunzi.make_plan("grr", 500, 1), 10))
+    undetected = axes_cells(evaluate(sunzi.make_plan("grr", 500, 1), 10))
     assert len(undetected) == len(AXES_HEADER)
     assert "none" in undetected

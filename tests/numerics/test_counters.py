@@ -1,12 +1,15 @@
 """Exact counts, dense or sparse: the form never shows."""
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ParameterError
-from sunzi.numerics.counters import Counters
+from sunzi.numerics.counters import Counters, expected_filled
 
 LENGTHS = [1, 7, 4096, 4097, 20_000]
 
@@ -128,3 +131,11 @@ def test_counts_beyond_32_bits_are_exact():
     assert (large + counted(3, [0])).dense().tolist() == [2**40 + 1, 0, 2**62]
     sparse = Counters(10_000, np.array([2, 9]), np.array([2**62, 1]))
     assert (sparse + counted(10_000, [2, 9])).nonzero()[1].tolist() == [2**62 + 1, 2]
+
+
+def test_expected_filled_is_the_mean_of_random_draws():
+    drawn = [np.unique(np.random.default_rng(run).integers(0, 50, 40)).size for run in range(2000)]
+    sure = NormalDist().inv_cdf(1 - 0.5e-6)
+    assert abs(expected_filled(50, 40) - np.mean(drawn)) < sure * np.std(drawn) / math.sqrt(2000)
+    assert expected_filled(1, 5) == 1
+    assert expected_filled(50, math.inf) == 50

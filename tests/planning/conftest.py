@@ -2,9 +2,9 @@
 
 import pytest
 
-from sunzi.planning import cache
+from sunzi.planning import search_cache
 
 
 @pytest.fixture(autouse=True)
 def private_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(search_cache.VARIABLE, str(tmp_path / "cache"))

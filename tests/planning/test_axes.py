@@ -8,20 +8,14 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi import wire
-from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
-from sunzi.numerics.toeplitz import fold
-from sunzi.planning.axes import ErrorCurve, axes, error_curve, expected_largest, tally_bytes
-from sunzi.planning.decoding import decode_work, expected_cells
-from sunzi.planning.item_rows import item_rows
-from sunzi.planning.poisoning import best_division, best_gain, best_message, push
+from sunzi.planning import evaluate, push_bound
+from sunzi.planning.axes import ErrorCurve, error_curve, expected_largest, tally_bytes
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularMessages
-from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.unary import UnaryProtocol
 
 # Two-sided normal quantile of a false alarm in a million.
@@ -42,52 +36,10 @@ def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int) -> np.ndarray:
 # --- error ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("mss", 4), ("mss-compact", 1), ("mss-compact", 4)])
-def test_item_rows_predict_the_variance_of_simulated_collections(name, epsilon):
-    """Ten of 60 items are empty; the squared errors of many collections, in units of the prediction, average to 1."""
-    size, users, runs, empty = 60, 800, 400, np.arange(3, 60, 6)
-    plan = sunzi.make_plan(name, size, epsilon)
-    values = spread_over(size, users, np.setdiff1d(np.arange(size), empty))
-    histogram = np.bincount(values, minlength=size) / users
-    residues = [fold(histogram, modulus) for modulus in plan.protocol.moduli]
-    predicted = [row.population_variance(residues) / users for row in item_rows(plan.protocol, empty.tolist())]
-    squares = frequencies(plan, values, runs)[:, empty] ** 2 / np.array(predicted)
-    each = squares.mean(axis=1)
-    assert abs(each.mean() - 1) < SURE * each.std() / math.sqrt(runs) + 0.01
-    assert each.std() / math.sqrt(runs) < 0.03
-
-
-@pytest.mark.parametrize("name", MODULAR)
-def test_item_rows_are_the_decoder(name):
-    """The rows applied to residue estimates give the estimate, and their variance is the decoder's own."""
-    plan = sunzi.make_plan(name, 50, 2)
-    protocol = plan.protocol
-    tally = plan.simulate(np.arange(2000) % 50, seed=1)
-    estimate = plan.estimate(tally)
-    ones = protocol.gram.ones_solution
-    items = [0, 7, 49]
-    share = np.full(50, (1 - 0.3) / 49)
-    share[7] = 0.3
-    variance = ModularVariance(protocol.gram, protocol.moments, protocol.planned_weights, [1 / 16] * 16).full(share)
-    for row in item_rows(protocol, items):
-        total = ones[row.item] / ones.sum()
-        for index, (response, part) in enumerate(zip(protocol.responses, row.parts, strict=True)):
-            support = response.design.point_counts(tally.block(index), response.design.points)
-            rates = response.probabilities
-            total += part @ ((support / tally.block_reports[index] - rates.false) / rates.gap)
-        assert total == pytest.approx(estimate.frequencies[row.item], abs=1e-9)
-        residues = [fold(share, modulus) for modulus in protocol.moduli]
-        assert row.population_variance(residues) == pytest.approx(variance[row.item], rel=0.02)
-        if row.item == 7:
-            constant, linear, square = row.variance_by_share()
-            at_hand = constant + linear * 0.3 + square * 0.09
-            assert at_hand == pytest.approx(row.population_variance(residues) - 0.3 * 0.7, rel=1e-9)
-
-
 @pytest.mark.parametrize(("name", "size", "epsilon"), [("mss", 60, 4), ("mss-compact", 60, 1), ("mss", 211, 5)])
 def test_few_items_stand_for_all(name, size, epsilon):
     protocol = sunzi.make_plan(name, size, epsilon).protocol
-    every = np.array([row.variance_by_share() for row in item_rows(protocol, range(size))]).mean(axis=0)
+    every = np.array([row.variance_by_share() for row in protocol.decoder_rows(range(size))]).mean(axis=0)
     curve = error_curve(protocol)
     assert curve.constant == pytest.approx(every[0], rel=0.02)
     for share in (0.05, 0.5, 1.0):
@@ -98,9 +50,9 @@ def test_few_items_stand_for_all(name, size, epsilon):
 def test_residues_are_never_all_light():
     """At ε = 5 and 100 values the error of a light item is nearly twice what it would be without collisions."""
     plan = sunzi.make_plan("mss", 100, 5)
-    assert axes(plan, 1000).standard_error > 1.7 * math.sqrt(plan.expected_mse(1000))
+    assert evaluate(plan, 1000).standard_error > 1.7 * math.sqrt(plan.expected_mse(1000))
     alone = sunzi.make_plan("ss-compact", 100, 5)
-    assert axes(alone, 1000).standard_error == pytest.approx(math.sqrt(alone.expected_mse(1000)))
+    assert evaluate(alone, 1000).standard_error == pytest.approx(math.sqrt(alone.expected_mse(1000)))
 
 
 @pytest.mark.parametrize("name", [name for name in sunzi.catalogue() if name not in MODULAR])
@@ -110,7 +62,9 @@ def test_standard_error_of_support_protocols(name):
     plan = sunzi.make_plan(name, 20, 2)
     errors = frequencies(plan, spread_over(20, users, np.arange(1, 20)), runs)[:, 0]
     measured = (errors**2).mean()
-    assert abs(measured / axes(plan, users).mean_squared_error - 1) < SURE * (errors**2).std() / measured / runs**0.5
+    assert (
+        abs(measured / evaluate(plan, users).mean_squared_error - 1) < SURE * (errors**2).std() / measured / runs**0.5
+    )
 
 
 def test_largest_error_of_normals():
@@ -127,7 +81,7 @@ def test_largest_error_of_collections(name):
     plan = sunzi.make_plan(name, size, 1)
     values = spread_over(size, users, np.arange(size))
     largest = np.abs(frequencies(plan, values, runs) - 1 / size).max(axis=1)
-    expected = axes(plan, users).largest_error
+    expected = evaluate(plan, users).largest_error
     assert abs(largest.mean() - expected) < SURE * largest.std() / math.sqrt(runs) + 0.02 * expected
 
 
@@ -137,7 +91,7 @@ def test_largest_error_of_collections(name):
 def test_detectable_share_is_detected_four_times_in_five(name, epsilon, users):
     size, item, runs = 40, 11, 600
     plan = sunzi.make_plan(name, size, epsilon)
-    result = axes(plan, users)
+    result = evaluate(plan, users)
     curve, share = error_curve(plan.protocol), result.detectable_share
     holders = round(share * users)
     others = spread_over(size, users - holders, np.delete(np.arange(size), item))
@@ -155,7 +109,7 @@ def test_detectable_share_solves_its_equation():
         power = NormalDist().inv_cdf(0.8) * curve.standard_error(users, share)
         assert share == pytest.approx(NormalDist().inv_cdf(0.975) * curve.standard_error(users) + power)
     assert curve.detectable_share(1) == math.inf
-    assert axes(sunzi.make_plan("grr", 1000, 1), 10).to_json()["detectable_share"] is None
+    assert evaluate(sunzi.make_plan("grr", 1000, 1), 10).to_json()["detectable_share"] is None
 
 
 # --- bits, words, memory, work ----------------------------------------------------------------------------------------
@@ -175,7 +129,7 @@ class CountingSource(ReproducibleSource):
 def test_bits_and_words_are_those_of_real_reports(name):
     users = 4000
     plan = sunzi.make_plan(name, 90, 1)
-    result, source = axes(plan, users), CountingSource(5)
+    result, source = evaluate(plan, users), CountingSource(5)
     batch = plan.client(source=source).report_batch(np.arange(users) % 90)
     bits = 8 * len(batch) / users
     widths = np.array(plan.protocol.report_layout.payload_bits)
@@ -193,7 +147,7 @@ def test_tally_bytes_are_those_of_real_tallies(name, size, epsilon, users):
     plan = sunzi.make_plan(name, size, epsilon)
     tally = plan.simulate(np.arange(users) % size, seed=1)
     held = tally.counters.stored * (16 if tally.counters.is_sparse else 8)
-    result = axes(plan, users)
+    result = evaluate(plan, users)
     assert result.tally_counters == tally.counters.length
     assert result.tally_bytes == pytest.approx(held, rel=0.05)
     assert tally_bytes(plan.protocol.tally_layout, 10**9) == 8 * tally.counters.length
@@ -206,29 +160,23 @@ def test_the_route_is_the_one_taken(size, epsilon, users):
     values = np.arange(users) % size
     compact = sunzi.make_plan("ss-compact", size, epsilon)
     added = compact.protocol.design.additions_are_cheaper(compact.simulate(values, seed=1).block(0).filled)
-    assert axes(compact, users).decode_route == ("additions" if added else "transforms")
+    assert evaluate(compact, users).decode_route == ("additions" if added else "transforms")
     projective = sunzi.make_plan("pgr", size, epsilon)
     filled = projective.simulate(values, seed=1).block(0).filled
-    assert axes(projective, users).decode_route == cheapest_route(projective.protocol.design.space, filled, size)
+    assert evaluate(projective, users).decode_route == cheapest_route(projective.protocol.design.space, filled, size)
 
 
 def test_work_grows_with_what_is_done():
     plan = sunzi.make_plan("ss-compact", 1024, 5)
-    few, many = (decode_work(plan.protocol, reports) for reports in (100, 1000))
+    few, many = (plan.protocol.decoding_cost(reports) for reports in (100, 1000))
     assert few.route == many.route == "additions"
     assert few.operations == pytest.approx(100 * plan.protocol.design.block_size, rel=0.01)
-    modular = decode_work(sunzi.make_plan("mss", 1024, 1).protocol, 1000)
+    modular = sunzi.make_plan("mss", 1024, 1).protocol.decoding_cost(1000)
     assert modular.operations == pytest.approx(sum(sunzi.make_plan("mss", 1024, 1).protocol.moduli) + 72 * 1024)
     assert (
         sunzi.make_plan("oue", 77, 1).protocol.domain_size
-        == decode_work(sunzi.make_plan("oue", 77, 1).protocol, 9).operations
+        == sunzi.make_plan("oue", 77, 1).protocol.decoding_cost(9).operations
     )
-
-
-def test_expected_cells():
-    drawn = [np.unique(np.random.default_rng(run).integers(0, 50, 40)).size for run in range(2000)]
-    assert abs(expected_cells(50, 40) - np.mean(drawn)) < SURE * np.std(drawn) / math.sqrt(2000)
-    assert expected_cells(1, 5) == 1
 
 
 # --- attackability ----------------------------------------------------------------------------------------------------
@@ -269,117 +217,8 @@ def test_attackability_is_the_success_of_the_best_attacker(name, epsilon):
     plan = sunzi.make_plan(name, 30, epsilon)
     values = np.arange(30_000) % 30
     success = np.mean(guesses(plan.protocol, values, np.random.default_rng(4)) == values)
-    chance = axes(plan, 100).attackability
+    chance = evaluate(plan, 100).attackability
     assert abs(success - chance) < SURE * math.sqrt(chance * (1 - chance) / values.size)
-
-
-# --- poisoning --------------------------------------------------------------------------------------------------------
-
-
-def lies(plan: sunzi.Plan, item: int, shares: tuple[float, ...], users: int) -> bytes:
-    """A batch of reports that no randomiser made, each supporting the item as much as a report can."""
-    protocol = plan.protocol
-    counts = [round(share * users) for share in shares]
-    if isinstance(protocol, UnaryProtocol):
-        bits = np.zeros((counts[0], protocol.domain_size), dtype=np.uint8)
-        bits[:, item] = 1
-        messages = np.packbits(bits, axis=1, bitorder="little")
-    elif isinstance(protocol, BlockProtocol):
-        messages = supporting(protocol.response, item, counts[0])
-    else:
-        row = next(item_rows(protocol, [item]))
-        parts = [
-            np.repeat(best_message(response, part)[0][None], count, axis=0)
-            for response, part, count in zip(protocol.responses, row.parts, counts, strict=True)
-        ]
-        if protocol.name == "mss":
-            messages = ModularMessages(np.repeat(np.arange(len(counts)), counts), tuple(parts))
-        else:
-            messages = np.concatenate([part + start for part, start in zip(parts, protocol._offsets[:-1], strict=True)])
-    encoded = protocol.encode(messages)
-    return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, encoded)
-
-
-def supporting(response: BlockResponse, item: int, count: int) -> np.ndarray:
-    """Messages whose block contains the item."""
-    design = response.design
-    variates = np.zeros((count, design.draw_count), dtype=np.uint64)
-    return design.respond(np.full(count, item), np.full(count, True), variates)
-
-
-@pytest.mark.parametrize(
-    ("name", "epsilon"),
-    [("grr", 3), ("ss", 1), ("ss-compact", 2), ("pgr", 1), ("rappor", 1), ("oue", 2), ("mss", 1), ("mss-compact", 1),
-     ("mss", 4), ("mss-compact", 3)],
-)  # fmt: skip
-def test_crafted_reports_push_as_far_as_predicted(name, epsilon):
-    size, item, users, runs, share = 50, 13, 20_000, 40, 0.05
-    plan = sunzi.make_plan(name, size, epsilon)
-    predicted = push(plan.protocol, share, item)
-    liars = plan.tally(lies(plan, item, predicted.shares, users))
-    honest = spread_over(size, users - liars.reports, np.delete(np.arange(size), item))
-    reached = [plan.estimate(plan.simulate(honest, seed=run) + liars).frequencies[item] for run in range(runs)]
-    noise = SURE * np.std(reached) / math.sqrt(runs)
-    assert noise < 0.15 * predicted.expected
-    assert abs(np.mean(reached) - predicted.expected) < noise + 0.01 * predicted.expected
-    assert predicted.expected <= predicted.bound * (1 + 1e-9)
-    assert sum(predicted.shares) == pytest.approx(share)
-
-
-def test_one_block_of_liars_is_pushed_as_the_formula_says():
-    """All liars in one block j: λ(v_j − h_j·g_j) with λ = φ/((1−φ)/ℓ + φ), at most φ·ℓ·max."""
-    plan = sunzi.make_plan("mss-compact", 50, 1)
-    row = next(item_rows(plan.protocol, [13]))
-    gains = [
-        best_gain(response, part) - part @ residues
-        for response, part, residues in zip(plan.protocol.responses, row.parts, row.others_spread_evenly(), strict=True)
-    ]
-    count, share, best = len(gains), 0.05, int(np.argmax(gains))
-    shares = tuple(share * (index == best) for index in range(count))
-    liars = plan.tally(lies(plan, 13, shares, 20_000))
-    honest = spread_over(50, 19_000, np.delete(np.arange(50), 13))
-    reached = [plan.estimate(plan.simulate(honest, seed=run) + liars).frequencies[13] for run in range(40)]
-    alone = share / ((1 - share) / count + share) * gains[best]
-    assert abs(np.mean(reached) - alone) < SURE * np.std(reached) / math.sqrt(40) + 0.01 * alone
-    divided = push(plan.protocol, share, 13).expected
-    assert alone <= divided <= share * count * max(gains)
-
-
-@pytest.mark.parametrize("name", MODULAR)
-def test_no_message_is_a_better_lie(name):
-    plan = sunzi.make_plan(name, 12, 1, moduli=[5, 7, 13])
-    row = next(item_rows(plan.protocol, [4]))
-    for response, part in zip(plan.protocol.responses, row.parts, strict=True):
-        design = response.design
-        messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
-        inside = np.column_stack([design.contains(messages, np.full(len(messages), p)) for p in range(design.points)])
-        rates = response.probabilities
-        every = ((inside - rates.false) / rates.gap) @ part
-        assert best_gain(response, part) == pytest.approx(every.max())
-
-
-@pytest.mark.parametrize("name", MODULAR)
-def test_the_bound_holds_whatever_the_honest_users_hold(name):
-    protocol = sunzi.make_plan(name, 30, 3).protocol
-    row = next(item_rows(protocol, [6]))
-    gains = np.array([best_gain(*pair) for pair in zip(protocol.responses, row.parts, strict=True)])
-    bound = push(protocol, 0.02, 6).bound
-    for value in range(30):
-        honest = [part[value % part.size] for part in row.parts]
-        assert best_division(gains - honest, 0.02)[1] <= bound
-
-
-def test_no_division_of_the_liars_is_better():
-    generator = np.random.default_rng(2)
-    for share in (0.001, 0.05, 0.4):
-        gains = generator.normal(2, 3, 9)
-        shares, best = best_division(gains, share)
-        assert shares.sum() == pytest.approx(share)
-        tried = share * generator.dirichlet(np.full(9, 0.5), 20_000)
-        reached = (gains * tried / ((1 - share) / 9 + tried)).sum(axis=1)
-        assert reached.max() <= best + 1e-12
-        assert reached.max() > 0.8 * best
-    assert best_division([-1.0, -2.0], 0.1)[1] == 0
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -388,7 +227,7 @@ def test_no_division_of_the_liars_is_better():
 @pytest.mark.parametrize("name", sunzi.catalogue())
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_tiny_domains_have_axes(name, size):
-    result = axes(sunzi.make_plan(name, size, "1/2"), 100)
+    result = evaluate(sunzi.make_plan(name, size, "1/2"), 100)
     assert 0 < result.standard_error < 10
     assert result.push > 0
     json.dumps(result.to_json(), allow_nan=False)
@@ -397,11 +236,11 @@ def test_tiny_domains_have_axes(name, size):
 def test_wrong_arguments_are_named():
     plan = sunzi.make_plan("grr", 5, 1)
     with pytest.raises(ParameterError, match="users must be at least 1, got 0"):
-        axes(plan, 0)
+        evaluate(plan, 0)
     with pytest.raises(ParameterError, match="share of lying clients must lie between 0 and 1, got 1"):
-        push(plan.protocol, 1.0)
+        push_bound(plan, 1.0)
     with pytest.raises(ParameterError, match="item must lie between 0 and 4, got 5"):
-        push(plan.protocol, 0.1, 5)
+        push_bound(plan, 0.1, 5)
 
 
 class Silent(Protocol):
@@ -414,7 +253,6 @@ class Silent(Protocol):
 
 
 def test_unknown_kinds_are_refused_by_name():
-    for function in (error_curve, push):
-        with pytest.raises(ParameterError, match="'silent'"):
-            function(Silent())
-    assert decode_work(Silent(), 10) is None
+    with pytest.raises(ParameterError, match="'silent'"):
+        error_curve(Silent())
+    assert Silent().decoding_cost(10) is None

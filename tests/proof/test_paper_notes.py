@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+from reproduction.conditioning import condition_number
+from reproduction.moduli_search import paper_search
 
 from sunzi.numerics.incidence import incidence_counts
 from sunzi.numerics.primes import next_prime
 from sunzi.plan import make_plan
-from sunzi.planning import condition_number, paper_search
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs" / "paper-notes.md"

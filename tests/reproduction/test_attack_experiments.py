@@ -20,7 +20,7 @@ from reproduction.table import Table
 import sunzi
 from reproduction import catalogue, claims
 from sunzi.analysis.evidence import read_reports
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
 
 BOUND = float(stats.norm.isf(1e-6 / 2 / 30))  # two-sided, over the thirty tests that use it
 SETTINGS = [

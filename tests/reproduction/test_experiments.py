@@ -19,7 +19,7 @@ import sunzi
 from reproduction import catalogue, claims, runner
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import is_prime
-from sunzi.planning.populations import Population
+from sunzi.planning import Population
 
 FINDINGS = {"for", "in part", "against"}
 CLAIMS = [value for value in vars(claims).values() if isinstance(value, claims.Claim)]

@@ -22,7 +22,6 @@ from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError
 from sunzi.numerics.randomness import ReproducibleSource, uniform_below
 from sunzi.plan import Plan
-from sunzi.planning.poisoning import best_message
 from sunzi.protocols.base import Messages
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularMessages, ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
@@ -90,7 +89,7 @@ class Crafter:
         """Messages of one design; ``part`` says what each point is worth, ``points`` are those of the targets."""
         design = response.design
         if attack == "maximal-gain":
-            return np.repeat(best_message(response, part)[0][None], count, axis=0)
+            return np.repeat(design.best_message(part)[0][None], count, axis=0)
         if attack == "balanced":
             return self._spread_best(design, part, points, count)
         if attack == "noiseless":

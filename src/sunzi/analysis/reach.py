@@ -1,12 +1,13 @@
 """How far a share of fake clients can push several targets together: the bound beside which pushes are measured.
 
-For one target this is :func:`sunzi.planning.poisoning.push`. For several, the push is the sum over the targets, so that
+For one target this is :func:`sunzi.planning.push_bound`. For several, the push is the sum over the targets, so that
 their rows add up: a report is worth what its block collects from the summed row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,9 +15,8 @@ from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
-from sunzi.planning.item_rows import ItemRow, item_rows
-from sunzi.planning.poisoning import Push, best_message, check_share, push, push_of_row
 from sunzi.protocols.block_response import BlockProtocol
+from sunzi.protocols.decoder_rows import Push, check_share
 from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.unary import UnaryProtocol
 
@@ -41,21 +41,21 @@ class Reach:
     def _push(self) -> Push:
         protocol = self.plan.protocol
         if isinstance(protocol, ModularProtocol):
-            rows = list(item_rows(protocol, self.targets))
+            rows = list(protocol.decoder_rows(self.targets))
             self.responses = protocol.responses
             self.parts = tuple(np.sum(parts, axis=0) for parts in zip(*(row.parts for row in rows), strict=True))
-            return push_of_row(ItemRow(protocol, self.targets[0], self.parts), self.share)
+            return replace(rows[0], parts=self.parts).push(self.share)
         if isinstance(protocol, BlockProtocol):
             wanted = np.zeros(protocol.design.points)
             wanted[list(self.targets)] = 1.0
             self.responses, self.parts = (protocol.response,), (wanted,)
-            supported = round(best_message(protocol.response, wanted)[1])
+            supported = round(protocol.design.best_message(wanted)[1])
         elif isinstance(protocol, UnaryProtocol):
             supported = len(self.targets)
         else:
             raise ParameterError(f"no attack is known on {protocol.name!r}")
         if len(self.targets) == 1:
-            return push(protocol, self.share, self.targets[0])
+            return next(protocol.decoder_rows(self.targets)).push(self.share)
         rates = protocol.probabilities
         gain = self.share * (supported - len(self.targets) * rates.false) / rates.gap
         return Push(self.targets[0], self.share, gain, gain, (self.share,))

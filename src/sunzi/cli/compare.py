@@ -14,8 +14,8 @@ from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, style
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.planning.pictures import Varied
-    from sunzi.planning.sweep import Record, Setting, Trials
+    from sunzi.planning import ComparisonRow, Setting, Trials
+    from sunzi.planning.plots import Varied
 
 _SUFFIXES = (*TABLES, *PICTURES)
 _DEFAULTS = {"epsilon": "1", "size": "1024", "users": "10000"}
@@ -64,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep, then write or print the result."""
-    from sunzi.planning.sweep import sweep
+    from sunzi.planning import compare
 
     draws = any(check_suffix(path, _SUFFIXES) in PICTURES for path in arguments.output)
     if draws:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"a picture has one of epsilon, size and users as its x axis; got several values of {' and '.join(swept)}"
         )
     with ProgressBar() as bar:
-        records = list(sweep(settings, _protocols(arguments), _trials(arguments), bar.show))
+        records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show))
     for path in arguments.output:
         _write(path, records, varied)
     if not arguments.output:
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
     """Return all combinations of parameters; the one to vary has a default range."""
-    from sunzi.planning.sweep import settings
+    from sunzi.planning import settings
 
     texts = {name: getattr(arguments, name) for name in _RANGES}
     varied = arguments.vary or (None if any(texts.values()) else "epsilon")
@@ -123,45 +123,46 @@ def _protocols(arguments: argparse.Namespace) -> list[str]:
 
 
 def _trials(arguments: argparse.Namespace) -> Trials | None:
-    from sunzi.planning.populations import Population
-    from sunzi.planning.sweep import Trials
+    from sunzi.planning import Population, Trials
 
     if arguments.simulate is None:
         return None
     return Trials(arguments.simulate, arguments.seed, Population.parse(arguments.population))
 
 
-def _write(path: str, records: list[Record], varied: Varied) -> None:
+def _write(path: str, records: list[ComparisonRow], varied: Varied) -> None:
     suffix = PurePath(path).suffix.lower()
     if suffix in TABLES:
         from sunzi.atomic_files import write_atomically
         from sunzi.tables.writers import records_as
 
-        write_atomically(path, records_as(suffix.removeprefix("."), [record.row() for record in records]))
+        write_atomically(path, records_as(suffix.removeprefix("."), [record.columns() for record in records]))
     else:
-        from sunzi.planning.pictures import draw_sweep
+        from sunzi.planning.plots import draw_comparison
 
-        save_picture(path, draw_sweep(records, varied))
+        save_picture(path, draw_comparison(records, varied))
 
 
-def _print(records: list[Record], varied: Varied) -> None:
+def _print(records: list[ComparisonRow], varied: Varied) -> None:
     if is_terminal(sys.stdout):
         _print_table(records, varied)
         return
     from sunzi.tables.writers import records_as
 
-    sys.stdout.buffer.write(records_as("csv", [record.row() for record in records]))
+    sys.stdout.buffer.write(records_as("csv", [record.columns() for record in records]))
 
 
-def _print_table(records: list[Record], varied: Varied) -> None:
+def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     """Print the protocols of one setting together, since those are what people compare."""
     shown = [
-        name for name, key in _COLUMNS.items() if name == varied or len({record.row()[key] for record in records}) > 1
+        name
+        for name, key in _COLUMNS.items()
+        if name == varied or len({record.columns()[key] for record in records}) > 1
     ]
-    ordered = sorted(records, key=lambda record: [record.row()[_COLUMNS[name]] for name in shown])
+    ordered = sorted(records, key=lambda record: [record.columns()[_COLUMNS[name]] for name in shown])
     measured = ["mse", "decode"] if records[0].trials is not None else []
     rows = [
-        [*(f"{record.row()[_COLUMNS[name]]:,.10g}" for name in shown), *_cells(record, bool(measured))]
+        [*(f"{record.columns()[_COLUMNS[name]]:,.10g}" for name in shown), *_cells(record, bool(measured))]
         for record in ordered
     ]
     print_table([*shown, *AXES_HEADER, *measured], rows, left=len(shown) + 1)
@@ -171,7 +172,7 @@ def _print_table(records: list[Record], varied: Varied) -> None:
             say(styled(f"not {record.protocol} on {setting}: {record.note}", "dim"))
 
 
-def _cells(record: Record, is_measured: bool) -> list[str]:
+def _cells(record: ComparisonRow, is_measured: bool) -> list[str]:
     cells = [record.protocol] + ["-"] * (len(AXES_HEADER) - 1) if record.axes is None else axes_cells(record.axes)
     if is_measured:
         simulated = record.simulated

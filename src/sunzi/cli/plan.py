@@ -16,7 +16,7 @@ from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.domain import Domain
-    from sunzi.planning.recommend import Option, Recommendation
+    from sunzi.planning.recommendation import Option, Recommendation
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -106,8 +106,8 @@ def _domain(arguments: argparse.Namespace) -> Domain:
 
 
 def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
-    from sunzi.planning.needs import recommend_epsilon, recommend_users
-    from sunzi.planning.recommend import recommend
+    from sunzi.planning import recommend
+    from sunzi.planning.sample_size import recommend_epsilon, recommend_users
 
     users = None if arguments.users is None else parse_integer(arguments.users, "--users")
     bits, attack, target = (
@@ -201,7 +201,7 @@ def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> 
 
 
 def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
-    from sunzi.planning.sweep import AXES_COLUMNS
+    from sunzi.planning.comparison import AXES_COLUMNS
 
     figures = {} if option.axes is None else option.axes.to_json()
     return {

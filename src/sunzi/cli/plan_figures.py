@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sunzi.cli.numbers import percent_of_three_digits, with_prefix
 
 if TYPE_CHECKING:
-    from sunzi.planning.axes import Axes
+    from sunzi.planning import Axes
 
 AXES_HEADER = ("protocol", "error", "largest", "detects", "bits", "tally", "work", "attack", "push")
 

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulate, then print one row an attack and share."""
     from sunzi.analysis.poisoning import study
     from sunzi.plan import load_plan
-    from sunzi.planning.populations import Population
+    from sunzi.planning import Population
 
     plan = load_plan(arguments.plan)
     with ProgressBar() as bar:

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fetch the plan, draw values, send."""
     from sunzi.collector.remote import RemoteCollector
     from sunzi.collector.settings import read_secret
-    from sunzi.planning.populations import Population
+    from sunzi.planning import Population
 
     for name in ("users", "batch"):
         if getattr(arguments, name) < 1:

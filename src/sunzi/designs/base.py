@@ -24,6 +24,19 @@ _CELLS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
+class DecodingCost:
+    """How much work decoding is, and by which route.
+
+    Operations are elementary (an addition, a multiplication, a memory access in a loop); a transform of length N counts
+    as N·log2 N. Work done once per plan, and standard errors, are left out. Constants differ between routes by small
+    factors, so compare orders of magnitude.
+    """
+
+    operations: float
+    route: str
+
+
+@dataclass(frozen=True)
 class Design(ABC):
     """A family of blocks of ``block_size`` points out of ``points``, and how client and server name one block.
 
@@ -117,6 +130,16 @@ class Design(ABC):
     @abstractmethod
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """For every point below ``limit``, how many of the counted reports name a block that contains it. Exact."""
+
+    def point_counts_cost(self, reports: float, limit: int) -> DecodingCost | None:  # noqa: ARG002 - for designs that know
+        """The cost of :meth:`point_counts` for a tally of about ``reports`` reports; None if the design cannot tell."""
+        return None
+
+    def best_message(self, values: Floats) -> tuple[Integers, float]:
+        """A message whose block has the largest sum of ``values``, and that sum."""
+        sums = self.block_sums(values)
+        message = int(np.argmax(sums))
+        return np.array(message, dtype=np.int64), float(sums[message])
 
     def block_sums(self, values: Floats) -> Floats:
         """For every message, the sum of ``values[x]`` over the points x < len(values) of its block; only where

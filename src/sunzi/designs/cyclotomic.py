@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, draw_bounds_array, integer_parameter, only_parameters
+from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
-from sunzi.numerics.counters import Counters
+from sunzi.numerics.counters import Counters, expected_filled
 from sunzi.numerics.primes import cyclotomic_order, is_prime, is_primitive_root, powers, primitive_root
 
 Spectrum = NDArray[np.complex128]
@@ -132,8 +133,15 @@ class Cyclotomic(Design):
             return self._add_blocks(*counters.nonzero())[:limit]
         return np.rint(self._convolve(counters.dense()))[:limit].astype(np.int64)
 
+    def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:  # noqa: ARG002 - all points at once
+        """One addition per point of every counted block, or e+1 padded transforms."""
+        filled = expected_filled(self.counter_count, reports)
+        if self.additions_are_cheaper(round(filled)):
+            return DecodingCost(filled * self.block_size, "additions")
+        return DecodingCost((self.classes + 1) * self._padded_length * log2(self._padded_length), "transforms")
+
     def additions_are_cheaper(self, filled: int) -> bool:
-        """Whether adding the blocks of ``filled`` messages costs less than e+1 padded transforms."""
+        """Whether w additions for each of ``filled`` counted blocks cost less than e+1 padded transforms."""
         length = self._padded_length
         transforms = (self.classes + 1) * length * np.log2(length) * _COST_OF_TRANSFORM
         return bool(filled * self.block_size * _COST_OF_ADDITION < transforms)

@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp
+from math import exp, log2
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, draw_bounds_array, integer_parameter, only_parameters
+from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
-from sunzi.numerics.counters import Counters
+from sunzi.numerics.counters import Counters, expected_filled
 from sunzi.numerics.finite_fields import LARGEST_ORDER, FiniteField, find_irreducible, nearest_prime_power, prime_power
-from sunzi.numerics.incidence import Route, hyperplane_sums, incidence_counts
+from sunzi.numerics.incidence import Route, cheapest_route, hyperplane_sums, incidence_counts
 from sunzi.numerics.projective import ProjectiveSpace
 
 MOST_POINTS = (1 << 31) - 1
@@ -97,6 +97,17 @@ class Projective(Design):
         (``route`` "fourier", "dynamic" or "direct"); unless told, by the cheapest.
         """
         return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
+
+    def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:
+        """Of the cheapest route."""
+        filled = expected_filled(self.counter_count, reports)
+        route = cheapest_route(self.space, round(filled), limit)
+        operations = {
+            "fourier": self.points * log2(self.points),
+            "dynamic": float(limit * self.order * self.dimension),
+            "direct": filled * limit / self.order,
+        }
+        return DecodingCost(operations[route], route)
 
     def block_sums(self, values: Floats) -> Floats:
         """The values on every hyperplane, added up."""

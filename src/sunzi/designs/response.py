@@ -194,6 +194,11 @@ class BlockResponse:
         """How many blocks contain each point."""
         return self.design.point_counts(counters, self.design.points)
 
+    def largest_gain(self, values: Floats) -> float:
+        """max_B Σ_a values[a]·(1_B[a] − q)/Δ over all blocks B: what the best report adds to a weighted estimate."""
+        rates = self.probabilities
+        return (self.design.best_message(values)[1] - rates.false * float(values.sum())) / rates.gap
+
     def parameters(self) -> dict[str, Any]:
         """What a plan records: the design and the threshold, a decimal string because it needs 64 bits."""
         return {"design": self.design.kind, **self.design.parameters(), "threshold": str(self.threshold)}

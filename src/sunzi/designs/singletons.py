@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import (
+    DecodingCost,
     Design,
     draw_bounds_array,
     integer_parameter,
@@ -73,6 +74,10 @@ class Singletons(Design):
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""
         return counters.part(0, limit).dense()
+
+    def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:  # noqa: ARG002 - the same for any number
+        """One read per point."""
+        return DecodingCost(limit, "counters")
 
     def block_sums(self, values: Floats) -> Floats:
         """The values themselves, padded with zeros."""

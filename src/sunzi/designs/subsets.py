@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import (
+    DecodingCost,
     Design,
     Payloads,
     draw_bounds_array,
@@ -139,6 +140,15 @@ class Subsets(Design):
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""
         return counters.part(0, limit).dense()
+
+    def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:  # noqa: ARG002 - the same for any number
+        """One read per point."""
+        return DecodingCost(limit, "counters")
+
+    def best_message(self, values: Floats) -> tuple[Integers, float]:
+        """The w points of the largest values."""
+        largest = np.argpartition(values, values.size - self.block_size)[values.size - self.block_size :]
+        return np.sort(largest).astype(np.int64), float(values[largest].sum())
 
     def missing_messages(self, limit: int) -> int:
         """The subsets of the points at or above ``limit``."""

@@ -6,6 +6,7 @@ Memory is proportional to min(reports, counters): a compact design can have a th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, expm1, log1p
 from typing import Self
 
 import numpy as np
@@ -130,6 +131,17 @@ class Counters:
         return self.length == other.length and all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never used as a key
+
+
+def expected_filled(length: int, additions: float) -> float:
+    """The expected number of cells that n counts fill, all M cells being equally likely: M·(1 − (1−1/M)^n)."""
+    return -length * expm1(additions * log1p(-1 / length)) if length > 1 else min(additions, 1.0)
+
+
+def expected_bytes(length: int, filled: float) -> int:
+    """Memory of counters with about ``filled`` cells that are not zero: 8 bytes per cell, 16 where held sparsely."""
+    is_sparse = length > _ALWAYS_DENSE and _SPARSE_COST * filled < length
+    return 16 * ceil(filled) if is_sparse else 8 * length
 
 
 def _scatter(length: int, indices: Integers, values: Integers) -> Integers:

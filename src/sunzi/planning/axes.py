@@ -1,17 +1,17 @@
-"""What a plan gives its users, on every axis: error, bits, work and attackability.
+"""The figures of a plan on every axis: error, bits, work, attackability and how far fake clients can push it.
 
-All figures are formulas, each checked against simulated collections in the tests. Errors are about the users at hand
-and, unless said otherwise, about an item that nobody holds while all users are spread evenly over the others. For
+All figures are formulas, each checked against simulated collections in the tests. Errors are about the actual users
+and, unless stated otherwise, about an item that nobody holds while all users are spread evenly over the others. For
 protocols with support counts it makes no difference what the others hold. For modular ones it does: the item shares
 residues with values that are held, which adds little on large domains and much on small ones at large ε.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import ceil, inf, sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,30 +20,27 @@ import numpy as np
 from scipy import special
 
 from sunzi.errors import ParameterError
+from sunzi.numerics.counters import expected_bytes, expected_filled
 from sunzi.plan import Plan
-from sunzi.planning.decoding import decode_work, expected_cells
-from sunzi.planning.item_rows import ItemRow, item_rows
-from sunzi.planning.poisoning import SHARE, push, push_of_row
 from sunzi.protocols.base import Protocol, check_users
-from sunzi.protocols.modular import ModularProtocol
-from sunzi.protocols.support import SupportProtocol
+from sunzi.protocols.decoder_rows import DecoderRow, Push
 from sunzi.tally import TallyLayout
 
-LEVEL, POWER = 0.95, 0.8
-"""An item counts as detected if it is told from 0 with 95 % confidence (two-sided) in 80 % of all collections."""
+CONFIDENCE, POWER = 0.95, 0.8
+"""An item counts as detected if it differs from 0 with 95 % confidence (two-sided) in 80 % of all collections."""
+SHARE = 0.01
+"""The share of fake clients for the axis ``push``."""
 
-# Modular protocols: so many items stand for all; in a large domain one solve each takes seconds, and they differ less.
+# A few items represent all of them. In a large domain each takes a solve of seconds, and items differ less.
 _ITEMS, _ITEMS_WHEN_LARGE, _LARGE = 8, 2, 100_000
-# The best block of a liar is found by looking at all blocks, up to so many for all items together.
+# The best fake reports are found by looking at all messages: at most this many for all items together.
 _MOST_MESSAGES = 1 << 26
 _FARTHEST_NORMAL = 12.0
-# When counters are held sparsely, as sunzi.numerics.counters decides it.
-_SPARSE_COST, _ALWAYS_DENSE = 4, 4096
 
 
 @dataclass(frozen=True)
 class Axes:
-    """One plan and a number of users, on the four axes."""
+    """The figures of one plan for a number of users."""
 
     protocol: str
     domain_size: int
@@ -54,26 +51,27 @@ class Axes:
     largest_error: float
     """Expected maximum of the absolute error over all items, if all are light and err independently."""
     detectable_share: float
-    """The smallest share that is told from 0 with 95 % confidence in 80 % of all collections; infinite if none is."""
+    """The smallest share that differs from 0 with 95 % confidence in 80 % of all collections; infinite if none does."""
     bits: float
-    """Mean bits of a report."""
+    """Mean bits per report."""
     max_bits: int
     """Bits of the longest report."""
     client_words: float
-    """Mean number of random 64-bit words that a report draws."""
+    """Mean number of random 64-bit words per report."""
     tally_counters: int
-    """Counters of the tally."""
+    """Number of counters in the tally."""
     tally_bytes: int
-    """What they take in memory: only counters that are not zero are held while they are few."""
+    """Their memory: while few are filled, only the filled ones are stored."""
     decode_work: float | None
-    """Elementary operations of one decoding (:mod:`sunzi.planning.decoding`); None for designs of your own."""
+    """Elementary operations of one decoding; None if the protocol or its design cannot tell."""
     decode_route: str | None
-    """The way that the decoder takes."""
+    """The algorithm that the decoder chooses."""
     attackability: float
-    """How often the best attacker who sees one report guesses the value, if all are equally likely."""
+    """Success rate of the best attacker who sees one report, if all values are equally likely."""
     push: float | None
-    """By how much 1 % of lying clients can raise the share of an item that nobody holds; None where finding the
-    best lie would take too long (many values at a large ε)."""
+    """By how much 1 % of fake clients can raise the share of an item that nobody holds; None where finding the best
+    fake report takes too long (many values at a large ε).
+    """
 
     @property
     def mean_squared_error(self) -> float:
@@ -81,7 +79,7 @@ class Axes:
         return self.standard_error**2
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers by name; what is infinite is null, ε a string."""
+        """Plain numbers by name; infinity becomes null, ε a string."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         record["epsilon"] = str(self.epsilon)
         record["detectable_share"] = self.detectable_share if self.detectable_share < inf else None
@@ -90,18 +88,18 @@ class Axes:
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """n·Var = a + b·f + c·f²: the variance of one report's worth at an item of share f, the others spread evenly."""
+    """n·Var = a + b·f + c·f² of the estimate of an item of share f, if the others are spread evenly."""
 
     constant: float
     linear: float
     square: float
 
     def standard_error(self, users: int, share: float = 0.0) -> float:
-        """Of an item of that share, about the users at hand."""
+        """Of an item of that share, about the actual users."""
         return sqrt(max(self.constant + self.linear * share + self.square * share**2, 0.0) / users)
 
-    def detectable_share(self, users: int, confidence: float = LEVEL, power: float = POWER) -> float:
-        """The least root of f = z_level·σ(0) + z_power·σ(f), a quadratic equation in f; infinite if it exceeds 1."""
+    def detectable_share(self, users: int, confidence: float = CONFIDENCE, power: float = POWER) -> float:
+        """The least root of f = z_confidence·σ(0) + z_power·σ(f), a quadratic equation; infinite if it exceeds 1."""
         threshold = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error(users)
         factor = NormalDist().inv_cdf(power) ** 2 / users
         # (f − t)² = z²·(a + b·f + c·f²)/n on the branch f ≥ t (power above one half).
@@ -114,13 +112,23 @@ class ErrorCurve:
         return share if share <= 1 else inf
 
 
-def axes(plan: Plan, users: int) -> Axes:
-    """The plan with so many users on every axis."""
+def evaluate(plan: Plan, users: int) -> Axes:
+    """The figures of a plan on every axis.
+
+    Parameters
+    ----------
+    plan: the plan; its protocol must be able to tell how its estimates depend on reports, as all built-in ones can.
+    users: how many users will report.
+
+    >>> from sunzi import make_plan
+    >>> evaluate(make_plan("grr", 16, 1), users=1000).bits
+    4.0
+    """
     check_users(users)
     protocol = plan.protocol
     curve, pushed = error_and_push(protocol)
     error = curve.standard_error(users)
-    work = decode_work(protocol, users)
+    cost = protocol.decoding_cost(users)
     return Axes(
         protocol=protocol.name,
         domain_size=protocol.domain_size,
@@ -134,80 +142,76 @@ def axes(plan: Plan, users: int) -> Axes:
         client_words=protocol.words_per_report,
         tally_counters=protocol.tally_layout.length,
         tally_bytes=tally_bytes(protocol.tally_layout, users),
-        decode_work=None if work is None else work.operations,
-        decode_route=None if work is None else work.route,
+        decode_work=None if cost is None else cost.operations,
+        decode_route=None if cost is None else cost.route,
         attackability=plan.attackability,
         push=pushed,
     )
 
 
-def error_curve(protocol: Protocol) -> ErrorCurve:
-    """The error of an item by its share: exact for support protocols; for modular ones averaged over a few items and
-    scaled to the exact mean trace(T⁻¹)/k of all.
+def push_bound(plan: Plan, share: float = SHARE, item: int = 0) -> Push:
+    """How far fake clients can push the estimate of one item.
+
+    Parameters
+    ----------
+    plan: the plan that they pretend to follow.
+    share: their share of all clients, between 0 and 1.
+    item: the index of the item in the domain.
+
+    >>> from sunzi import make_plan
+    >>> round(push_bound(make_plan("grr", 16, 1), share=0.01).expected, 2)
+    0.1
     """
-    if isinstance(protocol, SupportProtocol):
-        rates = protocol.probabilities
-        return ErrorCurve(rates.variance(0.0), rates.variance(1.0) - rates.variance(0.0), 0.0)
-    if isinstance(protocol, ModularProtocol):
-        items = _typical_items(protocol.domain_size)
-        return _mean_curve(protocol, items, [row.variance_by_share() for row in item_rows(protocol, items)])
-    raise ParameterError(f"axes are known for support and modular protocols, not for {protocol.name!r}")
+    if not 0 <= item < plan.domain.size:
+        raise ParameterError(f"item must lie between 0 and {plan.domain.size - 1}, got {item}")
+    return next(plan.protocol.decoder_rows([item])).push(share)
+
+
+def error_curve(protocol: Protocol) -> ErrorCurve:
+    """The error of an item by its share: averaged over a few items, and scaled to the exact mean over all items."""
+    rows = ((row.light_variance, row.variance_by_share()) for row in _typical_rows(protocol))
+    return _mean_curve(protocol, list(rows))
 
 
 def error_and_push(protocol: Protocol) -> tuple[ErrorCurve, float | None]:
-    """The error curve, and how far 1 % of liars push an item. Neither depends on the number of users, so both are kept
-    as long as the protocol lives.
+    """The error curve, and how far 1 % of fake clients push an item. Neither depends on the number of users, so both
+    are cached as long as the protocol exists.
     """
-    if not isinstance(protocol, ModularProtocol):
-        return error_curve(protocol), push(protocol, SHARE).expected
     if protocol not in _known:
-        _known[protocol] = _modular_error_and_push(protocol)
+        _known[protocol] = _compute_error_and_push(protocol)
     return _known[protocol]
 
 
-_known: WeakKeyDictionary[ModularProtocol, tuple[ErrorCurve, float | None]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Protocol, tuple[ErrorCurve, float | None]] = WeakKeyDictionary()
 
 
-def _modular_error_and_push(protocol: ModularProtocol) -> tuple[ErrorCurve, float | None]:
-    """The same rows serve both."""
-    items = _typical_items(protocol.domain_size)
-    curves, pushes = [], []
-    for row, is_pushed in zip(item_rows(protocol, items), _affordable(protocol, len(items)), strict=True):
-        curves.append(row.variance_by_share())
-        if is_pushed:
-            pushes.append(_pushed(row))
-    return _mean_curve(protocol, items, curves), max(pushes, default=None)
+def _compute_error_and_push(protocol: Protocol) -> tuple[ErrorCurve, float | None]:
+    """One pass over the rows, which are expensive, for both. Pushes start with the items nearest the edge, which are
+    pushed farthest.
+    """
+    variances, pushes = [], []
+    for number, row in enumerate(_typical_rows(protocol), start=1):
+        variances.append((row.light_variance, row.variance_by_share()))
+        if number * row.push_cost <= _MOST_MESSAGES:
+            pushes.append(row.push(SHARE).expected)
+    return _mean_curve(protocol, variances), max(pushes, default=None)
 
 
-def _typical_items(size: int) -> list[int]:
+def _typical_rows(protocol: Protocol) -> Iterator[DecoderRow]:
     """Items in the middle of equal parts of the domain's first half; the second half is its mirror image."""
-    number = min(_ITEMS if size <= _LARGE else _ITEMS_WHEN_LARGE, (size + 1) // 2)
+    size = protocol.domain_size
     half = (size + 1) // 2
-    return [half * (2 * index + 1) // (2 * number) for index in range(number)]
+    number = min(_ITEMS if size <= _LARGE else _ITEMS_WHEN_LARGE, half)
+    return protocol.decoder_rows(half * (2 * index + 1) // (2 * number) for index in range(number))
 
 
-def _mean_curve(protocol: ModularProtocol, items: list[int], curves: list[tuple[float, float, float]]) -> ErrorCurve:
-    diagonal = protocol.gram.inverse_diagonal()
-    scale = float(np.mean(diagonal) / np.mean(diagonal[items]))
-    return ErrorCurve(*(scale * float(value) for value in np.mean(curves, axis=0)))
-
-
-def _affordable(protocol: ModularProtocol, items: int) -> Iterator[bool]:
-    """For how many of the items the best lie is looked for: those nearest the edge, which are pushed farthest."""
-    messages = sum(
-        response.design.message_count if response.design.counts_blocks else response.design.points
-        for response in protocol.responses
-    )
-    for index in range(items):
-        yield (index + 1) * messages <= _MOST_MESSAGES
-
-
-def _pushed(row: ItemRow) -> float:
-    return push_of_row(row, SHARE).expected
+def _mean_curve(protocol: Protocol, variances: Sequence[tuple[float, tuple[float, float, float]]]) -> ErrorCurve:
+    scale = protocol.expected_mse(1) / float(np.mean([light for light, _ in variances]))
+    return ErrorCurve(*(scale * float(value) for value in np.mean([curve for _, curve in variances], axis=0)))
 
 
 def expected_largest(items: int) -> float:
-    """E max|Z_i| of so many independent standard normals: ∫ 1 − (2Φ(t)−1)^k dt."""
+    """E max|Z_i| of ``items`` independent standard normals: ∫ 1 − (2Φ(t)−1)^k dt."""
     places = np.linspace(0.0, _FARTHEST_NORMAL, 24_001)
     # log(2Φ−1) = log1p(−2·(1−Φ)), exact where 1−Φ is tiny.
     with np.errstate(divide="ignore"):
@@ -216,9 +220,7 @@ def expected_largest(items: int) -> float:
 
 
 def tally_bytes(layout: TallyLayout, reports: int) -> int:
-    """8 bytes a counter, or 16 for each that is not zero while few are: memory follows min(reports, counters)."""
-    total, filled = layout.length, 0.0
-    for size, weight in layout.blocks:
-        filled += expected_cells(size, reports / len(layout.blocks) * weight) if weight else size
-    is_sparse = total > _ALWAYS_DENSE and _SPARSE_COST * filled < total
-    return 16 * ceil(filled) if is_sparse else 8 * total
+    """Memory of a tally's counters, which follows min(reports, counters)."""
+    share = reports / len(layout.blocks)
+    filled = sum(expected_filled(size, share * weight) if weight else size for size, weight in layout.blocks)
+    return expected_bytes(layout.length, filled)

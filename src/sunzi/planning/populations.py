@@ -1,4 +1,4 @@
-"""Simulated populations: who holds what in a simulated collection."""
+"""Simulated populations: which values the users of a simulated collection hold."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ _DEFAULT_EXPONENT = 1.0
 
 @dataclass(frozen=True)
 class Population:
-    """How likely a simulated user is to hold each value.
+    """The distribution of the values of simulated users.
 
-    ``uniform``: all are equally likely. ``spike``: everybody holds the first. ``zipf``: the i-th value (i = 1, 2, …)
-    has a chance proportional to 1/i^exponent.
+    Parameters
+    ----------
+    kind: ``"uniform"``, all values equally likely; ``"spike"``, everybody holds the first value; or ``"zipf"``, the
+        i-th value (i = 1, 2, …) has a probability proportional to 1/i^exponent.
+    exponent: of ``"zipf"``.
+
+    >>> Population.parse("zipf:3").draw(100, users=4, seed=1).size
+    4
     """
 
     kind: str
@@ -39,7 +45,7 @@ class Population:
         return cls(kind, number)
 
     def chances(self, domain_size: int) -> Floats:
-        """How likely each value is."""
+        """The probability of each value."""
         if self.kind == "spike":
             return np.concatenate([np.ones(1), np.zeros(domain_size - 1)])
         power = self.exponent if self.kind == "zipf" else 0.0
@@ -47,7 +53,7 @@ class Population:
         return weights / weights.sum()
 
     def draw(self, domain_size: int, users: int, seed: int | list[int]) -> Integers:
-        """The values of so many users."""
+        """The values of ``users`` users, the same for the same seed."""
         if self.kind == "spike":
             return np.zeros(users, dtype=np.int64)
         cumulative = np.cumsum(self.chances(domain_size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
@@ -20,6 +21,7 @@ from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.protocols.channel import Channel
+from sunzi.protocols.decoder_rows import DecoderRow
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -169,6 +171,16 @@ class Protocol(ABC):
 
         See docs/mathematics.md §4.
         """
+
+    def decoding_cost(self, reports: int) -> DecodingCost | None:  # noqa: ARG002 - for protocols that know
+        """The work of turning a tally of ``reports`` reports into frequencies; None if the protocol cannot tell."""
+        return None
+
+    def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:  # noqa: ARG002 - for linear decoders
+        """How the estimates of some items depend on the reports, one at a time; raises ParameterError if the protocol
+        cannot tell.
+        """
+        raise ParameterError(f"{self.name!r} does not say how its estimates depend on reports: define decoder_rows")
 
     @abstractmethod
     def support_probabilities(self) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from math import exp
 from typing import Any, ClassVar, Self
 
 from sunzi._typing import Integers
-from sunzi.designs.base import Design, only_parameters
+from sunzi.designs.base import DecodingCost, Design, only_parameters
 from sunzi.designs.choice import choose_compact, cyclotomic_with, optimal_block_size
 from sunzi.designs.projective import choose_projective
 from sunzi.designs.response import BlockResponse
@@ -132,6 +132,10 @@ class BlockProtocol(SupportProtocol):
     def support_counts(self, tally: Tally) -> Integers:
         """How many reported blocks contain each item."""
         return self.design.point_counts(tally.block(0), self.domain_size)
+
+    def decoding_cost(self, reports: int) -> DecodingCost | None:
+        """The design's own cost."""
+        return self.design.point_counts_cost(reports, self.domain_size)
 
     def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:
         """The counted messages, where the design counts them and their likelihoods fit in memory."""

@@ -7,11 +7,11 @@ integer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import exp
+from math import exp, log2
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import Design, only_parameters
+from sunzi.designs.base import DecodingCost, Design, only_parameters
 from sunzi.designs.choice import best_cyclotomic, optimal_block_size
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
@@ -32,8 +32,9 @@ from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
-from sunzi.numerics.toeplitz import ToeplitzGram
+from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.base import Protocol, check_histogram, check_users
+from sunzi.protocols.decoder_rows import ModularRow
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
 from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
@@ -216,6 +217,34 @@ class ModularProtocol(Protocol):
         """
         return ModularDecoder(self, tally, weights, ridge, errors).estimate(domain)
 
+    def decoding_cost(self, reports: int) -> DecodingCost | None:
+        """Every block by its own route, then one solve."""
+        costs = []
+        for response in self.responses:
+            cost = response.design.point_counts_cost(reports / len(self.responses), response.design.points)
+            if cost is None:
+                return None
+            costs.append(cost)
+        total = sum(cost.operations for cost in costs) + solving_cost(self.domain_size, len(costs))
+        return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
+
+    def decoder_rows(self, items: Iterable[int]) -> Iterator[ModularRow]:
+        """One solve per item; each row is as large as all moduli together."""
+        diagonal = self.gram.inverse_diagonal()
+        for item in items:
+            unit = np.zeros(self.domain_size)
+            unit[item] = 1.0
+            row = self.gram.solve(unit, total=0.0)
+            blocks = zip(self.planned_weights.tolist(), self.moduli, strict=True)
+            yield ModularRow(
+                item,
+                self.domain_size,
+                float(diagonal[item]),
+                tuple(weight * fold(row, modulus) for weight, modulus in blocks),
+                self.responses,
+                self.moments,
+            )
+
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """trace(T⁻¹)/(kn) for light items; the mean of the full variances for a histogram."""
         check_users(users)
@@ -386,6 +415,13 @@ class CompactModularSubsetSelection(ModularProtocol):
     def count(self, messages: Integers) -> Counters:
         """The message is the counter's index."""
         return Counters.of_cells(self.tally_layout.length, messages)
+
+
+def solving_cost(domain_size: int, moduli: int) -> float:
+    """Operations from residue estimates to frequencies: one tiling of the domain per modulus for the right side and one
+    for the residual, and Fourier transforms worth four complex ones of the domain's size.
+    """
+    return 2 * moduli * domain_size + 4 * domain_size * log2(max(domain_size, 2))
 
 
 _COMPACT_TOLERANCE = 1.02

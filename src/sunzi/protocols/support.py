@@ -5,6 +5,7 @@ exactly.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,7 @@ from sunzi.estimate import Estimate, SupportUncertainty
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
+from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
@@ -62,6 +64,11 @@ class SupportProtocol(Protocol):
         """The same for every histogram: the frequencies add up to 1."""
         check_users(users)
         return self.probabilities.variance(1 / self.domain_size) / users
+
+    def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:
+        """Every item has its own support count, so all rows are alike."""
+        for item in items:
+            yield SupportRow(item, self.probabilities)
 
     def support_probabilities(self) -> list[tuple[float, float]]:
         """p and q, the same for all items."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.designs.base import only_parameters
+from sunzi.designs.base import DecodingCost, only_parameters
 from sunzi.designs.response import parse_decimal
 from sunzi.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length
@@ -158,6 +158,10 @@ class UnaryProtocol(SupportProtocol):
     def support_counts(self, tally: Tally) -> Integers:
         """The counters themselves."""
         return tally.counts
+
+    def decoding_cost(self, reports: int) -> DecodingCost:  # noqa: ARG002 - the same for any number
+        """One read per value."""
+        return DecodingCost(self.domain_size, "counters")
 
     @property
     def attackability(self) -> float:

@@ -1,14 +1,19 @@
 """The condition number against a dense singular value decomposition."""
 
+import sys
 from fractions import Fraction
 from math import exp, inf
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sunzi.designs.choice import optimal_block_size
 from sunzi.numerics.primes import primes_up_to
-from sunzi.planning.conditioning import (
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reproduction.conditioning import (
     condition_number,
     gram_condition_number,
     paper_gram,

@@ -1,5 +1,5 @@
-"""Protocols side by side over many settings, by formula or by simulation. The same seed gives the same numbers, seconds
-aside, whatever else is swept in the same run.
+"""Protocols side by side over many settings, by formula or by simulation. The same seed gives the same figures, except
+times, independently of which other settings and protocols are compared.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, axes
+from sunzi.planning.axes import Axes, evaluate
 from sunzi.planning.populations import UNIFORM, Population
 from sunzi.protocols.base import check_users
 from sunzi.protocols.catalogue import find
 
-"""Told which share of the work is done."""
-
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a sweep."""
+    """One combination to compare protocols at."""
 
     domain_size: int
     epsilon: Fraction
@@ -39,7 +37,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Trials:
-    """So many simulated collections of one population."""
+    """Simulated collections of one population: their number, seed and population."""
 
     number: int
     seed: int = 1
@@ -48,29 +46,29 @@ class Trials:
     def __post_init__(self) -> None:
         """A standard error needs two trials."""
         if self.number < 2:
-            raise ParameterError(f"a simulation needs at least 2 trials, for their spread, got {self.number}")
+            raise ParameterError(f"a simulation needs at least 2 trials to measure their spread, got {self.number}")
         if self.seed < 0:
             raise ParameterError(f"the seed must not be negative, got {self.seed}")
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What the trials measured."""
+    """The measurements of the trials."""
 
     mse: float
     """Mean over trials and items of the squared error, about the users of each trial."""
     mse_error: float
     """Standard error of that mean."""
     expected_mse: float
-    """What the formula says for this population."""
+    """The formula's value for this population."""
     report_seconds: float
-    """Median time to randomise and count all reports of a trial."""
+    """Median time to randomise and count the reports of one trial."""
     decode_seconds: float
     """Median time to turn the tally into frequencies."""
 
 
 @dataclass(frozen=True)
-class Record:
+class ComparisonRow:
     """One protocol at one setting."""
 
     protocol: str
@@ -79,23 +77,27 @@ class Record:
     trials: Trials | None = None
     simulated: Simulated | None = None
     note: str = ""
-    """Why there are no numbers, if so."""
+    """Why there are no figures, if so."""
 
-    def row(self) -> dict[str, Any]:
-        """Columns by name, the same ones for every record of a sweep."""
+    def columns(self) -> dict[str, Any]:
+        """Values by column name, with the same columns in every row of a comparison; ready for a data frame."""
         setting = self.setting
-        row: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "protocol": self.protocol,
             "domain_size": setting.domain_size,
             "epsilon": float(setting.epsilon),
             "users": setting.users,
         }
         figures = {} if self.axes is None else self.axes.to_json()
-        row |= {name: figures.get(name) for name in AXES_COLUMNS}
+        columns |= {name: figures.get(name) for name in AXES_COLUMNS}
         if self.trials is not None:
-            row |= {"population": str(self.trials.population), "trials": self.trials.number, "seed": self.trials.seed}
-            row |= {name: getattr(self.simulated, name, None) for name in SIMULATED_COLUMNS}
-        return row | {"note": self.note}
+            columns |= {
+                "population": str(self.trials.population),
+                "trials": self.trials.number,
+                "seed": self.trials.seed,
+            }
+            columns |= {name: getattr(self.simulated, name, None) for name in SIMULATED_COLUMNS}
+        return columns | {"note": self.note}
 
 
 AXES_COLUMNS = (
@@ -116,7 +118,11 @@ SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "deco
 
 
 def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
-    """Every combination of these sizes, ε and numbers of users."""
+    """All combinations of these domain sizes, ε and numbers of users.
+
+    >>> len(settings([64, 1024], epsilons=["1/2", 1, 2], users=[10_000]))
+    6
+    """
     for size in domain_sizes:
         Domain(size)
     for number in users:
@@ -125,14 +131,23 @@ def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Se
     return [Setting(*values) for values in product(domain_sizes, budgets, users)]
 
 
-def sweep(
+def compare(
     points: Sequence[Setting],
     protocols: Sequence[str],
     trials: Trials | None = None,
     progress: Progress | None = None,
-) -> Iterator[Record]:
-    """A record for every protocol at every setting, as soon as it is there. A protocol that refuses a setting gets a
-    record that says why.
+) -> Iterator[ComparisonRow]:
+    """Yield a row for every protocol at every setting; if a protocol refuses a setting, its row says why.
+
+    Parameters
+    ----------
+    points: the settings, for example from :func:`settings`.
+    protocols: names from the catalogue.
+    trials: also simulate this many collections and measure their errors; without it all figures are formulas.
+    progress: called with the fraction done.
+
+    >>> [row.columns()["bits"] for row in compare(settings([64], [1], [1000]), ["grr", "oue"])]
+    [6.0, 64.0]
     """
     for name in protocols:
         find(name)
@@ -140,24 +155,24 @@ def sweep(
     for name in protocols:
         plans: dict[tuple[int, Fraction], Plan] = {}
         for point in points:
-            yield _record(name, point, trials, plans)
+            yield _row(name, point, trials, plans)
             done += 1
             if progress is not None:
                 progress(done / total)
 
 
-def _record(name: str, point: Setting, trials: Trials | None, plans: dict[tuple[int, Fraction], Plan]) -> Record:
+def _row(name: str, point: Setting, trials: Trials | None, plans: dict[tuple[int, Fraction], Plan]) -> ComparisonRow:
     terms = (point.domain_size, point.epsilon)
     try:
         if terms not in plans:
             plans.clear()  # a large plan takes much memory, and settings come in order
             plans[terms] = make_plan(name, point.domain_size, point.epsilon)
         plan = plans[terms]
-        found = axes(plan, point.users)
+        axes = evaluate(plan, point.users)
         simulated = None if trials is None else simulate(plan, point.users, trials)
     except SunziError as error:
-        return Record(name, point, None, trials, None, str(error))
-    return Record(name, point, found, trials, simulated)
+        return ComparisonRow(name, point, None, trials, None, str(error))
+    return ComparisonRow(name, point, axes, trials, simulated)
 
 
 def simulate(plan: Plan, users: int, trials: Trials) -> Simulated:
@@ -184,7 +199,7 @@ def simulate(plan: Plan, users: int, trials: Trials) -> Simulated:
 
 
 def _seed(plan: Plan, users: int, seed: int, trial: int) -> list[int]:
-    """Another for every protocol, setting and trial; the same in every sweep."""
+    """Different for every protocol, setting and trial; the same in every comparison."""
     epsilon = plan.epsilon
     name = zlib.crc32(plan.protocol.name.encode())
     return [seed, trial, plan.domain.size, users, epsilon.numerator, epsilon.denominator, name]

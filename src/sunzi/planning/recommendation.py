@@ -1,4 +1,4 @@
-"""Which protocol for a domain, ε and a number of users: all of them on the same axes, one choice, and the reason.
+"""Which protocol for a domain, ε and a number of users: figures of all protocols, one choice, and the reason.
 
 No protocol is best on every axis, so the objective says what to favour. Each objective first keeps the protocols whose
 standard error is near the smallest, and chooses among these:
@@ -12,12 +12,12 @@ attack     2 times the smallest               attackability within 5 % of the le
 balanced   1.05 times the smallest            attackability within 25 % of the least; of these the shortest reports
 =========  =================================  ========================================================================
 
-Ties go to less decoding work. Twice the error is what four times the users would make good.
+Ties go to less decoding work. Four times the users would make up for twice the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
@@ -28,39 +28,38 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, axes
-from sunzi.planning.candidates import Candidate
+from sunzi.planning.axes import Axes, evaluate
+from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate
+from sunzi.planning.moduli_choice import pareto_front
 from sunzi.protocols.base import check_users
-from sunzi.protocols.catalogue import catalogue, find
-from sunzi.protocols.modular import ModularProtocol
+from sunzi.protocols.catalogue import catalogue
 
 Objective = Literal["balanced", "error", "bits", "attack"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-"""Told which share of the work is done."""
 
 _ERROR_ROOM: dict[Objective, float] = {"error": 1.01, "bits": 1.25, "attack": 2.0, "balanced": 1.05}
 _ATTACK_ROOM: dict[Objective, float] = {"error": inf, "bits": inf, "attack": 1.05, "balanced": 1.25}
-# Longer reports are made only on request: 16 KiB from every client.
+# Longer reports, 16 KiB from every client, are chosen only if the protocol is named.
 _LONGEST_REPORT = 1 << 17
-# The axes of a modular protocol need a solve over the whole domain, which takes minutes beyond this.
+# The figures of a modular protocol need a solve over the whole domain, which takes minutes beyond this size.
 _LARGEST_SOLVED = 1 << 21
 _REWEIGHED, _LARGEST_REWEIGHED = 16, 5000
 
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table: a protocol with its plan and axes, or why it has none."""
+    """One row of the table: a protocol with its plan and figures, or the reason why it has none."""
 
     protocol: str
     plan: Plan | None
     axes: Axes | None
     excluded: str | None
-    """Why it cannot be chosen, if so."""
+    """Why it cannot be chosen; None if it can."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """All protocols on the same axes, and the one to take."""
+    """The figures of all protocols, and the protocol to use."""
 
     objective: Objective
     options: tuple[Option, ...]
@@ -69,19 +68,19 @@ class Recommendation:
 
     @property
     def chosen(self) -> Option:
-        """The row of the protocol to take."""
+        """The row of the recommended protocol."""
         return next(option for option in self.options if option.protocol == self.protocol)
 
     @property
     def plan(self) -> Plan:
-        """The plan to use."""
+        """The recommended plan."""
         plan = self.chosen.plan
         assert plan is not None, "only options with a plan are chosen"
         return plan
 
     @property
     def axes(self) -> Axes:
-        """What it gives."""
+        """The figures of the recommended plan."""
         found = self.chosen.axes
         assert found is not None, "only options with axes are chosen"
         return found
@@ -99,12 +98,23 @@ def recommend(
     search: bool = False,
     progress: Progress | None = None,
 ) -> Recommendation:
-    """Weigh the protocols of the catalogue, or only those named, and choose one.
+    """Compare protocols for one setting and choose one; raises ParameterError if none keeps the limits.
 
-    ``max_bits`` limits the mean length of a report, ``max_attack`` the attackability; raises ParameterError if no
-    protocol keeps within them. ``search`` takes the moduli of modular protocols from the Pareto search instead of a
-    quick spread; a limit that the quick spread fails turns the search on by itself. ``progress`` is told the share of
-    the protocols that are done.
+    Parameters
+    ----------
+    domain, epsilon: as for :func:`sunzi.make_plan`.
+    users: how many users will report.
+    objective: what to favour among protocols whose error is near the smallest: ``"balanced"``, ``"error"``, ``"bits"``
+        or ``"attack"``.
+    max_bits: limit on the mean bits per report.
+    max_attack: limit on the attackability.
+    protocols: the names to compare; by default all of the catalogue.
+    search: search for the best moduli of modular protocols instead of taking a quick spread. A limit that the quick
+        spread exceeds starts the search in any case.
+    progress: called with the fraction done.
+
+    >>> recommend(16, 1, users=1000, protocols=["grr", "oue"]).protocol
+    'oue'
     """
     terms = domain if isinstance(domain, Domain) else Domain(domain)
     budget = parse_epsilon(epsilon)
@@ -113,18 +123,19 @@ def recommend(
     names = tuple(catalogue() if protocols is None else dict.fromkeys(protocols))
     options = []
     for index, name in enumerate(names):
-        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, _part(progress, index, len(names)))
+        part = _part(progress, index, len(names))
+        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, part)
         options.append(_option(name, terms, budget, users, wishes, named=protocols is not None))
-        wishes.progress(1, 1)
+        part(1.0)
     return choose_among(options, objective)
 
 
-def _part(progress: Progress | None, index: int, parts: int) -> Callable[[int, int], None]:
-    """Progress of one part of several, by its own steps."""
+def _part(progress: Progress | None, index: int, parts: int) -> Progress:
+    """Progress of one of several equal parts."""
 
-    def update(done: int, total: int) -> None:
+    def update(done: float) -> None:
         if progress is not None:
-            progress((index + done / total) / parts)
+            progress((index + done) / parts)
 
     return update
 
@@ -135,12 +146,12 @@ class _Wishes:
     max_bits: float
     max_attack: float
     search: bool
-    progress: Callable[[int, int], None]
+    progress: Progress
 
     def complaint(self, found: Axes) -> str | None:
-        """What is wrong with these axes."""
+        """Which limit these figures exceed, if any."""
         if found.bits > self.max_bits:
-            return f"{found.bits:g} bits a report exceed {self.max_bits:g}"
+            return f"{found.bits:g} bits per report exceed {self.max_bits:g}"
         if found.attackability > self.max_attack:
             return f"an attackability of {found.attackability:.3g} exceeds {self.max_attack:g}"
         return None
@@ -156,15 +167,14 @@ def _check_wishes(objective: str, max_bits: float | None, max_attack: float | No
 
 
 def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
-    """The row of one protocol, its moduli searched for where that is asked for or needed."""
-    is_modular = issubclass(find(name), ModularProtocol)
-    if is_modular and domain.size > _LARGEST_SOLVED and not named:
-        reason = f"its axes take minutes above {_LARGEST_SOLVED:,} values; name it to have them"
+    """The row of one protocol, with a search for moduli where it is requested or needed."""
+    if name in KINDS and domain.size > _LARGEST_SOLVED and not named:
+        reason = f"its figures take minutes above {_LARGEST_SOLVED:,} values; name it to include it"
         return Option(name, None, None, reason)
     try:
         option = _weighed(make_plan(name, domain, epsilon), users, wishes, named=named)
         fails = option.axes is not None and wishes.complaint(option.axes) is not None
-        if is_modular and (wishes.search or fails):
+        if name in KINDS and (wishes.search or fails):
             option = _searched(option, domain, epsilon, users, wishes, named=named)
     except SunziError as error:
         if named:
@@ -174,17 +184,15 @@ def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _W
 
 
 def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
-    found = axes(plan, users)
+    found = evaluate(plan, users)
     complaint = wishes.complaint(found)
     if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
-        complaint = f"reports of {found.max_bits:,} bits are impractical; name it to have them"
+        complaint = f"reports of {found.max_bits:,} bits are impractical; name it to choose it"
     return Option(found.protocol, plan, found, complaint)
 
 
 def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
     """The best moduli of the Pareto search by the same objective, unless the quick spread is as good."""
-    from sunzi.planning.selection import pareto_front
-
     kind: Any = quick.protocol
     front = pareto_front(
         domain.size,
@@ -192,7 +200,7 @@ def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wish
         kind,
         max_bits=None if wishes.max_bits == inf else wishes.max_bits,
         max_attack=None if wishes.max_attack == inf else wishes.max_attack,
-        histogram="flat",  # what the table's errors assume; sets for light items alone mislead at high ε
+        histogram="flat",  # as in the table; sets for light items mislead at high ε
         effort="normal" if wishes.search else "quick",
         progress=wishes.progress,
     )
@@ -206,7 +214,7 @@ def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wish
 
 
 def _best_of_front(
-    front: Sequence[Candidate],
+    front: Sequence[ModuliCandidate],
     name: str,
     domain: Domain,
     epsilon: Fraction,
@@ -215,7 +223,7 @@ def _best_of_front(
     *,
     named: bool,
 ) -> Option:
-    """A front knows errors without collisions; on small domains, where these count, a few of it are weighed in full."""
+    """Errors on a front ignore collisions of residues; on small domains, where these matter, evaluate some in full."""
     if domain.size <= _LARGEST_REWEIGHED:
         step = -(-len(front) // _REWEIGHED)
         plans = [make_plan(name, domain, epsilon, moduli=each.moduli) for each in front[::step]]
@@ -229,7 +237,7 @@ def _best_of_front(
 
 @dataclass(frozen=True)
 class _Weight:
-    """What an objective looks at."""
+    """The figures that an objective compares."""
 
     error: float
     bits: float
@@ -245,7 +253,7 @@ def _weight_of(option: Option) -> _Weight:
 
 
 def _best(weights: Sequence[_Weight], objective: Objective) -> int:
-    """The index that the objective's rule selects."""
+    """The index that the objective selects."""
     smallest = min(weight.error for weight in weights)
     near = [weight for weight in weights if weight.error <= _ERROR_ROOM[objective] * smallest]
     least = min(weight.attackability for weight in near)
@@ -271,15 +279,15 @@ def _nothing_fits(options: Sequence[Option]) -> str:
     shortest = min(found, key=lambda each: each.bits)
     safest = min(found, key=lambda each: each.attackability)
     return (
-        f"no protocol keeps to these limits; the shortest reports take {shortest.bits:.4g} bits ({shortest.protocol}), "
+        f"no protocol keeps these limits; the shortest reports take {shortest.bits:.4g} bits ({shortest.protocol}), "
         f"the least attackability is {safest.attackability:.3g} ({safest.protocol})"
     )
 
 
 def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: Objective) -> str:
-    """One sentence that holds for the numbers in the table."""
+    """One sentence about the figures in the table."""
     if len(weights) == 1:
-        return f"{name} is the only protocol that is weighed here and fits."
+        return f"{name} is the only protocol that was compared and fits."
     excess = chosen.error / min(weight.error for weight in weights) - 1
     own = f"; its own is {100 * excess:.2g} % above that" if excess >= 0.001 else ""
     shortest = f"{name} has the shortest reports ({chosen.bits:.4g} bits) of all protocols"
@@ -292,9 +300,9 @@ def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: O
 
 
 def at_users(recommendation: Recommendation, users: int) -> Recommendation:
-    """The same plans with another number of users; the choice stays, because every error scales alike."""
+    """The same plans with another number of users; the choice stays, because all errors scale alike."""
     options = tuple(
-        option if option.plan is None else replace(option, axes=axes(option.plan, users))
+        option if option.plan is None else replace(option, axes=evaluate(option.plan, users))
         for option in recommendation.options
     )
     return replace(recommendation, options=options)

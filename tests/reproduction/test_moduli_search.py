@@ -1,16 +1,29 @@
 """The paper's search: what it promises, and what is true of it."""
 
+import sys
 from fractions import Fraction
 from math import ceil, exp, inf, log, prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import is_prime
-from sunzi.planning import candidate, condition_number, paper_search
-from sunzi.planning.paper import PaperSearch
+from sunzi.planning import evaluate_moduli, search_cache
 from sunzi.protocols.modular import ModularSubsetSelection
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reproduction.conditioning import condition_number
+from reproduction.moduli_search import PaperSearch, paper_search
+
+from reproduction import moduli_search
+
+
+@pytest.fixture(autouse=True)
+def private_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv(search_cache.VARIABLE, str(tmp_path / "cache"))
 
 
 def dense_error(size, moduli, epsilon):
@@ -36,7 +49,7 @@ def test_result_is_valid_and_its_error_exact(found):
     assert found.kappa == pytest.approx(again, rel=1e-12)  # transforms round by where their input lies in memory
     assert found.kappa <= 10
     assert found.error == pytest.approx(dense_error(1024, found.moduli, Fraction(1)), rel=1e-8)
-    assert found.error == pytest.approx(candidate(1024, 1, "mss", found.moduli).error, rel=1e-12)
+    assert found.error == pytest.approx(evaluate_moduli(1024, 1, "mss", found.moduli).error, rel=1e-12)
     assert not found.used_fallback
     assert found.trials >= 19
 
@@ -87,10 +100,10 @@ def test_best_error_of_all_counts_wins():
     assert by_count == sorted(by_count, reverse=True)
 
 
-def test_progress_counts_the_numbers_of_moduli():
+def test_progress_follows_the_numbers_of_moduli():
     calls = []
-    paper_search(50, 1, most_moduli=5, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    paper_search(50, 1, most_moduli=5, progress=calls.append)
+    assert calls == [0.25, 0.5, 0.75, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -113,3 +126,14 @@ def test_found_is_a_frozen_value(found):
     assert isinstance(found, PaperSearch)
     with pytest.raises(AttributeError):
         found.error = 0.0
+
+
+def test_the_papers_search_is_cached(monkeypatch):
+    first = paper_search(60, 1, most_moduli=6)
+    monkeypatch.setattr(moduli_search, "_Finder", None)  # a second search would fail
+    progress = []
+    assert paper_search(60, 1, most_moduli=6, progress=progress.append) == first
+    assert progress == [1.0]
+    for different in ({"seed": 1}, {"beta": 19.0}, {"kappa_max": 9.0}, {"trials": 9}, {"most_moduli": 7}):
+        with pytest.raises(TypeError):
+            paper_search(60, 1, **{"most_moduli": 6, **different})

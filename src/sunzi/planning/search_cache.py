@@ -1,8 +1,8 @@
-"""Results of searches, kept on disk between runs.
+"""Results of searches, cached on disk between runs.
 
-An entry is one JSON file, named by the hash of everything that the result depends on, written in one atomic step.
-Guarantees: an entry that is damaged, unreadable, or of another key is as good as absent; where the directory cannot be
-written, nothing is kept and nothing is said.
+An entry is one JSON file, named by the hash of everything that the result depends on, and written atomically. An entry
+that is damaged, unreadable, or of another key is ignored; if the directory cannot be written, nothing is cached and no
+error is raised.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sunzi._version import __version__
 from sunzi.atomic_files import write_atomically
 
 VARIABLE = "SUNZI_CACHE"
-"""Names the cache directory; empty, it turns the cache off."""
+"""The environment variable that names the cache directory; if it is empty, the cache is off."""
 
 
 def directory() -> Path | None:
-    """Where entries are kept: $SUNZI_CACHE, or the platform's place for caches; None if the cache is off."""
+    """The cache directory: $SUNZI_CACHE, or the platform's cache directory; None if the cache is off."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         return Path(named) if named else None
     try:
         return _platform_directory() / "sunzi"
-    except RuntimeError:  # nobody's home is known
+    except RuntimeError:  # the home directory is unknown
         return None
 
 
@@ -42,7 +42,7 @@ def _platform_directory() -> Path:
 
 
 def load(key: Mapping[str, Any]) -> Any | None:
-    """The result kept under a key, or None."""
+    """The result cached under a key, or None."""
     path = _path(key)
     if path is None:
         return None
@@ -56,7 +56,7 @@ def load(key: Mapping[str, Any]) -> Any | None:
 
 
 def store(key: Mapping[str, Any], result: Any) -> None:
-    """Keep a result that JSON can hold."""
+    """Cache a result that JSON can represent."""
     path = _path(key)
     if path is None:
         return

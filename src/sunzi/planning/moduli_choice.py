@@ -6,24 +6,23 @@ from dataclasses import asdict
 from math import inf
 from typing import Any, Literal
 
+from sunzi._typing import Progress
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
-from sunzi.planning import cache
-from sunzi.planning.blocks import Histogram, Kind, block_family
-from sunzi.planning.candidates import Candidate, reference_error
-from sunzi.planning.ladder import Request
-from sunzi.planning.search import Progress, search
+from sunzi.planning import search_cache
+from sunzi.planning.moduli_candidates import Kind, ModuliCandidate, PlannedHistogram, block_family, reference_error
+from sunzi.planning.moduli_search import Request, search
 from sunzi.protocols.moduli import MOST_MODULI
 
 Effort = Literal["quick", "normal", "thorough"]
-Objective = Literal["error", "bits", "attackability", "decode_work", "traffic"]
+ModuliObjective = Literal["error", "bits", "attackability", "decode_work", "traffic"]
 
-ALGORITHM = 2
-"""Counts changes of the search that change its results: kept results of another number are not used."""
+ALGORITHM = 3
+"""Increased when the search changes its results; cached results of another number are not used."""
 
 EVALUATIONS: dict[str, int] = {"quick": 600, "normal": 3000, "thorough": 20_000}
-"""Of sets for a thousand values; small domains, where they are cheap, get twice as many."""
+"""Sets evaluated per effort; small domains, where they are cheap, get twice as many."""
 
 _SMALL_DOMAIN = 500
 
@@ -36,20 +35,30 @@ def pareto_front(
     max_bits: float | None = None,
     max_attack: float | None = None,
     max_moduli: int = 64,
-    histogram: Histogram = "light",
+    histogram: PlannedHistogram = "light",
     effort: Effort | int = "normal",
     seconds: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> list[Candidate]:
-    """Sets of moduli of which none is beaten on all of error, mean bits, attackability and decoding work, by ascending
-    error.
+) -> list[ModuliCandidate]:
+    """Sets of moduli, none of which is beaten on all of error, mean bits, attackability and decoding work, by ascending
+    error. The same arguments give the same list, which is cached on disk.
 
-    ``max_bits`` (mean bits of a report), ``max_attack`` and ``max_moduli`` limit what is searched; where nothing keeps
-    to the limits the list is empty. ``histogram`` "flat" plans for equally frequent values instead of light items: take
-    it where ε is large and the domain small. ``effort`` is a name or a number of evaluations. The same arguments give
-    the same list, and it is kept in the cache, unless ``seconds`` is given, after which the search stops as soon as it
-    can. ``progress`` is told the number of steps done and of all steps.
+    Parameters
+    ----------
+    domain_size, epsilon: of the plan.
+    kind: ``"mss"`` or ``"mss-compact"``.
+    max_bits, max_attack, max_moduli: limits on the mean bits per report, the attackability and the number of moduli; if
+        no set keeps them the list is empty.
+    histogram: ``"light"`` minimises the error of items that nobody holds, ``"flat"`` that of equally frequent values,
+        which is better where ε is large and the domain small.
+    effort: ``"quick"``, ``"normal"``, ``"thorough"`` or a number of evaluations.
+    seconds: stop as soon as possible after this time; the result then depends on the clock and is not cached.
+    seed: another seed, another search.
+    progress: called with the fraction done.
+
+    >>> [candidate.max_bits <= 8 for candidate in pareto_front(20, 1, "mss-compact", max_bits=8, effort=20)][:1]
+    [True]
     """
     budget = parse_epsilon(epsilon)
     family = block_family(kind, domain_size, budget, histogram)
@@ -71,29 +80,37 @@ def pareto_front(
         "histogram": histogram,
         **asdict(request),
     }
-    candidates = _from_json(cache.load(key))
+    candidates = _from_json(search_cache.load(key))
     if candidates is None:
         candidates = search(family, request, progress=progress)
-        cache.store(key, [asdict(candidate) for candidate in candidates])
+        search_cache.store(key, [asdict(candidate) for candidate in candidates])
     elif progress is not None:
-        progress(1, 1)
+        progress(1.0)
     return candidates
 
 
-def choose(
+def choose_moduli(
     domain_size: int,
     epsilon: Epsilon,
     kind: Kind = "mss",
     *,
-    objective: Objective = "error",
+    objective: ModuliObjective = "error",
     max_error_ratio: float | None = None,
-    histogram: Histogram = "light",
+    histogram: PlannedHistogram = "light",
     **options: Any,
-) -> Candidate:
-    """The candidate that is best by one objective within limits; ``options`` are those of :func:`pareto_front`.
+) -> ModuliCandidate:
+    """The set of moduli that is best by one objective within limits; raises ParameterError if there is none.
 
-    ``max_error_ratio`` limits the error relative to plain subset selection. The objective "traffic" is error × bits:
-    what all users together must send for a given accuracy.
+    Parameters
+    ----------
+    domain_size, epsilon, kind, histogram: as for :func:`pareto_front`.
+    objective: ``"error"``, ``"bits"``, ``"attackability"``, ``"decode_work"``, or ``"traffic"``, which is error × bits:
+        what all users together must send for a given accuracy.
+    max_error_ratio: limit on the error relative to plain subset selection.
+    options: the limits and other options of :func:`pareto_front`.
+
+    >>> choose_moduli(20, 1, "mss", max_bits=12, effort=20).bits <= 12
+    True
     """
     candidates = pareto_front(domain_size, epsilon, kind, histogram=histogram, **options)
     reference = reference_error(domain_size, epsilon, histogram=histogram)
@@ -107,7 +124,7 @@ def choose(
     return min(allowed, key=lambda candidate: (_value(candidate, objective), candidate.axes))
 
 
-def _value(candidate: Candidate, objective: str) -> float:
+def _value(candidate: ModuliCandidate, objective: str) -> float:
     values = {
         "error": candidate.error,
         "bits": candidate.bits,
@@ -120,7 +137,7 @@ def _value(candidate: Candidate, objective: str) -> float:
     return values[objective]
 
 
-def _nearest(candidates: list[Candidate], limit: float) -> str:
+def _nearest(candidates: list[ModuliCandidate], limit: float) -> str:
     if not candidates:
         return "raise max_bits, max_attack or max_moduli"
     return f"the smallest error found is {candidates[0].error / limit:.3f} times what max_error_ratio allows"
@@ -148,9 +165,9 @@ def _count(name: str, value: int, most: int, least: int = 1) -> int:
     return int(value)
 
 
-def _from_json(entries: Any) -> list[Candidate] | None:
-    """Candidates as they were kept; None if they are not."""
+def _from_json(entries: Any) -> list[ModuliCandidate] | None:
+    """Candidates from a cache entry; None if it holds something else."""
     try:
-        return [Candidate(**{**entry, "moduli": tuple(entry["moduli"])}) for entry in entries]
+        return [ModuliCandidate(**{**entry, "moduli": tuple(entry["moduli"])}) for entry in entries]
     except (TypeError, KeyError):
         return None

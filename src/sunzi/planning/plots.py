@@ -1,5 +1,5 @@
-"""A sweep as a picture: error, bits, decoding and attackability against what was varied. Needs matplotlib, the ``plot``
-extra; nothing imports this module before a picture is asked for.
+"""A comparison as a picture: error, bits, decoding and attackability against what was varied. Needs matplotlib, the
+``plot`` extra, so import this module only to draw.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sunzi.errors import ParameterError
-from sunzi.planning.sweep import Record
+from sunzi.planning.comparison import ComparisonRow
 from sunzi.protocols.catalogue import catalogue
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Varied = Literal["epsilon", "size", "users"]
 
-# Okabe and Ito's palette, distinct under every common colour blindness; and with every colour a marker and a dash of
-# its own, for protocols that lie on one line and for print in grey.
+# Okabe and Ito's palette, distinct under every common colour blindness. Each colour has its own marker and dash, for
+# lines that coincide and for print in grey.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D00")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
@@ -37,8 +37,8 @@ class _Panel:
     spreads: dict[str, list[float]]
 
 
-def draw_sweep(records: Sequence[Record], varied: Varied) -> Figure:
-    """Four panels, one line a protocol; simulated sweeps show what was measured, with bars of two standard errors."""
+def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
+    """Four panels with one line per protocol; simulations show measured values, with bars of two standard errors."""
     shown = [record for record in records if record.axes is not None]
     if not shown:
         raise ParameterError("there is nothing to draw: every protocol refused every setting")
@@ -52,7 +52,7 @@ def draw_sweep(records: Sequence[Record], varied: Varied) -> Figure:
     return figure
 
 
-def _panels(records: Sequence[Record], varied: Varied) -> list[_Panel]:
+def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
     is_simulated = all(record.simulated is not None for record in records)
     if is_simulated:
         error = _panel(records, varied, "mse", "error", "mean squared error, measured", spread="mse_error")
@@ -66,12 +66,12 @@ def _panels(records: Sequence[Record], varied: Varied) -> list[_Panel]:
 
 
 def _panel(
-    records: Sequence[Record], varied: Varied, column: str, title: str, unit: str, spread: str | None = None
+    records: Sequence[ComparisonRow], varied: Varied, column: str, title: str, unit: str, spread: str | None = None
 ) -> _Panel:
     figures: dict[str, list[tuple[float, float]]] = {}
     spreads: dict[str, list[float]] = {}
     for record in records:
-        row = record.row()
+        row = record.columns()
         if row[column] is not None:
             place = {"epsilon": row["epsilon"], "size": row["domain_size"], "users": row["users"]}[varied]
             figures.setdefault(record.protocol, []).append((float(place), float(row[column])))
@@ -109,21 +109,21 @@ def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied) -> N
 
 
 def _style(name: str) -> int:
-    """The same for a protocol in every picture."""
+    """A protocol looks the same in every picture."""
     known = catalogue()
     return known.index(name) % len(_COLOURS)
 
 
 def _spread_by_factors(axes: Panel, places: Sequence[float]) -> None:
-    """A logarithmic axis with a tick, and a plain number, at some of the settings."""
+    """A logarithmic axis with plain numbers as ticks at some of the settings."""
     axes.set_xscale("log")
     ticks = places[:: -(-len(places) // _MOST_TICKS)]
     axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
     axes.set_xticks([], minor=True)
 
 
-def _title(records: Sequence[Record], varied: Varied) -> str:
-    """What was held fixed."""
+def _title(records: Sequence[ComparisonRow], varied: Varied) -> str:
+    """The fixed parameters."""
     setting = records[0].setting
     fixed = {
         "size": f"{setting.domain_size:,} values",

@@ -1,4 +1,4 @@
-"""The other way round: how many users, or how large an ε, an error asks for."""
+"""How many users, or how large an ε, a target error needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import error_curve
-from sunzi.planning.recommend import Recommendation, at_users, recommend
+from sunzi.planning.recommendation import Recommendation, at_users, recommend
 from sunzi.protocols.base import check_users
 from sunzi.protocols.catalogue import find
 
@@ -28,16 +28,26 @@ _LAST = 4 * _PER_DECADE + 220
 def users_needed(
     protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, target_error: float, **options: Any
 ) -> int:
-    """The fewest users with whom the standard error of a light item is at most the target. Options as in make_plan."""
+    """The fewest users for which the standard error of a light item is at most the target.
+
+    Parameters
+    ----------
+    protocol: a name from the catalogue.
+    domain, epsilon, options: as for :func:`sunzi.make_plan`.
+    target_error: a standard error, as a share of all users such as 0.001.
+
+    >>> users_needed("grr", 16, 1, target_error=0.01)
+    69022
+    """
     return users_for(make_plan(protocol, domain, epsilon, **options), target_error)
 
 
 def users_for(plan: Plan, target_error: float) -> int:
-    """The fewest users with whom this plan's standard error of a light item is at most the target."""
+    """The fewest users for which this plan's standard error of a light item is at most the target."""
     check_target(target_error)
     curve = error_curve(plan.protocol)
     users = max(1, ceil(curve.constant / target_error**2))
-    # One division and one root later, rounding may have moved the border by one.
+    # Rounding in the division and the root may be off by one.
     while users > 1 and curve.standard_error(users - 1) <= target_error:
         users -= 1
     while curve.standard_error(users) > target_error:
@@ -48,8 +58,20 @@ def users_for(plan: Plan, target_error: float) -> int:
 def epsilon_needed(
     protocol: str, domain: int | Iterable[str] | Domain, users: int, target_error: float, **options: Any
 ) -> Fraction:
-    """An ε of three digits at which the standard error of a light item is at most the target, while at the next smaller
-    one it is not; the smallest such ε wherever the error falls as ε grows.
+    """The smallest ε of three digits at which the standard error of a light item is at most the target.
+
+    If the error does not fall steadily as ε grows, the result meets the target and the next smaller ε of three digits
+    does not. Raises ParameterError if no ε meets the target.
+
+    Parameters
+    ----------
+    protocol: a name from the catalogue.
+    domain, options: as for :func:`sunzi.make_plan`.
+    users: how many users will report.
+    target_error: a standard error, as a share of all users such as 0.001.
+
+    >>> float(epsilon_needed("grr", 16, users=100_000, target_error=0.01))
+    0.869
     """
     terms = domain if isinstance(domain, Domain) else Domain(domain)
     check_users(users)
@@ -65,7 +87,7 @@ def epsilon_needed(
         reached = _error(protocol, terms, _epsilon(_LAST), users, options)
         raise ParameterError(
             f"no epsilon gives {protocol} a standard error of {target_error:g} with {users:,} users; "
-            f"even {_epsilon(_LAST)} gives {reached:.3g}: take more users"
+            f"even {_epsilon(_LAST)} gives {reached:.3g}: collect from more users"
         )
     below, above = 0, _LAST
     while above - below > 1:
@@ -77,11 +99,11 @@ def epsilon_needed(
 def recommend_users(
     domain: int | Iterable[str] | Domain, epsilon: Epsilon, target_error: float, **wishes: Any
 ) -> Recommendation:
-    """The recommendation at this ε with as many users as the chosen protocol needs for the target. Wishes are those of
-    :func:`~sunzi.planning.recommend.recommend`.
+    """The recommendation at this ε with as many users as the chosen protocol needs for the target. ``wishes`` are the
+    options of :func:`~sunzi.planning.recommend`.
     """
     check_target(target_error)
-    # Every error scales alike with the users, so that any number leads to the same choice.
+    # All errors scale alike with the number of users, so any number leads to the same choice.
     recommendation = recommend(domain, epsilon, _ANY_USERS, **wishes)
     return at_users(recommendation, users_for(recommendation.plan, target_error))
 
@@ -89,9 +111,9 @@ def recommend_users(
 def recommend_epsilon(
     domain: int | Iterable[str] | Domain, users: int, target_error: float, **wishes: Any
 ) -> Recommendation:
-    """The recommendation for so many users at the ε that the chosen protocol needs for the target.
+    """The recommendation for ``users`` users at the ε that the chosen protocol needs for the target.
 
-    The ε of a good protocol leads to a choice, whose own ε leads to the next, until the choice stays.
+    Starts at the ε that a good protocol needs, and repeats with the ε that the choice needs until the choice stays.
     """
     terms = domain if isinstance(domain, Domain) else Domain(domain)
     protocol = (wishes.get("protocols") or [_GOOD_ALMOST_EVERYWHERE])[0]
@@ -106,14 +128,14 @@ def recommend_epsilon(
         recommendation = recommend(terms, epsilon_needed(protocol, terms, users, target_error), users, **wishes)
     if recommendation.axes.standard_error > target_error:
         raise ParameterError(
-            f"with moduli within these limits {protocol} misses a standard error of {target_error:g} at epsilon "
+            f"within these limits {protocol} does not reach a standard error of {target_error:g} at epsilon "
             f"{recommendation.plan.epsilon}: {recommendation.axes.standard_error:.3g}; relax a limit"
         )
     return recommendation
 
 
 def check_target(target_error: float) -> None:
-    """A standard error is positive."""
+    """Raise ParameterError unless the target is positive."""
     if not 0 < target_error < inf:
         raise ParameterError(f"the target error must be a positive share such as 0.001, got {target_error}")
 
@@ -125,7 +147,7 @@ def _epsilon(index: int) -> Fraction:
 
 
 def _error(protocol: str, domain: Domain, epsilon: Fraction, users: int, options: dict[str, Any]) -> float:
-    """The standard error, infinite where there is no such plan."""
+    """The standard error; infinite if there is no such plan."""
     try:
         return error_curve(make_plan(protocol, domain, epsilon, **options).protocol).standard_error(users)
     except SunziError:

@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from sunzi.planning import cache, paper, paper_search, pareto_front, selection
+from sunzi.planning import moduli_choice, pareto_front, search_cache
 
 KEY = {"search": "test", "size": 7, "limit": float("inf")}
 RESULT = [{"moduli": [2, 3], "error": 0.1}]
 
 
 def entries():
-    return sorted((cache.directory() / "moduli").glob("*"))
+    return sorted((search_cache.directory() / "moduli").glob("*"))
 
 
 def test_what_is_stored_is_loaded():
-    assert cache.load(KEY) is None
-    cache.store(KEY, RESULT)
-    assert cache.load(KEY) == RESULT
-    assert cache.load({**KEY, "size": 8}) is None
+    assert search_cache.load(KEY) is None
+    search_cache.store(KEY, RESULT)
+    assert search_cache.load(KEY) == RESULT
+    assert search_cache.load({**KEY, "size": 8}) is None
     assert len(entries()) == 1  # and no temporary file beside it
 
 
 def test_another_version_of_the_library_finds_nothing(monkeypatch):
-    cache.store(KEY, RESULT)
-    monkeypatch.setattr(cache, "__version__", "0.0.0")
-    assert cache.load(KEY) is None
+    search_cache.store(KEY, RESULT)
+    monkeypatch.setattr(search_cache, "__version__", "0.0.0")
+    assert search_cache.load(KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -44,72 +44,72 @@ def test_another_version_of_the_library_finds_nothing(monkeypatch):
     ],
 )
 def test_damaged_entries_are_absent(damage):
-    cache.store(KEY, RESULT)
+    search_cache.store(KEY, RESULT)
     (path,) = entries()
     damaged = damage(path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
-    assert cache.load(KEY) is None
-    cache.store(KEY, RESULT)
-    assert cache.load(KEY) == RESULT
+    assert search_cache.load(KEY) is None
+    search_cache.store(KEY, RESULT)
+    assert search_cache.load(KEY) == RESULT
 
 
 def test_an_empty_name_turns_it_off(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.VARIABLE, "")
+    monkeypatch.setenv(search_cache.VARIABLE, "")
     monkeypatch.chdir(tmp_path)
-    cache.store(KEY, RESULT)
-    assert cache.directory() is None
-    assert cache.load(KEY) is None
+    search_cache.store(KEY, RESULT)
+    assert search_cache.directory() is None
+    assert search_cache.load(KEY) is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_written_keeps_nothing(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a directory")
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file" / "below"))
-    cache.store(KEY, RESULT)
-    assert cache.load(KEY) is None
+    monkeypatch.setenv(search_cache.VARIABLE, str(tmp_path / "file" / "below"))
+    search_cache.store(KEY, RESULT)
+    assert search_cache.load(KEY) is None
 
 
 def test_the_platform_names_the_place(monkeypatch, tmp_path):
-    monkeypatch.delenv(cache.VARIABLE)
-    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.delenv(search_cache.VARIABLE)
+    monkeypatch.setattr(search_cache.sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.directory() == tmp_path / "sunzi"
+    assert search_cache.directory() == tmp_path / "sunzi"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.directory() == tmp_path / ".cache" / "sunzi"
-    monkeypatch.setattr(cache.sys, "platform", "darwin")
-    assert cache.directory() == tmp_path / "Library" / "Caches" / "sunzi"
-    monkeypatch.setattr(cache.sys, "platform", "win32")
+    assert search_cache.directory() == tmp_path / ".cache" / "sunzi"
+    monkeypatch.setattr(search_cache.sys, "platform", "darwin")
+    assert search_cache.directory() == tmp_path / "Library" / "Caches" / "sunzi"
+    monkeypatch.setattr(search_cache.sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache.directory() == tmp_path / "local" / "sunzi"
+    assert search_cache.directory() == tmp_path / "local" / "sunzi"
 
 
 def test_a_home_that_nobody_knows_turns_it_off(monkeypatch):
     def unknown():
         raise RuntimeError("no home")
 
-    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.delenv(search_cache.VARIABLE)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(cache.sys, "platform", "linux")
-    monkeypatch.setattr(cache.Path, "home", unknown)
-    assert cache.directory() is None
+    monkeypatch.setattr(search_cache.sys, "platform", "linux")
+    monkeypatch.setattr(search_cache.Path, "home", unknown)
+    assert search_cache.directory() is None
 
 
 def test_a_search_is_made_once(monkeypatch):
     searches = []
-    search = selection.search
+    search = moduli_choice.search
 
     def counted(*arguments, **options):
         searches.append(arguments)
         return search(*arguments, **options)
 
-    monkeypatch.setattr(selection, "search", counted)
+    monkeypatch.setattr(moduli_choice, "search", counted)
     progress = []
     first = pareto_front(40, 1, effort=30)
-    again = pareto_front(40, "1", effort=30, progress=lambda *steps: progress.append(steps))
+    again = pareto_front(40, "1", effort=30, progress=progress.append)
     assert first == again
-    assert progress == [(1, 1)]
+    assert progress == [1.0]
     assert len(searches) == 1
     for different in (
         {"histogram": "flat"},
@@ -123,20 +123,9 @@ def test_a_search_is_made_once(monkeypatch):
     assert len(searches) == 7
     pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither kept nor looked up
     assert len(searches) == 8
-    monkeypatch.setattr(selection, "ALGORITHM", selection.ALGORITHM + 1)
+    monkeypatch.setattr(moduli_choice, "ALGORITHM", moduli_choice.ALGORITHM + 1)
     assert pareto_front(40, 1, effort=30) == first
     assert len(searches) == 9
-
-
-def test_the_papers_search_is_kept_too(monkeypatch):
-    first = paper_search(60, 1, most_moduli=6)
-    monkeypatch.setattr(paper, "_Finder", None)  # a second search would fail
-    progress = []
-    assert paper_search(60, 1, most_moduli=6, progress=lambda *steps: progress.append(steps)) == first
-    assert progress == [(1, 1)]
-    for different in ({"seed": 1}, {"beta": 19.0}, {"kappa_max": 9.0}, {"trials": 9}, {"most_moduli": 7}):
-        with pytest.raises(TypeError):
-            paper_search(60, 1, **{"most_moduli": 6, **different})
 
 
 def test_an_entry_that_holds_something_else_is_searched_anew():
@@ -144,6 +133,6 @@ def test_an_entry_that_holds_something_else_is_searched_anew():
     (path,) = entries()
     entry = json.loads(Path(path).read_bytes())
     for other in ([{"moduli": [2]}], 7, "text", [3], {"a": 1}):
-        entry["result"], entry["checksum"] = other, cache._checksum(other)
+        entry["result"], entry["checksum"] = other, search_cache._checksum(other)
         path.write_text(json.dumps(entry))
         assert pareto_front(40, 1, effort=30) == first

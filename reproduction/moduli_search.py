@@ -1,43 +1,41 @@
-"""The paper's search for moduli, as it is written: ChooseModuli and FindValidModuli, with the numbers that the paper
-states about the result beside the true ones.
+"""The paper's search for moduli as published (ChooseModuli and FindValidModuli), with the paper's statements about the
+result next to the true values.
 
 For every ℓ up to ``most_moduli`` primes are drawn from a band around k/ℓ until a set has a condition number of at most
-``kappa_max``; of these sets, one an ℓ, the one of smallest exact error wins. Theorem 4's bound on κ does not hold in
-general (docs/mathematics.md §6), so ``kappa`` is what to trust, not ``kappa_bound``.
+``kappa_max``; of these sets, one per ℓ, the one of smallest exact error wins. Theorem 4's bound on κ does not hold in
+general (docs/mathematics.md §6), so trust ``kappa``, not ``kappa_bound``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil, exp, inf, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers, Progress
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import next_prime, primes_up_to
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.numerics.toeplitz import expected_error
 from sunzi.plan import Epsilon
-from sunzi.planning import cache
-from sunzi.planning.conditioning import condition_number, paper_weight
+from sunzi.planning import search_cache
 from sunzi.protocols.modular import ModularSubsetSelection
 
-Progress = Callable[[int, int], None]
+from .conditioning import condition_number, paper_weight
 
 MOST_MODULI, KAPPA_MAX, BAND_WIDTH, TRIALS = 20, 10.0, 20.0, 1000
 ALGORITHM = 1
-"""Counts changes that change results: kept results of another number are not used."""
+"""Increased when results change; cached results of another number are not used."""
 
 _HIGHEST_SHARE = 0.95
 
 
 @dataclass(frozen=True)
 class PaperSearch:
-    """What the paper's search found, and what the paper says of it."""
+    """The result of the paper's search, and the paper's statements about it."""
 
     moduli: tuple[int, ...]
     error: float
@@ -57,7 +55,7 @@ class PaperSearch:
     used_fallback: bool
     """Whether the moduli are the deterministic ones, because no draw reached κ_max for their ℓ."""
     trials: int
-    """Draws in all."""
+    """Total number of draws."""
 
 
 def paper_search(
@@ -72,10 +70,10 @@ def paper_search(
     progress: Progress | None = None,
 ) -> PaperSearch:
     """ChooseModuli(k, ε, ℓ_max, κ_max, β, #trials) of the paper's appendix; the same seed gives the same result, which
-    is kept in the cache.
+    is cached.
 
-    Only draws that Lanczos proves to exceed κ_max escape the full condition number, which decides about all others.
-    ``progress`` is told how many ℓ are done, and of how many.
+    The full condition number is computed for every draw, except where a few Lanczos steps already prove that it exceeds
+    κ_max. ``progress`` is called with the fraction of the ℓ that are done.
     """
     budget = parse_epsilon(epsilon)
     _check(domain_size, most_moduli, kappa_max, beta, trials)
@@ -87,39 +85,36 @@ def paper_search(
         "seed": seed,
         "parameters": [most_moduli, kappa_max, beta, trials],
     }
-    found = _from_json(cache.load(key))
+    found = _from_json(search_cache.load(key))
     if found is None:
         finder = _Finder(domain_size, budget, kappa_max, beta, trials, np.random.default_rng(seed))
-        found = _choose(finder, most_moduli, progress or _tell_nobody)
-        cache.store(key, asdict(found))
+        found = _choose(finder, most_moduli, progress)
+        search_cache.store(key, asdict(found))
     elif progress is not None:
-        progress(1, 1)
+        progress(1.0)
     return found
 
 
-def _tell_nobody(done: int, total: int) -> None:
-    """No progress was asked for."""
-
-
 def _from_json(entry: Any) -> PaperSearch | None:
-    """A result as it was kept; None if it is not."""
+    """A result from a cache entry; None if it holds something else."""
     try:
         return PaperSearch(**{**entry, "moduli": tuple(entry["moduli"])})
     except (TypeError, KeyError):
         return None
 
 
-def _choose(finder: _Finder, most_moduli: int, progress: Progress) -> PaperSearch:
+def _choose(finder: _Finder, most_moduli: int, progress: Progress | None) -> PaperSearch:
     found = []
     for count in range(2, most_moduli + 1):
         valid = finder.find(count)
         if valid is not None:
             found.append((_light_error(finder.domain_size, valid.moduli, finder.epsilon), valid))
-        progress(count - 1, most_moduli - 1)
+        if progress is not None:
+            progress((count - 1) / (most_moduli - 1))
     if not found:
         raise ParameterError(
             f"the paper's search found no moduli for {finder.domain_size} values with a condition number of at most "
-            f"{finder.kappa_max:g}; raise kappa_max, or use sunzi.planning.choose"
+            f"{finder.kappa_max:g}; raise kappa_max, or use sunzi.planning.choose_moduli"
         )
     error, best = min(found, key=lambda pair: pair[0])
     return _describe(finder, best, error)
@@ -152,7 +147,7 @@ class _Valid:
 
 @dataclass
 class _Finder:
-    """FindValidModuli, and how many draws it has made."""
+    """FindValidModuli, and its number of draws so far."""
 
     domain_size: int
     epsilon: Fraction
@@ -176,7 +171,7 @@ class _Finder:
         kappa = self._kappa(moduli)
         return _Valid(moduli, kappa, from_fallback=True) if kappa <= self.kappa_max else None
 
-    def _band(self, count: int) -> NDArray[np.int64]:
+    def _band(self, count: int) -> Integers:
         """All primes in [k/(βℓ), min(βk/ℓ, 0.95·k)]."""
         low = self.domain_size / (self.beta * count)
         high = min(self.beta * self.domain_size / count, _HIGHEST_SHARE * self.domain_size)
@@ -216,7 +211,7 @@ class _Finder:
 
 
 def _next_free_prime(moduli: list[int], index: int) -> int:
-    """The next prime above a modulus that is not one of the others, since moduli must stay coprime."""
+    """The next prime above a modulus that is not among the others: moduli must stay coprime."""
     prime = next_prime(moduli[index] + 1)
     while prime in moduli:
         prime = next_prime(prime + 1)
@@ -232,7 +227,7 @@ def _root_ceiling(number: int, degree: int) -> int:
 
 
 def _describe(finder: _Finder, best: _Valid, error: float) -> PaperSearch:
-    """Theorem 4's numbers at the ℓ found, beside the true ones."""
+    """Theorem 4's values at the ℓ found, next to the true ones."""
     size, count, odds = finder.domain_size, len(best.moduli), exp(finder.epsilon)
     lowest = size / (finder.beta * count)
     t_star = float(ceil(log(size) / log(lowest))) if lowest > 1 else inf

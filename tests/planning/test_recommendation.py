@@ -1,18 +1,13 @@
-"""Recommendations: the rules of each objective, limits, honest numbers, and the other way round."""
+"""Recommendations: the rules of each objective, limits, and honest figures."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
 import sunzi
 from sunzi.errors import DomainError, ParameterError
-from sunzi.planning import needs, selection
-from sunzi.planning import recommend as module
-from sunzi.planning.axes import axes
-from sunzi.planning.candidates import candidate
-from sunzi.planning.needs import epsilon_needed, recommend_epsilon, recommend_users, users_needed
-from sunzi.planning.recommend import Option, at_users, choose_among, recommend
+from sunzi.planning import evaluate, evaluate_moduli, recommend, recommendation
+from sunzi.planning.recommendation import Option, choose_among
 
 MODULAR = ("mss", "mss-compact")
 
@@ -20,7 +15,7 @@ MODULAR = ("mss", "mss-compact")
 def options(**figures: tuple[float, float, float]) -> list[Option]:
     """Rows with these errors, bits and attackabilities; the rest is a real row's."""
     plan = sunzi.make_plan("grr", 10, 1)
-    known = axes(plan, 100)
+    known = evaluate(plan, 100)
     return [
         Option(name, plan, replace(known, protocol=name, standard_error=e, bits=b, attackability=a), None)
         for name, (e, b, a) in figures.items()
@@ -60,7 +55,7 @@ def test_the_table_is_the_catalogue_with_its_axes():
     found = recommend(60, 1, 5000)
     assert tuple(option.protocol for option in found.options) == sunzi.catalogue()
     for option in found.options:
-        assert option.axes == axes(sunzi.make_plan(option.protocol, 60, 1), 5000)
+        assert option.axes == evaluate(sunzi.make_plan(option.protocol, 60, 1), 5000)
     assert found.plan == sunzi.make_plan(found.protocol, 60, 1)
 
 
@@ -81,14 +76,14 @@ def test_modular_protocols_win_on_attackability_at_large_epsilon_and_few_values(
 def test_labels_and_named_protocols():
     found = recommend(["a", "b", "c"], "1/2", 50, protocols=["oue"])
     assert found.plan.domain.labels == ("a", "b", "c")
-    assert found.reason == "oue is the only protocol that is weighed here and fits."
+    assert found.reason == "oue is the only protocol that was compared and fits."
     assert recommend(sunzi.Domain(5), 1, 50, protocols=["grr", "grr"]).options[0].protocol == "grr"
 
 
 def test_limits_exclude_and_say_why():
     found = recommend(200, 1, 1000, "error", max_bits=100, protocols=["grr", "oue", "ss-compact"])
     by_name = {option.protocol: option for option in found.options}
-    assert by_name["oue"].excluded == "200 bits a report exceed 100"
+    assert by_name["oue"].excluded == "200 bits per report exceed 100"
     assert by_name["oue"].axes is not None
     assert found.protocol == "ss-compact"
     with pytest.raises(ParameterError, match=r"shortest reports take 8 bits \(grr\), the least attackability is 0.00"):
@@ -99,14 +94,14 @@ def test_only_limits_that_fail_start_the_search(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("nobody asked for a search")
 
-    monkeypatch.setattr(selection, "pareto_front", refuse)
-    monkeypatch.setattr(module, "_LONGEST_REPORT", 10)
+    monkeypatch.setattr(recommendation, "pareto_front", refuse)
+    monkeypatch.setattr(recommendation, "_LONGEST_REPORT", 10)
     assert recommend(40, 1, 1000, max_bits=1000).protocol in sunzi.catalogue()
 
 
 def test_the_impractical_stays_in_the_table_but_is_not_taken(monkeypatch):
-    monkeypatch.setattr(module, "_LONGEST_REPORT", 50)
-    monkeypatch.setattr(module, "_LARGEST_SOLVED", 50)
+    monkeypatch.setattr(recommendation, "_LONGEST_REPORT", 50)
+    monkeypatch.setattr(recommendation, "_LARGEST_SOLVED", 50)
     by_name = {option.protocol: option for option in recommend(60, 1, 1000).options}
     assert "60 bits are impractical" in by_name["oue"].excluded
     assert by_name["oue"].axes is not None
@@ -132,9 +127,9 @@ def test_the_search_is_asked_and_the_objective_decides(monkeypatch):
 
     def front(domain_size, epsilon, kind, **limits):
         asked[kind] = limits
-        return sorted((candidate(domain_size, epsilon, kind, moduli) for moduli in sets), key=lambda c: c.error)
+        return sorted((evaluate_moduli(domain_size, epsilon, kind, moduli) for moduli in sets), key=lambda c: c.error)
 
-    monkeypatch.setattr(selection, "pareto_front", front)
+    monkeypatch.setattr(recommendation, "pareto_front", front)
     seen = []
     found = recommend(60, 1, 1000, "error", protocols=["mss"], search=True, progress=seen.append)
     assert found.plan.protocol.moduli == sets[2]
@@ -144,18 +139,18 @@ def test_the_search_is_asked_and_the_objective_decides(monkeypatch):
     assert asked["mss"]["max_bits"] == 25
     assert asked["mss"]["max_attack"] is None
     assert asked["mss"]["effort"] == "quick"
-    monkeypatch.setattr(module, "_LARGEST_REWEIGHED", 10)
+    monkeypatch.setattr(recommendation, "_LARGEST_REWEIGHED", 10)
     assert recommend(60, 1, 1000, "error", protocols=["mss"], search=True).plan.protocol.moduli == sets[2]
 
 
 def test_an_empty_front_leaves_the_quick_moduli(monkeypatch):
-    monkeypatch.setattr(selection, "pareto_front", lambda *_, **__: [])
+    monkeypatch.setattr(recommendation, "pareto_front", lambda *_, **__: [])
     assert recommend(60, 1, 1000, protocols=["mss"], search=True).plan == sunzi.make_plan("mss", 60, 1)
 
 
 def test_a_real_search_keeps_to_its_limits(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    quick = axes(sunzi.make_plan("mss", 40, 2), 1000)
+    quick = evaluate(sunzi.make_plan("mss", 40, 2), 1000)
     found = recommend(40, 2, 1000, protocols=["mss"], max_bits=quick.bits - 2)
     assert found.axes.bits <= quick.bits - 2
 
@@ -180,74 +175,3 @@ def test_wrong_wishes_are_named(arguments, words):
 def test_a_domain_is_checked():
     with pytest.raises(DomainError):
         recommend(1, 1, 10)
-
-
-# --- the other way round ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["grr", "ss-compact", "oue", "mss"])
-def test_users_needed_are_just_enough(name):
-    users = users_needed(name, 50, 1, 0.02)
-    plan = sunzi.make_plan(name, 50, 1)
-    assert axes(plan, users).standard_error <= 0.02 < axes(plan, users - 1).standard_error
-
-
-def test_options_reach_the_plan():
-    assert users_needed("ss", 50, 1, 0.02, block_size=1) == users_needed("grr", 50, 1, 0.02)
-    assert epsilon_needed("ss", 50, 5000, 0.02, block_size=1) == epsilon_needed("grr", 50, 5000, 0.02)
-
-
-@pytest.mark.parametrize(("name", "target"), [("grr", 0.02), ("pgr", 0.005), ("rappor", 0.1), ("mss-compact", 0.01)])
-def test_epsilon_needed_is_just_enough(name, target):
-    epsilon = epsilon_needed(name, 40, 5000, target)
-    digits = f"{float(epsilon):.3g}"
-    assert Fraction(digits) == epsilon
-    step = Fraction(10) ** (len(str(int(epsilon))) - 3) if epsilon >= 1 else Fraction(1, 1000)
-    error, before = (axes(sunzi.make_plan(name, 40, e), 5000).standard_error for e in (epsilon, epsilon - step))
-    assert error <= target < before
-
-
-def test_epsilon_at_the_ends():
-    assert epsilon_needed("grr", 2, 10**12, 0.5) == Fraction(1, 1000)
-    assert needs._epsilon(needs._LAST) == 32
-    ladder = [needs._epsilon(index) for index in range(needs._LAST + 1)]
-    assert ladder == sorted(ladder)
-    with pytest.raises(ParameterError, match="no epsilon gives rappor a standard error of 1e-12 with 100 users"):
-        epsilon_needed("rappor", 10, 100, 1e-12)
-
-
-def test_recommendations_for_a_target():
-    by_users = recommend_users(50, 1, 0.01)
-    assert by_users.axes.standard_error <= 0.01
-    assert by_users.axes.users == users_needed(by_users.protocol, 50, 1, 0.01)
-    by_epsilon = recommend_epsilon(50, 20_000, 0.005)
-    assert by_epsilon.axes.standard_error <= 0.005
-    assert by_epsilon.plan.epsilon == epsilon_needed(by_epsilon.protocol, 50, 20_000, 0.005)
-    assert recommend_epsilon(50, 20_000, 0.005, protocols=["oue"]).protocol == "oue"
-    assert at_users(by_users, 7).axes.users == 7
-
-
-def test_a_choice_that_never_settles_is_settled(monkeypatch):
-    """Two protocols that recommend each other: after some rounds the last one stays."""
-    turns = iter(["grr", "oue", "grr", "oue"])
-
-    def restless(domain, epsilon, users, protocols=None, **wishes):
-        return recommend(domain, epsilon, users, protocols=protocols or [next(turns)])
-
-    monkeypatch.setattr(needs, "recommend", restless)
-    found = recommend_epsilon(20, 5000, 0.01)
-    assert found.protocol == "oue"
-    assert found.plan.epsilon == epsilon_needed("oue", 20, 5000, 0.01)
-
-
-def test_limits_that_miss_the_target_are_named(monkeypatch):
-    worse = recommend(20, 1, 10, protocols=["ss-compact"])
-    monkeypatch.setattr(needs, "recommend", lambda *_, **__: worse)
-    with pytest.raises(ParameterError, match=r"misses a standard error of 0\.01"):
-        recommend_epsilon(20, 5000, 0.01)
-
-
-@pytest.mark.parametrize("target", [0, -1, float("inf"), float("nan")])
-def test_wrong_targets_are_named(target):
-    with pytest.raises(ParameterError, match="target error must be a positive share"):
-        users_needed("grr", 10, 1, target)

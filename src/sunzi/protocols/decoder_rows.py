@@ -1,0 +1,194 @@
+"""The estimate of one item as a function of the reports: its variance, and how far fake reports can push it.
+
+A fake client sends the report that helps its target most; no randomiser binds it. With support counts any supporting
+report adds (1−q)/Δ, so a share φ of fake clients adds φ·((1−q)/Δ − f) in expectation.
+
+Modular protocols decode f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along τ = T⁻¹1 so that it sums to 1 (docs/mathematics.md §3).
+The row of this linear map for item i is
+
+    f̂_i = τ_i/Στ + Σ_j h_j·s_j,        h_j = w_j·A_j r,        r = T⁻¹e_i − (τ_i/Στ)·τ.
+
+A fake client in block j that names the block B has s_j = (1_B − q_j)/Δ_j, hence adds
+
+    v_j = (max_B Σ_{a in B} h_j[a] − q_j·Σh_j)/Δ_j − h_j·g_j
+
+more than an honest report, where g_j is the honest residue histogram. Fake clients choose j too: a share φ_j of all
+reports makes up λ_j = φ_j/((1−φ)/ℓ + φ_j) of block j. The expected push Σ_j λ_j v_j is concave in the φ_j, so the best
+division fills the best blocks up to a common marginal gain. It never exceeds φ·ℓ·max_j v_j.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sunzi._typing import Floats
+from sunzi.errors import ParameterError
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.toeplitz import fold
+
+if TYPE_CHECKING:
+    from sunzi.designs.response import BlockResponse
+    from sunzi.protocols.modular_variance import BlockMoments
+
+
+@dataclass(frozen=True)
+class Push:
+    """How far a share of fake clients can push the estimate of one item."""
+
+    item: int
+    share: float
+    expected: float
+    """By how much the best attack raises the expected estimate of an item that nobody holds, if honest users are spread
+    evenly over the other items.
+    """
+    bound: float
+    """No attack raises it by more, for any honest histogram."""
+    shares: tuple[float, ...]
+    """How the best attack divides the fake clients over the blocks."""
+
+
+def check_share(share: float) -> None:
+    """A share of fake clients that leaves somebody honest."""
+    if not 0 < share < 1:
+        raise ParameterError(f"the share of lying clients must lie between 0 and 1, got {share}")
+
+
+@dataclass(frozen=True)
+class DecoderRow(ABC):
+    """How the estimate of one item depends on the reports."""
+
+    item: int
+
+    @property
+    @abstractmethod
+    def light_variance(self) -> float:
+        """n·Var of the estimate if no residue is heavy: the value that ``expected_mse`` averages."""
+
+    @property
+    def push_cost(self) -> int:
+        """About how many numbers :meth:`push` looks at."""
+        return 1
+
+    @abstractmethod
+    def variance_by_share(self) -> tuple[float, float, float]:
+        """a, b, c such that n·Var = a + b·f + c·f² about the actual users, if a share f holds this item and the others
+        are spread evenly.
+        """
+
+    @abstractmethod
+    def push(self, share: float) -> Push:
+        """How far ``share`` of all clients can push the estimate."""
+
+
+@dataclass(frozen=True)
+class SupportRow(DecoderRow):
+    """An item with a support count of its own."""
+
+    probabilities: SupportProbabilities
+
+    @property
+    def light_variance(self) -> float:
+        """q(1−q)/Δ²."""
+        return self.probabilities.variance(0.0)
+
+    def variance_by_share(self) -> tuple[float, float, float]:
+        """Linear in f."""
+        return self.light_variance, self.probabilities.variance(1.0) - self.light_variance, 0.0
+
+    def push(self, share: float) -> Push:
+        """φ·(1−q)/Δ; no attack does better."""
+        check_share(share)
+        gain = share * (1 - self.probabilities.false) / self.probabilities.gap
+        return Push(self.item, share, gain, gain, (share,))
+
+
+@dataclass(frozen=True)
+class ModularRow(DecoderRow):
+    """An item, or a sum of items, of a modular estimate; ``parts`` are the h_j."""
+
+    domain_size: int
+    diagonal: float
+    """The item's entry of diag T⁻¹."""
+    parts: tuple[Floats, ...]
+    responses: tuple[BlockResponse, ...]
+    moments: tuple[BlockMoments, ...]
+
+    @property
+    def light_variance(self) -> float:
+        """The item's entry of diag T⁻¹."""
+        return self.diagonal
+
+    @property
+    def push_cost(self) -> int:
+        """Every message, or every point where all subsets are messages."""
+        return sum(response.design.counter_count for response in self.responses)
+
+    def others_spread_evenly(self, share: float = 0.0) -> list[Floats]:
+        """The residue histograms if ``share`` of the users hold this item and the others are spread evenly."""
+        histograms = []
+        for moments in self.moments:
+            residues: Floats = fold(np.ones(self.domain_size), moments.points)
+            own = self.item % moments.points
+            residues[own] -= 1
+            residues *= (1 - share) / (self.domain_size - 1)
+            residues[own] += share
+            histograms.append(residues)
+        return histograms
+
+    def population_variance(self, residues: Sequence[Floats]) -> float:
+        """n·Var(f̂_i) about a population with these residue histograms, each block getting n/ℓ reports."""
+        blocks = zip(self.parts, self.moments, residues, strict=True)
+        return len(self.parts) * sum(_quadratic_form(part, moment, block) for part, moment, block in blocks)
+
+    def variance_by_share(self) -> tuple[float, float, float]:
+        """Var is quadratic in f, so three values determine it."""
+        at_zero, at_half, at_one = (self.population_variance(self.others_spread_evenly(f)) for f in (0.0, 0.5, 1.0))
+        square = 2 * (at_zero + at_one) - 4 * at_half
+        # The sampling of users, f(1−f)/n, is no error about the actual users.
+        return at_zero, at_one - at_zero - square - 1, square + 1
+
+    def push(self, share: float) -> Push:
+        """The best report of every block, and the best division over the blocks."""
+        check_share(share)
+        pairs = zip(self.responses, self.parts, strict=True)
+        gains = np.array([response.largest_gain(part) for response, part in pairs])
+        honest = [float(part @ block) for part, block in zip(self.parts, self.others_spread_evenly(), strict=True)]
+        shares, expected = best_division(gains - honest, share)
+        # Honest users take the least from block j if they all sit on the residue of the smallest h_j.
+        lowest = [float(part.min()) for part in self.parts]
+        bound = share * len(self.parts) * float(np.max(gains - lowest))
+        return Push(self.item, share, expected, bound, tuple(shares.tolist()))
+
+
+def _quadratic_form(part: Floats, moments: BlockMoments, residues: Floats) -> float:
+    """hᵀS h with S = diag(d0 + d1·g) + α11ᵀ + β(1gᵀ + g1ᵀ) − ggᵀ (docs/mathematics.md §3.3)."""
+    total, mean = float(part.sum()), float(residues @ part)
+    diagonal = float((moments.light + moments.heavy * residues) @ part**2)
+    return diagonal + moments.constant * total**2 + 2 * moments.mixed * total * mean - mean**2
+
+
+def best_division(gains: Sequence[float] | Floats, share: float) -> tuple[Floats, float]:
+    """The φ_j ≥ 0 with Σφ_j = φ that maximise Σ_j v_j·φ_j/(c + φ_j), c = (1−φ)/ℓ, and that maximum.
+
+    At the maximum v_j·c/(c + φ_j)² is the same for all blocks in use, and no other block would gain more: the blocks in
+    use are the best t for some t, and φ_j = √(v_j c)/ρ − c with ρ = Σ√(v_j c)/(φ + t·c).
+    """
+    values = np.asarray(gains, dtype=np.float64)
+    honest = (1 - share) / values.size
+    order = np.argsort(-values, kind="stable")
+    shares, best = np.zeros(values.size), 0.0
+    for number in range(1, int(np.count_nonzero(values > 0)) + 1):
+        used = order[:number]
+        roots = np.sqrt(values[used] * honest)
+        division = roots * (share + number * honest) / roots.sum() - honest
+        if division.min() < 0:
+            break
+        shares = np.zeros(values.size)
+        shares[used] = division
+        best = float(np.sum(values[used] * division / (honest + division)))
+    return shares, best

@@ -1,0 +1,56 @@
+"""Comparisons as pictures."""
+
+import pytest
+
+import sunzi
+from sunzi.errors import ParameterError
+from sunzi.planning import Population, Trials, compare, evaluate, settings
+
+
+def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsilons=(1,), users=(100,)):
+    pytest.importorskip("matplotlib")
+    from sunzi.planning.plots import draw_comparison
+
+    return draw_comparison(list(compare(settings(sizes, epsilons, users), names, trials)), varied)
+
+
+def test_a_picture_has_four_panels_on_logarithmic_axes():
+    figure = drawn("epsilon", epsilons=(1, 2, 3))
+    assert [panel.get_title(loc="left") for panel in figure.axes] == ["error", "report", "decoding", "attackability"]
+    for panel in figure.axes:
+        assert (panel.get_xscale(), panel.get_yscale()) == ("linear", "log")
+        assert panel.get_xlabel() == "epsilon"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["grr", "oue", "mss"]
+    assert figure.get_suptitle() == "10 values, 100 users"
+    error = figure.axes[0].containers[0].lines[0].get_ydata()
+    expected = [evaluate(sunzi.make_plan("grr", 10, epsilon), 100).standard_error for epsilon in (1, 2, 3)]
+    assert error == pytest.approx(expected)
+
+
+def test_a_picture_of_a_simulation_shows_what_was_measured():
+    figure = drawn("users", users=(100, 1000), trials=Trials(3, 2, Population.parse("spike")))
+    assert "measured" in figure.axes[0].get_ylabel()
+    assert figure.axes[2].get_ylabel() == "seconds, measured"
+    assert figure.axes[0].get_xscale() == "log"
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["100", "1,000"]
+    assert figure.get_suptitle() == "10 values, epsilon 1, 3 simulated collections of spike values, seed 2"
+
+
+def test_every_protocol_has_a_look_of_its_own_in_every_picture():
+    from sunzi.planning import plots
+
+    looks = {
+        (plots._COLOURS[style], plots._MARKERS[style], str(plots._DASHES[style]))
+        for style in (plots._style(name) for name in sunzi.catalogue())
+    }
+    assert len(looks) == len(sunzi.catalogue())
+    for part in range(3):
+        assert len({look[part] for look in looks}) == len(sunzi.catalogue())
+    alone, among = drawn("size", names=("mss",), sizes=(10, 20)), drawn("size", sizes=(10, 20))
+    colours = [figure.axes[0].containers[-1].lines[0].get_color() for figure in (alone, among)]
+    assert colours[0] == colours[1]
+
+
+def test_nothing_to_draw_is_an_error():
+    with pytest.raises(ParameterError, match="nothing to draw"):
+        drawn("size", names=("oue",), sizes=((1 << 24) + 1,))
