@@ -14,21 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sunzi.collector.app import create_app
-from sunzi.collector.collector import Collector
+from sunzi.collector import Collector, Settings, create_app, open_store
 from sunzi.collector.server import make_server
-from sunzi.collector.settings import Settings
-from sunzi.collector.sqlite import SqliteStore
-from sunzi.collector.state import service_of
+from sunzi.collector.service import service_of
 from sunzi.plan import load_plan
 
 
 def main(directory: Path) -> None:
     """Serve the plan in this directory, and write the address there once it listens."""
-    collector = Collector(SqliteStore(directory / "store.db"))
+    collector = Collector(open_store(directory / "store.db"))
     live = collector.open("default", load_plan(directory / "plan.json"))
     settings, alone = Settings(port=0), asyncio.Lock()
-    app = create_app(settings, lambda: collector)
+    app = create_app(collector, settings)
 
     @app.post("/empty")
     async def empty(request: Request) -> Response:

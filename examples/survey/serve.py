@@ -10,16 +10,14 @@ visitors answer first; --visitors 0 leaves them out.
 from __future__ import annotations
 
 import argparse
-import tempfile
-import threading
+import signal
 from pathlib import Path
 
 import numpy as np
-from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 import sunzi
-from sunzi.collector import Collector, RemoteCollector, Settings, SqliteStore, create_app, make_server
+from sunzi.collector import RemoteCollector, serve
 
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent.parent / "clients" / "javascript" / "dist"
@@ -28,19 +26,8 @@ SHARES = [0.27, 0.41, 0.16, 0.09, 0.04, 0.03]
 EPSILON = 2
 
 
-def make_survey(store: Path, settings: Settings) -> FastAPI:
-    """The collector's own application, with the survey's page beside its dashboard."""
-    collector = Collector(SqliteStore(store))
-    domain = sunzi.Domain(BROWSERS, other="another")
-    collector.open("browsers", sunzi.make_plan("grr", domain, EPSILON))
-    app = create_app(settings, lambda: collector)
-    app.mount("/survey/client", StaticFiles(directory=CLIENT))
-    app.mount("/survey", StaticFiles(directory=HERE / "page", html=True))
-    return app
-
-
 def simulate(address: str, visitors: int) -> None:
-    """Real reports of visitors that do not exist."""
+    """Send real reports of simulated visitors."""
     remote = RemoteCollector(f"{address}/v1/collections/browsers")
     epoch = remote.current()
     answers = np.random.default_rng().choice(len(BROWSERS), visitors, p=SHARES)
@@ -56,17 +43,17 @@ def main() -> None:
     arguments = parser.parse_args()
     if not (CLIENT / "index.js").exists():
         parser.error(f"the JavaScript client is not built: run npm ci && npm run build in {CLIENT.parent}")
-    settings = Settings(port=arguments.port)
-    with tempfile.TemporaryDirectory(prefix="sunzi-survey-") as directory:
-
-        def started(address: str) -> None:
-            print(f"The survey: {address}/survey/", flush=True)
-            print(f"The dashboard: {address}/", flush=True)
-            print("Ctrl+C ends both, and everything they counted.", flush=True)
-            if arguments.visitors:
-                threading.Thread(target=simulate, args=(address, arguments.visitors), daemon=True).start()
-
-        make_server(make_survey(Path(directory) / "survey.db", settings), settings, started).run()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop cleanly, as on Ctrl+C
+    plan = sunzi.make_plan("grr", sunzi.Domain(BROWSERS, other="another"), EPSILON)
+    with serve({"browsers": plan}, port=arguments.port) as collector:
+        collector.app.mount("/survey/client", StaticFiles(directory=CLIENT))
+        collector.app.mount("/survey", StaticFiles(directory=HERE / "page", html=True))
+        print(f"The survey: {collector.url}/survey/", flush=True)
+        print(f"The dashboard: {collector.url}/", flush=True)
+        print("Press Ctrl+C to stop; nothing is kept.", flush=True)
+        if arguments.visitors:
+            simulate(collector.url, arguments.visitors)
+        collector.wait()
 
 
 if __name__ == "__main__":

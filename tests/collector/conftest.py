@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 from postgres_servers import NoServer, Server, running_server
 
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Shard
+from sunzi.collector.epochs import Shard
 from sunzi.collector.store import Store
+from sunzi.collector.stores import open_store
 from sunzi.plan import make_plan
 
 

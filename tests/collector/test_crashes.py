@@ -24,8 +24,8 @@ from torture_run import MARK, SECTIONS, table
 from torturing import Collector, CollectorOfServer, torture
 
 import sunzi
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Deposit
+from sunzi.collector.epochs import Deposit
+from sunzi.collector.stores import open_store
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 KILLS = 40
@@ -117,7 +117,7 @@ def test_two_processes_on_one_store(address, opened):
 def test_processes_that_make_one_store_at_once(address, opened):
     program = """
 import sys, time
-from sunzi.collector.opening import open_store
+from sunzi.collector.stores import open_store
 time.sleep(max(0, float(sys.argv[2]) - time.time()))
 store = open_store(sys.argv[1])
 store.open_epoch("web", b"{}", 10)

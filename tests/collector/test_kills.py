@@ -19,7 +19,7 @@ import numpy as np
 
 import sunzi
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.collector.transfer import find_epoch, stored_tally
+from sunzi.collector.stores import find_epoch, stored_tally
 
 KILLS = 8
 PLAN = sunzi.make_plan("grr", 60_000, 5)

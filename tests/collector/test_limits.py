@@ -12,7 +12,7 @@ import pytest
 from running import fresh_id, running
 
 import sunzi
-from sunzi.collector.quotas import Quotas
+from sunzi.collector.service import Quotas
 from sunzi.collector.settings import Settings, UploadKey, read_secret, read_upload_keys
 from sunzi.errors import ParameterError
 

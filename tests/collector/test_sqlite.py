@@ -12,9 +12,9 @@ import version_one
 from deposits import a_deposit, an_epoch, an_id, commit_until_refused, counts, total, values
 
 from sunzi.collector import sqlite as sqlite_module
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Deposit
+from sunzi.collector.epochs import Deposit
 from sunzi.collector.sqlite import APPLICATION_ID, SqliteStore
+from sunzi.collector.stores import open_store
 from sunzi.errors import StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -97,7 +97,7 @@ def test_a_file_of_somebody_else_is_left_as_it_is(path):
     other.execute("CREATE TABLE theirs (x)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="not a store of Sunzi"):
+    with pytest.raises(StoreError, match="not a Sunzi store"):
         SqliteStore(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -136,7 +136,7 @@ def test_what_is_no_database_is_refused(path, tmp_path):
 def test_a_newer_store_is_refused(store, path):
     store._connection.execute("PRAGMA user_version = 99")
     store.close()
-    with pytest.raises(StoreError, match="version 99; this release knows versions up to 1"):
+    with pytest.raises(StoreError, match="version 99; this release supports versions up to 1"):
         SqliteStore(path)
 
 

@@ -13,7 +13,7 @@ import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
 from sunzi.collector.collector import Collector
-from sunzi.collector.records import Deposit, Shard
+from sunzi.collector.epochs import Deposit, Shard
 from sunzi.errors import ParameterError, StoreError
 from sunzi.plan import make_plan
 

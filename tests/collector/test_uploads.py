@@ -11,7 +11,7 @@ import pytest
 from running import fresh_id, running
 
 import sunzi
-from sunzi.collector.records import Shard
+from sunzi.collector.epochs import Shard
 from sunzi.collector.remote import RemoteCollector
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.sqlite import SqliteStore

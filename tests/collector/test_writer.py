@@ -10,7 +10,7 @@ import pytest
 from deposits import a_deposit, an_epoch, total
 
 from sunzi.collector import writer as writer_module
-from sunzi.collector.records import Outcome, Shard
+from sunzi.collector.epochs import Outcome, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.writer import OverloadError, Writer
 from sunzi.errors import ParameterError, StoreError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sunzi.collector.records import Deposit, Epoch
+from sunzi.collector.epochs import Deposit, Epoch
 from sunzi.collector.store import Store
 from sunzi.errors import StoreError
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sunzi.collector.records import Deposit
+from sunzi.collector.epochs import Deposit
 from sunzi.collector.store import Store
 
 COUNTERS = 2_000_000

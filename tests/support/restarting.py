@@ -18,8 +18,8 @@ from pathlib import Path
 from ledger import COUNTERS, Parcel
 
 import sunzi
-from sunzi.collector.opening import open_store
 from sunzi.collector.store import Store
+from sunzi.collector.stores import open_store
 
 
 def ids(number: int) -> Iterator[bytes]:

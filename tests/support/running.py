@@ -3,15 +3,10 @@
 import http.client
 import json
 import secrets
-import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from sunzi.collector.app import create_app
-from sunzi.collector.collector import Collector
-from sunzi.collector.server import make_server
-from sunzi.collector.settings import Settings
-from sunzi.collector.sqlite import SqliteStore
+from sunzi.collector import Settings, serve
 
 
 class Answer:
@@ -30,8 +25,8 @@ class Answer:
 class Running:
     """One service; every request is a connection of its own."""
 
-    def __init__(self, address, collector, server):
-        self.address, self.collector, self.server = address, collector, server
+    def __init__(self, address, collector):
+        self.address, self.collector = address, collector
         self.host, self.port = urlsplit(address).hostname, urlsplit(address).port
 
     def request(self, method, path, body=None, headers=None):
@@ -71,23 +66,5 @@ def fresh_id():
 @contextmanager
 def running(path, plans, **settings):
     """Serve these plans, {collection: plan}, from a store at this path, on any free port."""
-    chosen = Settings(port=0, **settings)
-    collector = Collector(SqliteStore(path))
-    for name, plan in plans.items():
-        collector.open(name, plan)
-    ready, addresses = threading.Event(), []
-
-    def started(address):
-        addresses.append(address)
-        ready.set()
-
-    server = make_server(create_app(chosen, lambda: collector), chosen, started)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    assert ready.wait(30), "the service did not start"
-    try:
-        yield Running(addresses[0], collector, server)
-    finally:
-        server.should_exit = True
-        thread.join(60)
-        assert not thread.is_alive(), "the service did not stop"
+    with serve(plans, store=path, settings=Settings(port=0, **settings)) as started:
+        yield Running(started.url, started.collector)

@@ -17,9 +17,9 @@ from pathlib import Path
 from ledger import LARGEST_BATCH, Parcel
 
 import sunzi
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Outcome
+from sunzi.collector.epochs import Outcome
 from sunzi.collector.store import Store
+from sunzi.collector.stores import open_store
 from sunzi.collector.writer import Result, Writer
 
 _TICK_SECONDS = 0.05

@@ -21,7 +21,7 @@ from soaking import growth_kilobytes, start_soak
 from test_power_cuts import Life
 from torturing import Collector, CollectorOfServer, Findings, torture
 
-from sunzi.collector.opening import open_store
+from sunzi.collector.stores import open_store
 
 MARK = "<!-- measured: written by scripts/torture --markdown, do not edit by hand -->\n"
 

@@ -14,8 +14,8 @@ import threading
 
 from ledger import Parcel
 
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Outcome
+from sunzi.collector.epochs import Outcome
+from sunzi.collector.stores import open_store
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
 

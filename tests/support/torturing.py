@@ -22,7 +22,7 @@ from typing import Protocol
 from ledger import COUNTERS, Ledger, Parcel
 
 import sunzi
-from sunzi.collector.opening import open_store
+from sunzi.collector.stores import open_store
 
 _HERE = Path(__file__).resolve().parent
 _STALLED_SECONDS = 120.0

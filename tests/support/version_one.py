@@ -12,8 +12,8 @@ import sys
 
 from deposits import a_deposit, an_epoch, an_id, counts, total, values
 
-from sunzi.collector.opening import open_store
 from sunzi.collector.store import Store
+from sunzi.collector.stores import open_store
 
 TOKEN = bytes(range(32))
 

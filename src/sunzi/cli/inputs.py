@@ -111,8 +111,7 @@ def _from_collector(source: str, collection: str | None, number: int | None) -> 
 
 
 def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
-    from sunzi.collector.opening import open_store
-    from sunzi.collector.transfer import find_epoch, stored_tally
+    from sunzi.collector.stores import find_epoch, open_store, stored_tally
     from sunzi.plan import Plan
 
     with closing(open_store(source, create=False)) as store:

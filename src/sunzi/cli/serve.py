@@ -11,7 +11,7 @@ from sunzi.cli.inputs import TOKEN_VARIABLE
 from sunzi.cli.numbers import counted
 from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import say
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.collector.settings import Settings
@@ -60,16 +60,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    try:
-        import fastapi  # noqa: F401 - to say which extra is missing before anything is opened
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("the collector", "serve") from None
-    from sunzi.collector.app import create_app
-    from sunzi.collector.collector import Collector
-    from sunzi.collector.opening import open_store
-    from sunzi.collector.records import Shard
-    from sunzi.collector.server import make_server
+    from sunzi.collector import Collector, Shard, open_store
+    from sunzi.collector.server import create_app, make_server
     from sunzi.plan import load_plan
 
     settings = _settings(arguments)
@@ -86,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     def started(address: str) -> None:
         say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
 
-    server = make_server(create_app(settings, lambda: collector), settings, started)
+    server = make_server(create_app(collector, settings), settings, started)
     server.run()
     return 0 if server.started else 1
 
@@ -110,7 +102,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _named(plans: list[str]) -> dict[str, str]:
     """The collections to open, by name: a lone plan needs none."""
-    from sunzi.collector.records import check_name
+    from sunzi.collector.epochs import check_name
     from sunzi.collector.remote import DEFAULT_COLLECTION
 
     named: dict[str, str] = {}

@@ -56,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 @contextmanager
 def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
-    from sunzi.collector.opening import open_store
+    from sunzi.collector.stores import open_store
 
     store = open_store(address, create=create)
     try:
@@ -113,7 +113,7 @@ def _moment(seconds: float) -> str:
 
 
 def _backup(arguments: argparse.Namespace) -> int:
-    from sunzi.collector.transfer import backup
+    from sunzi.collector.stores import backup
 
     with _opened(arguments.store) as store:
         epochs = backup(store, Path(arguments.file))
@@ -122,8 +122,7 @@ def _backup(arguments: argparse.Namespace) -> int:
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    from sunzi.collector.opening import open_store
-    from sunzi.collector.transfer import copy_store
+    from sunzi.collector.stores import copy_store, open_store
 
     with _opened(arguments.file) as source:
         target = open_store(arguments.store, source.shard)
@@ -138,7 +137,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
-    from sunzi.collector.transfer import merge_shards
+    from sunzi.collector.stores import merge_shards
 
     with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
         stores = [stack.enter_context(_opened(address)) for address in arguments.stores]
@@ -150,7 +149,7 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 
 def _close(arguments: argparse.Namespace) -> int:
-    from sunzi.collector.transfer import find_epoch
+    from sunzi.collector.stores import find_epoch
 
     with _opened(arguments.store) as store:
         collection = arguments.collection or only_collection(store, arguments.store)

@@ -11,9 +11,9 @@ import secrets
 import threading
 from dataclasses import dataclass
 
-from sunzi.collector.records import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
+from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
 from sunzi.collector.store import Store
-from sunzi.collector.transfer import find_epoch, stored_tally
+from sunzi.collector.stores import find_epoch, stored_tally
 from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.plan import Plan

@@ -1,9 +1,12 @@
-"""Errors as answers: one status a kind, one JSON shape, and nothing in a log."""
+"""Errors as HTTP responses: one status per kind of error, one JSON shape, and nothing logged."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
@@ -32,18 +35,20 @@ STATUS_BY_ERROR: list[tuple[type[SunziError], int]] = [
     (ParameterError, 400),
 ]
 _RETRY_SECONDS = 2
+# A delayed refusal limits how fast one connection can send invalid requests.
+_REFUSAL_SECONDS = 0.02
 
 
 class RefusalError(SunziError):
-    """A request that is refused for a reason of HTTP's own."""
+    """A request refused with an HTTP status of its own."""
 
     def __init__(self, status: int, kind: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status, self.kind, self.retry_after = status, kind, retry_after
 
 
-def answer(status: int, kind: str, message: str, retry_after: float | None = None) -> JSONResponse:
-    """The one shape of all refusals."""
+def refusal(status: int, kind: str, message: str, retry_after: float | None = None) -> JSONResponse:
+    """The response to a refused request."""
     headers = {}
     if retry_after is not None:
         headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
@@ -52,36 +57,55 @@ def answer(status: int, kind: str, message: str, retry_after: float | None = Non
     return JSONResponse({"error": kind, "message": message}, status_code=status, headers=headers)
 
 
-async def answer_error(_: Request, error: Exception) -> JSONResponse:
-    """Any error of Sunzi's own, as an answer."""
+async def refuse(_: Request, error: Exception) -> JSONResponse:
+    """The response to a SunziError, after a short delay."""
+    await asyncio.sleep(_REFUSAL_SECONDS)
     if isinstance(error, RefusalError):
-        return answer(error.status, error.kind, str(error), error.retry_after)
+        return refusal(error.status, error.kind, str(error), error.retry_after)
     status = next((status for kind, status in STATUS_BY_ERROR if isinstance(error, kind)), 500)
-    return answer(status, type(error).__name__, str(error), _RETRY_SECONDS if status == 503 else None)
+    return refusal(status, type(error).__name__, str(error), _RETRY_SECONDS if status == 503 else None)
+
+
+async def refuse_invalid(_: Request, error: Exception) -> JSONResponse:
+    """The response to a missing or malformed parameter; it does not repeat the value."""
+    assert isinstance(error, RequestValidationError)
+    await asyncio.sleep(_REFUSAL_SECONDS)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return refusal(422, "Invalid", f"{where}: {first['msg']}")
+
+
+async def refuse_http(request: Request, error: Exception) -> JSONResponse:
+    """The response to an error of the framework, such as an unknown path or method."""
+    assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, SunziError):  # raised by LimitedBody while the framework read the body
+        return await refuse(request, error.__cause__)
+    response = refusal(error.status_code, "HTTP", str(error.detail))
+    response.headers.update(error.headers or {})
+    return response
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """What OpenAPI says of the refusals of a route."""
+    """The OpenAPI description of a route's refusals."""
     words = {
-        400: "The request is malformed; the message says what and how to mend it.",
+        400: "The request is malformed; the message says why.",
         401: "A secret is missing or wrong.",
-        403: "A page of another origin asks, or the service is called by a name that is not its own.",
+        403: "The request comes from another web origin, or names an unknown host.",
         404: "There is no such collection or epoch.",
-        408: "The body came too slowly.",
+        408: "The body arrived too slowly.",
         409: "The plan differs, or there is nothing to estimate yet.",
         410: "The epoch is closed, for good.",
         413: "The body is too large.",
-        422: "A parameter is missing or malformed.",
         421: "The id belongs to another shard.",
-        429: "This key has used up its reports for the moment.",
-        501: "The server lacks an optional package for this format.",
-        503: "Overloaded, or the store is out of order: send the same again later, under the same id.",
+        422: "A parameter is missing or malformed.",
+        429: "This key has used up its quota for now.",
+        501: "This format needs a package that the server lacks.",
+        503: "The collector is overloaded or its store fails: send the same again later, under the same id.",
     }
-    schema = {"$ref": "#/components/schemas/Refusal"}
-    content = {"application/json": {"schema": schema}}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
     return {status: {"description": words[status], "content": content} for status in statuses}
 
 
 def giving(*media_types: str) -> dict[int | str, dict[str, object]]:
-    """What OpenAPI says of a good answer that is not plain JSON."""
-    return {200: {"description": "As asked for.", "content": {media_type: {} for media_type in media_types}}}
+    """The OpenAPI description of a successful response that is not plain JSON."""
+    return {200: {"description": "The requested content.", "content": {media_type: {} for media_type in media_types}}}

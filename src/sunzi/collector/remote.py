@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from sunzi.collector.records import ID_BYTES, check_name
+from sunzi.collector.epochs import ID_BYTES, check_name
 from sunzi.contract import Contract
 from sunzi.errors import ParameterError, PlanError, ReportError, StoreError
 from sunzi.plan import Plan

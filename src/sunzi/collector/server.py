@@ -1,93 +1,159 @@
-"""The server: uvicorn with limits on slow and long headers, and no log of who came."""
+"""The HTTP service: the ASGI application, and the server that runs it in this thread or in the background."""
 
 from __future__ import annotations
 
-import asyncio
+import re
+import socket
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
-import uvicorn
-from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from sunzi._version import __version__
+from sunzi.collector.collector import Collector, LiveEpoch
+from sunzi.collector.remote import DEFAULT_COLLECTION
 from sunzi.collector.settings import Settings
+from sunzi.collector.stores import open_store
+from sunzi.errors import MissingExtraError, StoreError, SunziError
+from sunzi.plan import Plan
 
-# A commit asks for the interpreter a few dozen times; while requests keep it busy, each would wait five milliseconds.
+try:
+    import uvicorn
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from sunzi.collector import routes, uploads
+    from sunzi.collector.limits import Guard, protocol_for
+    from sunzi.collector.refusals import documented, refuse, refuse_http, refuse_invalid
+    from sunzi.collector.service import Service
+except ImportError as missing:
+    raise MissingExtraError("the collector", "serve") from missing
+
+# A commit needs the interpreter a few dozen times; at the default interval it would wait 5 ms each time under load.
 _SWITCH_SECONDS = 0.0005
+_SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan|reports|batches))")
+_PAGE_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+}
 
 
-def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, which closes a connection whose request takes too long, or too many bytes, to begin."""
+@dataclass(frozen=True)
+class RunningCollector:
+    """A collector that serves HTTP on a background thread; see :func:`serve`."""
 
-    class PatientProtocol(HttpToolsProtocol):
-        _deadline: asyncio.TimerHandle | None = None
-        _header_bytes = 0
-        _kept_bytes = 0
-        _in_body = False
+    url: str
+    """``http://HOST:PORT``"""
+    collector: Collector
+    app: FastAPI
+    _thread: threading.Thread
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._start_waiting()
+    def open(self, collection: str, plan: Plan) -> LiveEpoch:
+        """Open an epoch with this plan, or return the open one that has it."""
+        return self.collector.open(collection, plan)
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
+    def wait(self) -> None:
+        """Block until Ctrl+C is pressed."""
+        with suppress(KeyboardInterrupt):
+            self._thread.join()
 
-        def data_received(self, data: bytes) -> None:
-            # The parser tells of a header, or of a trailer, when it is whole; until then it keeps what comes.
-            self._kept_bytes += len(data)
-            super().data_received(data)
-            if self._kept_bytes > settings.header_bytes:
-                self.transport.abort()
-            elif self._kept_bytes and not self._in_body:  # also if it is too little to be called a beginning
-                self._start_waiting()
 
-        def on_message_begin(self) -> None:
-            self._header_bytes = 0
-            self._start_waiting()
-            super().on_message_begin()
+@contextmanager
+def serve(
+    collections: Plan | Mapping[str, Plan],
+    *,
+    store: str | Path | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    settings: Settings | None = None,
+) -> Iterator[RunningCollector]:
+    """Run a collector on a background thread; on exit, commit all accepted reports and stop.
 
-        def on_url(self, url: bytes) -> None:
-            self._measure(len(url))
-            super().on_url(url)
+    Parameters
+    ----------
+    collections: the plan of the collection ``default``, or a mapping from names to plans.
+    store: a path or ``postgresql://…``; by default a temporary SQLite file, deleted on exit.
+    host, port: where to listen; by default a free port of 127.0.0.1. StoreError is raised if the port is taken.
+    settings: limits, secrets, and ``host`` and ``port`` where these are not given.
 
-        def on_header(self, name: bytes, value: bytes) -> None:
-            self._measure(len(name) + len(value))
-            super().on_header(name, value)
+    >>> with serve(plan) as collector:  # doctest: +SKIP
+    ...     RemoteCollector(collector.url).current()
+    """
+    chosen = settings or Settings(port=0)
+    chosen = replace(chosen, host=chosen.host if host is None else host, port=chosen.port if port is None else port)
+    plans = {DEFAULT_COLLECTION: collections} if isinstance(collections, Plan) else collections
+    with ExitStack() as stack:
+        if store is None:
+            store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sunzi-"))) / "store.db"
+        listening = stack.enter_context(_listen(chosen.host, chosen.port))
+        opened = open_store(store)
+        stack.callback(opened.close)
+        collector = Collector(opened)
+        for name, plan in plans.items():
+            collector.open(name, plan)
+        yield stack.enter_context(_in_background(create_app(collector, chosen), chosen, collector, listening))
 
-        def on_headers_complete(self) -> None:
-            self._stop_waiting()
-            self._kept_bytes, self._in_body = 0, True
-            super().on_headers_complete()
 
-        def on_body(self, body: bytes) -> None:
-            self._kept_bytes = 0
-            super().on_body(body)
+@contextmanager
+def _in_background(
+    app: FastAPI, settings: Settings, collector: Collector, listening: socket.socket
+) -> Iterator[RunningCollector]:
+    urls: list[str] = []
+    started = threading.Event()
 
-        def on_message_complete(self) -> None:
-            self._kept_bytes, self._in_body = 0, False
-            super().on_message_complete()
+    def announce(url: str) -> None:
+        urls.append(url)
+        started.set()
 
-        def _measure(self, size: int) -> None:
-            self._header_bytes += size
-            if self._header_bytes > settings.header_bytes:
-                self.transport.abort()
+    def run() -> None:
+        try:
+            server.run(sockets=[listening])
+        finally:
+            started.set()
 
-        def _start_waiting(self) -> None:
-            if self._deadline is None:
-                self._deadline = self.loop.call_later(settings.header_seconds, self.transport.abort)
+    server = make_server(app, settings, announce)
+    thread = threading.Thread(target=run, name="sunzi-collector", daemon=True)
+    thread.start()
+    try:
+        started.wait()
+        if not urls:
+            raise StoreError("the collector could not start; its log says why")
+        yield RunningCollector(urls[0], collector, app, thread)
+    finally:
+        server.should_exit = True
+        thread.join()
 
-        def _stop_waiting(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
 
-    return PatientProtocol
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise StoreError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another port, or 0 for any free one"
+        ) from error
 
 
 def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None) -> uvicorn.Server:
-    """A server that is ready to run; ``started`` is called with its address once it listens."""
+    """A server for ``app``; its ``run()`` serves until it is stopped.
+
+    Parameters
+    ----------
+    app: an application made by :func:`create_app`.
+    settings: the settings of that application.
+    started: called with the URL when the server listens.
+    """
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -109,12 +175,114 @@ def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None]
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, started: Callable[[str], None] | None) -> None:
         super().__init__(config)
-        self._tell = started
+        self._announce = started
 
-    async def startup(self, sockets: Any = None) -> None:
-        """Listen, then say where: port 0 means any that is free."""
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve with a short thread switch interval, and restore the previous one."""
+        before = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            await super().serve(sockets)
+        finally:
+            sys.setswitchinterval(before)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then announce the URL."""
         await super().startup(sockets)
-        if self._tell is not None and self.started and self.servers:
+        if self._announce is not None and self.started and self.servers:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._tell(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+def create_app(collector: Collector, settings: Settings | None = None) -> FastAPI:
+    """An ASGI application that serves a collector; on shutdown it commits all accepted reports and closes the store.
+
+    Parameters
+    ----------
+    collector: the collections to serve.
+    settings: limits and secrets. A server other than Sunzi's own must limit headers itself.
+
+    >>> app = create_app(Collector(open_store("collector.db")))  # doctest: +SKIP
+    """
+    settings = settings or Settings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.service = service = Service.start(settings, collector)
+        try:
+            yield
+        finally:
+            service.stop()
+
+    app = FastAPI(
+        title="Sunzi collector",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # the interactive documentation loads scripts from other sites
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for router in (uploads.router, *routes.ROUTERS):
+        app.include_router(router)
+    _add_page(app)
+    app.add_exception_handler(SunziError, refuse)
+    app.add_exception_handler(RequestValidationError, refuse_invalid)
+    app.add_exception_handler(HTTPException, refuse_http)
+    app.add_middleware(uploads.UploadGate)
+    if settings.allow_origins:
+        app.add_middleware(
+            PublicSharing,
+            allow_origins=list(settings.allow_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization"],
+            expose_headers=["Retry-After"],
+            max_age=3600,
+        )
+    app.add_middleware(Guard, settings=settings)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    return app
+
+
+class PublicSharing(CORSMiddleware):
+    """Lets pages of other origins fetch plans and upload (CORS), and nothing else."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        shared = scope["type"] == "http" and _SHARED.fullmatch(scope["path"])
+        await (super().__call__ if shared else self.app)(scope, receive, send)
+
+
+def _add_page(app: FastAPI) -> None:
+    """Add a route for each file of the live page, so that no request can name any other file."""
+    page = files("sunzi.collector").joinpath("page")
+    found = {file.name: file for file in page.iterdir() if file.name.rpartition(".")[2] in _PAGE_TYPES}
+    # Preloading lets a browser request all modules at once instead of import by import.
+    scripts = sorted(name for name in found if name.endswith(".js"))
+    preloads = "".join(f'<link rel="modulepreload" href="{name}">\n' for name in scripts).encode()
+
+    def content(file: Traversable) -> Response:
+        data = file.read_bytes()
+        if file.name == "index.html":
+            data = data.replace(b"</head>", preloads + b"</head>", 1)
+        return Response(data, media_type=_PAGE_TYPES[file.name.rpartition(".")[2]])
+
+    for name, file in found.items():
+        path = "/" if name == "index.html" else f"/{name}"
+        app.add_api_route(path, partial(content, file), name=name, include_in_schema=False, response_class=Response)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's OpenAPI description, with Sunzi's shape of refusals."""
+    from fastapi.openapi.utils import get_openapi
+
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        text = {"type": "string"}
+        refusal = {"type": "object", "properties": {"error": text, "message": text}, "required": ["error", "message"]}
+        schema.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = refusal
+        for path in schema["paths"].values():
+            for operation in path.values():
+                if "422" in operation["responses"]:
+                    operation["responses"]["422"] = documented(422)[422]
+        app.openapi_schema = schema
+    return app.openapi_schema

@@ -1,10 +1,10 @@
-"""A store in one SQLite file: the default, with nothing to install and nothing to run beside it.
+"""A store in one SQLite file: the default, which needs no server.
 
-Durable before acknowledged: write-ahead log, ``synchronous=FULL``. Freed space is overwritten (``secure_delete``), and
-:meth:`SqliteStore.settle` empties the log, which until then holds earlier versions of the tally's pages.
+Commits are durable: write-ahead log, ``synchronous=FULL``. Freed space is overwritten (``secure_delete``), and
+:meth:`SqliteStore.settle` truncates the log, which until then holds earlier versions of the tally's pages.
 
-The threads of one process take turns, at writing and at emptying the log: SQLite before 3.51.3 can damage a file when
-one connection does the one while another does the other (sqlite.org/wal.html#walresetbug).
+Threads of one process never write and checkpoint at the same time: SQLite before 3.51.3 can then damage the file
+(sqlite.org/wal.html#walresetbug).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from sunzi.collector.connections import ThreadConnections
-from sunzi.collector.records import Epoch, Shard
-from sunzi.collector.store import SCHEMA_VERSION, Store
+from sunzi.collector.epochs import Shard
+from sunzi.collector.store import SCHEMA_VERSION, Store, ThreadConnections, identity_table
 from sunzi.errors import StoreError
 
-APPLICATION_ID = 0x53554E5A  # "SUNZ", by which file(1) and this module know the file
+APPLICATION_ID = 0x53554E5A  # "SUNZ", by which file(1) and this module recognise the file
 _WAIT_SECONDS = 30.0
 _SETTLE_WAIT_SECONDS = 0.2
-_PAUSE_SECONDS = 0.02
+_RETRY_SECONDS = 0.02
 _PAGE_BITS = 40
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -41,36 +41,35 @@ CREATE TABLE tokens (epoch INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (ep
 """
 
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
-"""For each older version of the schema, the step that leads to the next. Version 1 is the first."""
+"""For each older schema version, the step to the next. Version 1 is the first."""
 
 
 class SqliteStore(Store):
-    """Opens the file, makes it if it is not there, and upgrades it if it is older."""
+    """Opens an SQLite file, creates it if it is missing, and upgrades it if it is older.
+
+    Parameters
+    ----------
+    path: the file.
+    shard: the shard of a new store; an existing store must have the same one.
+    create: whether to create a missing file; otherwise StoreError is raised.
+    """
 
     def __init__(self, path: str | Path, shard: Shard | None = None, *, create: bool = True) -> None:
         self.path = Path(path)
+        self.label = str(path)
         self._create = create
         if not create and not self.path.is_file():
             raise StoreError(f"there is no store at {self.path}")
         self._connections = ThreadConnections(self._connect)
-        self._turn = threading.RLock()
-        try:
-            with self.transaction():
-                self._prepare(shard)
-            self.shard = Shard.parse(self._setting("shard"))
-            if shard is not None and shard != self.shard:
-                raise StoreError(f"{self.path} belongs to shard {self.shard}, not to {shard}")
-        except BaseException:
-            self.close()
-            raise
+        self._write_lock = threading.RLock()
+        self._start(shard)
 
     def _prepare(self, shard: Shard | None) -> None:
-        """Make the tables, or bring older ones up to date."""
         connection = self._connection
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
-                f"{self.path} has schema version {version}; this release knows versions up to {SCHEMA_VERSION}"
+                f"{self.path} has schema version {version}; this release supports versions up to {SCHEMA_VERSION}"
             )
         if _is_blank(connection):
             for statement in _SCHEMA.split(";"):
@@ -79,7 +78,7 @@ class SqliteStore(Store):
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         elif version < 1:
-            raise StoreError(f"{self.path} lacks the version of its schema: it is damaged")
+            raise StoreError(f"{self.path} is damaged: its schema version is missing")
         else:
             for older in range(version, SCHEMA_VERSION):
                 MIGRATIONS[older](connection)
@@ -88,11 +87,12 @@ class SqliteStore(Store):
 
     @property
     def _connection(self) -> sqlite3.Connection:
-        return self._connections.get()
+        connection: sqlite3.Connection = self._connections.get()
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
-        # Every thread has its own connection; closing alone touches those of others.
-        with _speaking_plainly(self.path):
+        with self._store_errors():
+            # Each thread has its own connection, but any thread may close them all.
             connection = sqlite3.connect(
                 self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -104,20 +104,20 @@ class SqliteStore(Store):
         return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file of somebody else's before anything is changed in it, then ask for durability."""
-        # Blank is asked first: tables and mark come in one commit, perhaps another process's between the two questions.
+        """Reject other programs' files without changing them, then turn on durability."""
+        # Test for blank first: another process may commit the tables and the mark together between the two tests.
         if _is_blank(connection):
             if not self._create:
                 raise StoreError(f"there is no store at {self.path}, only an empty file")
-        elif not _is_marked(connection):
-            raise StoreError(f"{self.path} is an SQLite file, but not a store of Sunzi")
-        self._keep_a_log(connection)
-        # fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
+        elif connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise StoreError(f"{self.path} is an SQLite file, but not a Sunzi store")
+        self._use_write_ahead_log(connection)
+        # On macOS, fsync leaves data in the disk's cache; fullfsync does not.
         for setting in ("synchronous=FULL", "fullfsync=ON", "secure_delete=ON", "cache_size=-65536"):
             connection.execute(f"PRAGMA {setting}")
 
-    def _keep_a_log(self, connection: sqlite3.Connection) -> None:
-        """Switch to the write-ahead log. SQLite does not wait its turn for this, if two processes open a new file."""
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Switch to the write-ahead log; retry, since SQLite does not wait here if two processes open a new file."""
         until = time.monotonic() + _WAIT_SECONDS
         while True:
             try:
@@ -126,121 +126,72 @@ class SqliteStore(Store):
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_RETRY_SECONDS)
         if mode != "wal":
-            raise StoreError(f"{self.path}: SQLite cannot keep a write-ahead log here, only {mode!r}; use a local disk")
+            raise StoreError(f"{self.path}: SQLite cannot use a write-ahead log here, only {mode!r}; use a local disk")
 
     @contextmanager
     def transaction(self, *, reading: bool = False) -> Iterator[None]:
-        """BEGIN IMMEDIATE … COMMIT; one begun within another is part of it, and may not write within a reading one."""
-        with _speaking_plainly(self.path):
+        """Run the block as one durable transaction; with ``reading``, on one consistent snapshot."""
+        with self._store_errors():
             connection = self._connection
             if connection.in_transaction:
                 if not reading and connection.execute("PRAGMA query_only").fetchone()[0]:
-                    raise StoreError(f"{self.path}: nothing can be written while this thread reads one moment")
+                    raise StoreError(f"{self.path}: cannot write within a reading transaction")
                 yield
             elif reading:
-                with _reading_only(connection), _whole(connection, "BEGIN"):
+                with _query_only(connection), _transaction(connection, "BEGIN"):
                     yield
             else:
-                with self._turn, _whole(connection, "BEGIN IMMEDIATE"):
+                with self._write_lock, _transaction(connection, "BEGIN IMMEDIATE"):
                     yield
 
-    def _setting(self, name: str) -> str:
-        row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise StoreError(f"{self.path} lacks its setting {name!r}: it is damaged")
-        value: str = row[0]
-        return value
-
-    def epochs(self) -> list[Epoch]:
-        """All epochs, by collection and number."""
-        columns = "key, collection, number, plan, page_cells, reports, opened_at, closed_at"
-        with _speaking_plainly(self.path):
-            rows = self._connection.execute(f"SELECT {columns} FROM epochs ORDER BY collection, number").fetchall()
-        return [Epoch(*row) for row in rows]
-
-    def progress(self, key: int) -> list[tuple[int, int]]:
-        """Reports of each minute."""
-        with _speaking_plainly(self.path):
-            return self._connection.execute(
-                "SELECT minute, reports FROM progress WHERE epoch = ? ORDER BY minute", (key,)
-            ).fetchall()
-
-    def identity_count(self, key: int) -> int:
-        """How many ids of an epoch are remembered."""
-        with self.transaction(reading=True):
-            if not self._has_identities(key):
-                return 0
-            count: int = self._connection.execute(f"SELECT count(*) FROM identities_{key:d}").fetchone()[0]
-        return count
-
-    def identities(self, key: int) -> Iterator[bytes]:
-        """All ids that are remembered of an epoch."""
-        with self.transaction(reading=True):
-            if self._has_identities(key):
-                yield from (row[0] for row in self._connection.execute(f"SELECT id FROM identities_{key:d}"))
-
-    def _has_identities(self, key: int) -> bool:
-        """Whether the epoch's own table of ids is there: a table can be dropped at once, rows only one by one."""
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._connection.execute(query, (f"identities_{key:d}",)).fetchone() is not None
-
-    def tokens(self, key: int) -> Iterator[bytes]:
-        """The hashes of an epoch's unspent tokens."""
-        with _speaking_plainly(self.path):
-            yield from (row[0] for row in self._connection.execute("SELECT hash FROM tokens WHERE epoch = ?", (key,)))
-
     def settle(self) -> bool:
-        """Bring the log's pages into the file and cut the log to nothing, unless somebody still reads from it."""
-        with _speaking_plainly(self.path), self._turn, _waiting(self._connection, _SETTLE_WAIT_SECONDS):
-            in_use: int = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        return not in_use
+        """Copy the log's pages into the file and truncate the log. Returns False if a reader still uses it."""
+        with self._store_errors(), self._write_lock, _busy_timeout(self._connection, _SETTLE_WAIT_SECONDS):
+            is_busy: int = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        return not is_busy
 
     def check(self) -> None:
-        """Write down when, which takes a page of the log; SQLite would not write what is there already."""
+        """Write the current time, since SQLite skips writing an unchanged value."""
         with self.transaction():
-            self._connection.execute("INSERT OR REPLACE INTO settings VALUES ('checked_at', ?)", (str(time.time()),))
+            self._execute("INSERT OR REPLACE INTO settings VALUES ('checked_at', ?)", (str(time.time()),))
 
-    def close(self) -> None:
-        """Close the connections of all threads."""
-        self._connections.close()
+    def pages(self, key: int) -> Mapping[int, bytes]:
+        """All pages of an epoch's tally."""
+        first, end = key << _PAGE_BITS, (key + 1) << _PAGE_BITS
+        rows = self._execute("SELECT place, counts FROM pages WHERE place >= ? AND place < ?", (first, end))
+        return {place - first: counts for place, counts in rows}
+
+    def _execute(self, query: str, parameters: Sequence[object] = ()) -> list[Any]:
+        with self._store_errors():
+            return self._connection.execute(query, tuple(parameters)).fetchall()
+
+    def _stream(self, query: str) -> Iterator[bytes]:
+        yield from (row[0] for row in self._connection.execute(query))
 
     def _lock_epochs(self) -> None:
-        """BEGIN IMMEDIATE has locked everything already."""
+        """BEGIN IMMEDIATE has locked the whole file."""
 
-    def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
-        cursor = self._connection.execute(
-            "INSERT INTO epochs (collection, number, plan, page_cells, opened_at) VALUES (?, ?, ?, ?, ?)",
-            (collection, number, plan, page_cells, opened_at),
-        )
-        key = int(cursor.lastrowid or 0)
-        self._connection.execute(f"CREATE TABLE identities_{key:d} (id BLOB PRIMARY KEY) WITHOUT ROWID")
-        return key
+    def _create_identities(self, key: int) -> None:
+        self._execute(f"CREATE TABLE {identity_table(key)} (id BLOB PRIMARY KEY) WITHOUT ROWID")
 
-    def _lock_if_open(self, key: int) -> int:
-        """BEGIN IMMEDIATE has locked everything already."""
-        row = self._connection.execute(
-            "SELECT page_cells FROM epochs WHERE key = ? AND closed_at IS NULL", (key,)
-        ).fetchone()
-        return 0 if row is None else int(row[0])
-
-    def _mark_closed(self, key: int, closed_at: float) -> None:
-        self._connection.execute("UPDATE epochs SET closed_at = ? WHERE key = ?", (closed_at, key))
+    def _has_identities(self, key: int) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return bool(self._execute(query, (identity_table(key),)))
 
     def _forget(self, key: int) -> None:
-        self._connection.execute(f"DROP TABLE identities_{key:d}")
-        self._connection.execute("DELETE FROM tokens WHERE epoch = ?", (key,))
+        self._execute(f"DROP TABLE {identity_table(key)}")
+        self._execute("DELETE FROM tokens WHERE epoch = ?", (key,))
 
     def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:
         execute = self._connection.execute
-        statement = f"INSERT OR IGNORE INTO identities_{key:d} VALUES (?)"
+        statement = f"INSERT OR IGNORE INTO {identity_table(key)} VALUES (?)"
         return {identity for identity in identities if execute(statement, (identity,)).rowcount == 1}
 
     def _remove_identities(self, key: int, identities: Sequence[bytes]) -> None:
-        self._connection.executemany(
-            f"DELETE FROM identities_{key:d} WHERE id = ?", [(identity,) for identity in identities]
-        )
+        rows = [(identity,) for identity in identities]
+        self._connection.executemany(f"DELETE FROM {identity_table(key)} WHERE id = ?", rows)
 
     def _insert_tokens(self, key: int, hashes: Iterable[bytes]) -> None:
         self._connection.executemany("INSERT OR IGNORE INTO tokens VALUES (?, ?)", ((key, token) for token in hashes))
@@ -256,52 +207,40 @@ class SqliteStore(Store):
         found = {page: execute(query, (first + page,)).fetchone() for page in pages}
         return {page: row[0] for page, row in found.items() if row is not None}
 
-    def pages(self, key: int) -> Mapping[int, bytes]:
-        """All pages of an epoch's tally."""
-        first = key << _PAGE_BITS
-        with _speaking_plainly(self.path):
-            rows = self._connection.execute(
-                "SELECT place, counts FROM pages WHERE place >= ? AND place < ?", (first, (key + 1) << _PAGE_BITS)
-            ).fetchall()
-        return {place - first: counts for place, counts in rows}
-
     def _write_pages(self, key: int, pages: Mapping[int, bytes]) -> None:
         first = key << _PAGE_BITS
         self._connection.executemany(
             "INSERT OR REPLACE INTO pages VALUES (?, ?)", ((first + page, counts) for page, counts in pages.items())
         )
 
-    def _add_reports(self, key: int, reports: int, minute: int) -> None:
-        self._connection.execute("UPDATE epochs SET reports = reports + ? WHERE key = ?", (reports, key))
-        self._connection.execute(
-            "INSERT INTO progress VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET reports = reports + excluded.reports",
-            (key, minute, reports),
-        )
+    @contextmanager
+    def _store_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into StoreErrors that name the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0)
 
 
-def _is_marked(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
-
-
 @contextmanager
-def _whole(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """All of the block or nothing of it."""
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Commit the block, or roll it back if it raises."""
     connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # when the disk is full, SQLite has rolled back by itself
+        if connection.in_transaction:  # on a full disk, SQLite has already rolled back
             connection.execute("ROLLBACK")
         raise
 
 
 @contextmanager
-def _reading_only(connection: sqlite3.Connection) -> Iterator[None]:
+def _query_only(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("PRAGMA query_only=ON")
     try:
         yield
@@ -310,19 +249,10 @@ def _reading_only(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Wait for others no longer than this: whoever checkpoints keeps everybody from writing meanwhile."""
+def _busy_timeout(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Wait at most this long for other connections: a waiting checkpoint blocks all writers."""
     connection.execute(f"PRAGMA busy_timeout={round(1000 * seconds)}")
     try:
         yield
     finally:
         connection.execute(f"PRAGMA busy_timeout={round(1000 * _WAIT_SECONDS)}")
-
-
-@contextmanager
-def _speaking_plainly(path: Path) -> Iterator[None]:
-    """Errors of SQLite as StoreErrors that name the file."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(f"{path}: {error}") from error

@@ -1,68 +1,137 @@
-"""What a store owes, and the one transaction that makes every report count exactly once.
+"""The store interface, and the transaction that counts every report exactly once.
 
-Guarantees of every store, whatever the moment it is killed at: a deposit's id and its counts are made durable by one
-transaction, before :meth:`Store.commit` returns; an id that is there already adds nothing; a closed epoch adds nothing
-and forgets its ids, for good. Two processes that write to one store keep all of this; in an SQLite file they need a
-version of SQLite that docs/durability.md names.
+Guarantees of every store, even if the process is killed at any moment:
 
-A tally lies in *pages* of ``page_cells`` counters, so that a commit writes only what it changed. No report is kept:
-what reaches a page is the sum of a group of deposits.
+- One transaction makes a deposit's id and its counts durable before :meth:`Store.commit` returns.
+- A known id adds nothing.
+- A closed epoch adds nothing, and its ids are deleted for good.
+
+They also hold for several processes on one store; for SQLite, docs/durability.md names the required version.
+
+A tally is stored in *pages* of ``page_cells`` counters, so that a commit writes only the pages it changed. No report is
+stored: a page holds the sum of a group of deposits.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
+from typing import Any, ClassVar, Generic, LiteralString, Protocol, TypeVar
 
 import numpy as np
 
-from sunzi.collector.records import Deposit, Epoch, Outcome, Shard, check_identities, check_name
+from sunzi.collector.epochs import Deposit, Epoch, Outcome, Shard, check_identities, check_name
 from sunzi.errors import StoreError
 from sunzi.numerics.counters import Counters
 
 SCHEMA_VERSION = 1
 
 _FULL_PAGE = 500
-_THIN_PAGE = 8
-_MOST_FULL_PAGES = 1 << 14
+_SMALL_PAGE = 8
+_MAX_FULL_PAGES = 1 << 14
 _MINUTE = 60
-_PIECE = 10_000
+_CHUNK = 10_000
 
 
-def page_cells_for(counters: int) -> int:
-    """Counters of a page: 4,000 bytes, or a few where counters by far outnumber what reports will ever touch."""
-    return _FULL_PAGE if counters <= _FULL_PAGE * _MOST_FULL_PAGES else _THIN_PAGE
+class Closable(Protocol):
+    """A connection that can be closed."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+Connection = TypeVar("Connection", bound=Closable)
+
+
+class ThreadConnections(Generic[Connection]):
+    """One database connection per thread, so that threads do not share transactions.
+
+    Connections open on first use; those of finished threads are closed when another thread connects.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
+        self._open: dict[threading.Thread, Connection] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def get(self) -> Connection:
+        """This thread's connection."""
+        thread = threading.current_thread()
+        connection = self._open.get(thread)
+        if connection is None:
+            if self._closed:
+                raise StoreError("the store is closed")
+            connection = self._connect()
+            with self._lock:
+                for finished in [other for other in self._open if not other.is_alive()]:
+                    self._open.pop(finished).close()
+                self._open[thread] = connection
+        return connection
+
+    def drop(self) -> None:
+        """Close this thread's connection; the next :meth:`get` opens a new one."""
+        with self._lock:
+            connection = self._open.pop(threading.current_thread(), None)
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Close the connections of all threads, for good."""
+        with self._lock:
+            self._closed = True
+            for connection in self._open.values():
+                connection.close()
+            self._open.clear()
 
 
 class Store(ABC):
-    """Collections, their epochs and tallies, and the ids that were counted in open epochs."""
+    """Collections, their epochs and tallies, and the ids counted in open epochs.
+
+    A subclass names its database, runs statements, and implements those that differ between databases.
+    """
 
     shard: Shard
+    label: str
+    """The store's name in error messages, without secrets."""
+
+    _connections: ThreadConnections[Any]
+    _ROW_LOCK: ClassVar[LiteralString] = ""
+    """Appended to a SELECT to lock its rows, where a transaction does not lock the whole database."""
 
     # What users of a store call.
 
-    @abstractmethod
     def epochs(self) -> list[Epoch]:
-        """All epochs, by collection and number."""
+        """All epochs, sorted by collection and number."""
+        rows = self._execute(
+            "SELECT key, collection, number, plan, page_cells, reports, opened_at, closed_at FROM epochs"
+        )
+        return sorted((Epoch(*row) for row in rows), key=lambda epoch: (epoch.collection, epoch.number))
 
     def open_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
-        """A new epoch of a collection, numbered after its last; ``plan`` is the canonical text of its plan."""
+        """Open a new epoch, numbered after the collection's last.
+
+        Parameters
+        ----------
+        collection: the collection's name.
+        plan: the plan's canonical JSON.
+        counters: the length of the plan's tally.
+        """
         check_name(collection)
         with self.transaction():
             self._lock_epochs()
             number = 1 + max((epoch.number for epoch in self.epochs() if epoch.collection == collection), default=0)
-            key = self._insert_epoch(collection, number, plan, page_cells_for(counters), time.time())
-        return next(epoch for epoch in self.epochs() if epoch.key == key)
+            page_cells = _SMALL_PAGE if counters > _FULL_PAGE * _MAX_FULL_PAGES else _FULL_PAGE
+            key = self._insert_epoch(collection, number, plan, page_cells, time.time())
+            return next(epoch for epoch in self.epochs() if epoch.key == key)
 
     def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
-        """The newest open epoch of a collection that has this plan; a new one if there is none.
-
-        However many ask for it at the same time, in whatever process, they all get the same one.
-        """
+        """Return the newest open epoch with this plan, or open one. Concurrent callers get the same epoch."""
         with self.transaction():
             self._lock_epochs()
             known = [epoch for epoch in self.epochs() if epoch.collection == collection]
@@ -70,17 +139,16 @@ class Store(ABC):
             return same[-1] if same else self.open_epoch(collection, plan, counters)
 
     def require_empty(self) -> None:
-        """Raise StoreError if there is any epoch; within a transaction, others open none until it ends."""
+        """Raise StoreError if there is any epoch. Within a transaction, no other process can open one until it ends."""
         with self.transaction():
             self._lock_epochs()
             if self.epochs():
-                raise StoreError("a store is copied into an empty one only, this one has epochs already")
+                raise StoreError(f"{self.label} has epochs already; copy into an empty store")
 
     def close_epoch(self, key: int) -> bool:
-        """Refuse all further reports of an epoch, and forget its ids and unspent tokens. Closing twice is no error.
+        """Close an epoch: refuse further reports, and delete its ids and unspent tokens. Closing twice is no error.
 
-        False if some of what is forgotten cannot be wiped yet: the epoch is closed all the same, and :meth:`settle`
-        does the rest as soon as it can.
+        Returns False if some deleted data cannot be wiped yet; :meth:`settle` wipes it later.
         """
         with self.transaction():
             if self._lock_if_open(key):
@@ -88,13 +156,13 @@ class Store(ABC):
                 self._forget(key)
         try:
             return self.settle()
-        except StoreError:  # what was asked for is done and durable
+        except StoreError:  # the epoch is durably closed
             return False
 
     def commit(self, deposits: Sequence[Deposit]) -> list[Outcome]:
-        """Count deposits, all in one durable transaction, and say what became of each, in order.
+        """Count deposits in one durable transaction and return their outcomes, in order.
 
-        If this raises, nothing was counted, or the store cannot tell; sending the same ids again is safe either way.
+        If this raises, nothing was counted or the store cannot tell; it is safe to send the same ids again.
         """
         self.check_identities([deposit.identity for deposit in deposits])
         outcomes = [Outcome.CLOSED] * len(deposits)
@@ -102,7 +170,7 @@ class Store(ABC):
         for position, deposit in enumerate(deposits):
             positions[deposit.epoch].append(position)
         with self.transaction():
-            for key in sorted(positions):  # one order for all writers, so that none waits for another in a circle
+            for key in sorted(positions):  # every writer locks in the same order, which prevents deadlocks
                 page_cells = self._lock_if_open(key)
                 if page_cells:
                     mine = [deposits[position] for position in positions[key]]
@@ -113,17 +181,17 @@ class Store(ABC):
         return outcomes
 
     def check_identities(self, identities: Sequence[bytes]) -> None:
-        """Raise unless every id has 16 bytes and belongs to this store's shard, whatever was asked of its callers.
+        """Raise unless every id has 16 bytes and belongs to this store's shard.
 
-        That no id is in two shards is what makes adding up their tallies right.
+        Adding up the tallies of shards is correct only if no id is in two of them.
         """
         check_identities(identities)
         foreign = next((identity for identity in identities if not self.shard.takes(identity)), None)
         if foreign is not None:
-            raise StoreError(f"the id {foreign.hex()} does not belong to shard {self.shard}; send it to its own")
+            raise StoreError(f"the id {foreign.hex()} does not belong to shard {self.shard}; send it to its own shard")
 
     def tally(self, key: int, length: int) -> tuple[int, Counters]:
-        """The number of reports and the counters of an epoch, of one moment."""
+        """An epoch's number of reports and its counters, read in one transaction."""
         with self.transaction(reading=True):
             epoch = next((epoch for epoch in self.epochs() if epoch.key == key), None)
             if epoch is None:
@@ -137,35 +205,37 @@ class Store(ABC):
         filled = np.flatnonzero(values)
         return epoch.reports, Counters(length, cells[filled], values[filled])
 
-    @abstractmethod
     def progress(self, key: int) -> list[tuple[int, int]]:
-        """How many reports were counted in each minute, as (seconds since 1970 at its beginning, reports)."""
+        """Reports per minute, as (start of the minute in seconds since 1970, reports)."""
+        return self._execute("SELECT minute, reports FROM progress WHERE epoch = ? ORDER BY minute", (key,))
 
     def add_tokens(self, key: int, hashes: Iterable[bytes]) -> None:
-        """Let each of these tokens, named by its SHA-256, be spent once in an open epoch."""
+        """Add single-use tokens, as SHA-256 hashes, to an open epoch."""
         with self.transaction():
             if not self._lock_if_open(key):
-                raise StoreError("this epoch is closed: tokens for it could never be spent")
+                raise StoreError("this epoch is closed, so its tokens could never be spent")
             self._insert_tokens(key, hashes)
 
-    @abstractmethod
     def identity_count(self, key: int) -> int:
-        """How many ids of an epoch are remembered."""
+        """The number of ids stored for an epoch; 0 once it is closed."""
+        with self.transaction(reading=True):
+            if not self._has_identities(key):
+                return 0
+            return int(self._execute(f"SELECT count(*) FROM {identity_table(key)}")[0][0])
 
-    @abstractmethod
     def identities(self, key: int) -> Iterator[bytes]:
-        """All ids that are remembered of an epoch."""
+        """All ids stored for an epoch."""
+        with self.transaction(reading=True):
+            if self._has_identities(key):
+                yield from self._stream(f"SELECT id FROM {identity_table(key)}")
 
-    @abstractmethod
     def tokens(self, key: int) -> Iterator[bytes]:
         """The hashes of an epoch's unspent tokens."""
-
-    @abstractmethod
-    def pages(self, key: int) -> Mapping[int, bytes]:
-        """All pages of an epoch's tally."""
+        with self.transaction(reading=True):
+            yield from self._stream(f"SELECT hash FROM tokens WHERE epoch = {key:d}")
 
     def restore_epoch(self, epoch: Epoch, source: Store) -> None:
-        """Take over an epoch of another store as it is, ids and all; the caller keeps both stores still meanwhile."""
+        """Copy an epoch with its ids from another store. The caller holds a transaction on both stores."""
         with self.transaction():
             key = self._insert_epoch(epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.opened_at)
             self._write_pages(key, source.pages(epoch.key))
@@ -177,54 +247,65 @@ class Store(ABC):
                 self._mark_closed(key, epoch.closed_at)
                 self._forget(key)
 
+    def close(self) -> None:
+        """Close the connections of all threads. Everything committed is already durable."""
+        self._connections.close()
+
+    @abstractmethod
+    def pages(self, key: int) -> Mapping[int, bytes]:
+        """All pages of an epoch's tally."""
+
     @abstractmethod
     def settle(self) -> bool:
-        """Bring what is durable already into its final place, and wipe the way it took there and what was forgotten.
+        """Wipe deleted ids and earlier versions of pages.
 
-        False if that cannot be finished now, because somebody still reads: ask again later.
+        Returns False if a reader prevents that now: call it again later.
         """
 
     @abstractmethod
     def check(self) -> None:
-        """Raise StoreError unless the store can be written to now: something small is written, durably."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the store. Nothing durable is waiting: there is nothing to lose."""
-
-    # What a store must be able to do within a transaction.
+        """Write a small setting durably; raise StoreError if the store cannot be written to."""
 
     @abstractmethod
     def transaction(self, *, reading: bool = False) -> AbstractContextManager[None]:
-        """All of the block or nothing of it, durable at its end; a reading one sees a single moment."""
+        """Run the block as one durable transaction; with ``reading``, on one consistent snapshot.
+
+        A nested transaction is part of the outer one, and must not write if that one is reading.
+        """
+
+    # What a database must implement; all of it runs within a transaction.
 
     @abstractmethod
-    def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
-        """A new epoch's key."""
+    def _execute(self, query: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Run a statement with ``?`` placeholders and return its rows; database errors become StoreError."""
+
+    @abstractmethod
+    def _stream(self, query: str) -> Iterator[bytes]:
+        """The single column of a query, fetched in chunks."""
+
+    @abstractmethod
+    def _prepare(self, shard: Shard | None) -> None:
+        """Create the schema, or upgrade an older one."""
 
     @abstractmethod
     def _lock_epochs(self) -> None:
         """Keep others from opening epochs until the transaction ends."""
 
     @abstractmethod
-    def _lock_if_open(self, key: int) -> int:
-        """Keep others from writing to this epoch until the transaction ends; its page size, or 0 if it is closed."""
+    def _create_identities(self, key: int) -> None:
+        """Create an epoch's own table of ids, which can be dropped at once."""
 
     @abstractmethod
-    def _mark_closed(self, key: int, closed_at: float) -> None: ...
+    def _has_identities(self, key: int) -> bool:
+        """Whether an epoch's table of ids exists."""
 
     @abstractmethod
     def _forget(self, key: int) -> None:
-        """Remove a closed epoch's ids and tokens; what cannot be removed at once is left to :meth:`settle`."""
+        """Delete a closed epoch's ids and tokens; what is in use is left to :meth:`settle`."""
 
     @abstractmethod
     def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:
-        """Remember distinct ids; return those that were new."""
-
-    def _restore_identities(self, key: int, identities: Iterator[bytes]) -> None:
-        """Remember all ids of another store, however many they are, in an epoch that has none."""
-        for piece in _pieces(identities):
-            self._insert_identities(key, piece)
+        """Insert distinct ids; return the new ones."""
 
     @abstractmethod
     def _remove_identities(self, key: int, identities: Sequence[bytes]) -> None: ...
@@ -234,7 +315,7 @@ class Store(ABC):
 
     @abstractmethod
     def _spend_tokens(self, key: int, hashes: Sequence[bytes]) -> set[bytes]:
-        """Remove distinct tokens; return those that were there."""
+        """Delete distinct tokens; return those that existed."""
 
     @abstractmethod
     def _read_pages(self, key: int, pages: Sequence[int]) -> Mapping[int, bytes]:
@@ -243,13 +324,60 @@ class Store(ABC):
     @abstractmethod
     def _write_pages(self, key: int, pages: Mapping[int, bytes]) -> None: ...
 
-    @abstractmethod
-    def _add_reports(self, key: int, reports: int, minute: int) -> None: ...
+    # Shared by all databases.
 
-    # The transaction itself, the same for every store.
+    def _start(self, shard: Shard | None) -> None:
+        """Prepare the schema and check the shard; close the store if that fails."""
+        try:
+            with self.transaction():
+                self._prepare(shard)
+            self.shard = Shard.parse(self._setting("shard"))
+            if shard not in (None, self.shard):
+                raise StoreError(f"{self.label} belongs to shard {self.shard}, not to {shard}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _setting(self, name: str) -> str:
+        rows = self._execute("SELECT value FROM settings WHERE name = ?", (name,))
+        if not rows:
+            raise StoreError(f"{self.label} is damaged: the setting {name!r} is missing")
+        return str(rows[0][0])
+
+    def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
+        self._execute(
+            "INSERT INTO epochs (collection, number, plan, page_cells, opened_at) VALUES (?, ?, ?, ?, ?)",
+            (collection, number, plan, page_cells, opened_at),
+        )
+        rows = self._execute("SELECT key FROM epochs WHERE collection = ? AND number = ?", (collection, number))
+        key = int(rows[0][0])
+        self._create_identities(key)
+        return key
+
+    def _lock_if_open(self, key: int) -> int:
+        """Keep others from writing to this epoch until the transaction ends. Returns its page size, 0 if closed."""
+        query = "SELECT page_cells FROM epochs WHERE key = ? AND closed_at IS NULL" + self._ROW_LOCK
+        rows = self._execute(query, (key,))
+        return int(rows[0][0]) if rows else 0
+
+    def _mark_closed(self, key: int, closed_at: float) -> None:
+        self._execute("UPDATE epochs SET closed_at = ? WHERE key = ?", (closed_at, key))
+
+    def _restore_identities(self, key: int, identities: Iterator[bytes]) -> None:
+        """Insert the ids of another store into an epoch that has none."""
+        while chunk := list(islice(identities, _CHUNK)):
+            self._insert_identities(key, chunk)
+
+    def _add_reports(self, key: int, reports: int, minute: int) -> None:
+        self._execute("UPDATE epochs SET reports = reports + ? WHERE key = ?", (reports, key))
+        self._execute(
+            "INSERT INTO progress VALUES (?, ?, ?)"
+            " ON CONFLICT (epoch, minute) DO UPDATE SET reports = progress.reports + excluded.reports",
+            (key, minute, reports),
+        )
 
     def _admit(self, key: int, deposits: Sequence[Deposit]) -> list[Outcome]:
-        """Decide on the deposits of one open epoch. Of equal ids the first decides; a token is spent by the first."""
+        """Decide the outcomes in one open epoch. The first of equal ids counts; the first user of a token spends it."""
         first: dict[bytes, Deposit] = {}
         for deposit in deposits:
             first.setdefault(deposit.identity, deposit)
@@ -267,7 +395,7 @@ class Store(ABC):
         return outcomes
 
     def _refused_tokens(self, key: int, deposits: Sequence[Deposit]) -> set[bytes]:
-        """The ids of those deposits whose token is unknown or spent."""
+        """The ids of the deposits whose token is unknown or spent."""
         claims: dict[bytes, bytes] = {}
         for deposit in deposits:
             if deposit.token is not None:
@@ -296,6 +424,6 @@ class Store(ABC):
         self._add_reports(key, sum(deposit.reports for deposit in deposits), minute)
 
 
-def _pieces(identities: Iterator[bytes]) -> Iterator[list[bytes]]:
-    while piece := list(islice(identities, _PIECE)):
-        yield piece
+def identity_table(key: int) -> str:
+    """The name of an epoch's table of ids."""
+    return f"identities_{key:d}"

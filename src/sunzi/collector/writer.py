@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sunzi.collector.records import Deposit, Outcome
+from sunzi.collector.epochs import Deposit, Outcome
 from sunzi.collector.store import Store
 from sunzi.errors import StoreError
 

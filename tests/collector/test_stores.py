@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from deposits import LENGTH, a_deposit, an_epoch, an_id, counts, total, values
 
-from sunzi.collector import transfer
-from sunzi.collector.opening import open_store
-from sunzi.collector.records import Deposit, Shard
+from sunzi.collector import stores
+from sunzi.collector.epochs import Deposit, Shard
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.collector.transfer import backup, copy_store, find_epoch, merge_shards, stored_tally
+from sunzi.collector.stores import backup, copy_store, find_epoch, merge_shards, open_store, stored_tally
 from sunzi.errors import StoreError, TallyError
 from sunzi.plan import Plan, make_plan
 
@@ -75,7 +74,7 @@ def test_a_copy_needs_an_empty_store_of_the_same_shard(store, target, opened, tm
         copy_store(store, target)
     assert contents(target) == before
     shard = opened(str(tmp_path / "shard.db"), Shard(1, 2))
-    with pytest.raises(StoreError, match="shard 0/1 and the target shard 1/2"):
+    with pytest.raises(StoreError, match="shard 0/1, the target is shard 1/2"):
         copy_store(store, shard)
 
 
@@ -159,13 +158,13 @@ def test_a_backup_overwrites_nothing(store, tmp_path):
 
 def test_a_file_that_appears_meanwhile_is_kept(store, tmp_path, monkeypatch):
     path = tmp_path / "precious.db"
-    copy = transfer._copy_to_file
+    copy = stores._copy_to_file
 
     def slowly(*arguments):
         path.write_text("precious")
         return copy(*arguments)
 
-    monkeypatch.setattr(transfer, "_copy_to_file", slowly)
+    monkeypatch.setattr(stores, "_copy_to_file", slowly)
     with pytest.raises(StoreError, match="File exists"):
         backup(store, path)
     assert path.read_text() == "precious"

@@ -1,4 +1,4 @@
-"""What a store keeps and what it is given: epochs, deposits and their outcomes."""
+"""Epochs, shards and deposits: the values that a store keeps and receives."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Shard:
-    """One of ``of`` collectors that share a collection: it takes the ids whose first two bytes, read as a number, leave
-    the remainder ``index``.
+    """One of ``of`` collectors that split a collection by id.
 
-    Two different shards of the same number never take the same id, so their tallies count no report twice.
+    A shard accepts the ids whose first two bytes, as a big-endian integer, equal ``index`` modulo ``of``. No id belongs
+    to two shards, so the sum of their tallies counts every report once.
+
+    >>> str(Shard(0, 4))
+    '0/4'
     """
 
     index: int = 0
@@ -34,16 +37,16 @@ class Shard:
             raise ParameterError(f"a shard is INDEX/OF with 0 ≤ INDEX < OF ≤ 1024, got {self}")
 
     def takes(self, identity: bytes) -> bool:
-        """Whether a deposit with this id belongs here."""
+        """Whether a deposit with this id belongs to this shard."""
         return int.from_bytes(identity[:2], "big") % self.of == self.index
 
     def __str__(self) -> str:
-        """As the command line writes it."""
+        """``INDEX/OF``, as on the command line."""
         return f"{self.index}/{self.of}"
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From ``INDEX/OF``."""
+        """Read ``INDEX/OF``."""
         matched = re.fullmatch("([0-9]{1,4})/([0-9]{1,4})", text)
         if matched is None:
             raise ParameterError(f"a shard is INDEX/OF, such as 0/4, got {text!r}")
@@ -52,7 +55,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One stretch of a collection under one plan, which never changes. Once closed it takes no report any more."""
+    """A period of a collection with one plan, which never changes. A closed epoch accepts no more reports."""
 
     key: int
     collection: str
@@ -65,16 +68,16 @@ class Epoch:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still takes reports."""
+        """Whether it still accepts reports."""
         return self.closed_at is None
 
 
 @dataclass(frozen=True)
 class Deposit:
-    """Reports that are counted together or not at all, under one id: a single report or a batch.
+    """A report or a batch, counted as a whole under one id.
 
-    ``cells`` are distinct counters of the epoch's tally and ``counts`` what is added to them. ``token`` is the SHA-256
-    of a single-use token that must be spent along with it, or None where none is asked for.
+    ``cells`` are distinct counters of the epoch's tally and ``counts`` the amounts added to them. ``token`` is the
+    SHA-256 of the single-use token that the deposit spends, or None if the collector requires none.
     """
 
     epoch: int
@@ -86,7 +89,7 @@ class Deposit:
 
 
 class Outcome(enum.Enum):
-    """What became of a deposit. Only in the first case is anything added to a tally."""
+    """The result of a deposit. Only COUNTED changes a tally."""
 
     COUNTED = "counted"
     REPEATED = "repeated"
@@ -95,16 +98,16 @@ class Outcome(enum.Enum):
 
 
 def check_name(name: str) -> str:
-    """The name of a collection, which stands in addresses."""
+    """Return the name of a collection; raise ParameterError if it cannot be part of a URL."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
-            f"a collection's name has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit, got {name!r}"
+            f"a collection's name is 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit, got {name!r}"
         )
     return name
 
 
 def check_identities(identities: Sequence[bytes]) -> None:
-    """Every id has 16 bytes."""
+    """Raise ParameterError unless every id has 16 bytes."""
     wrong = next((identity for identity in identities if len(identity) != ID_BYTES), None)
     if wrong is not None:
         raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(wrong)}")

@@ -1,4 +1,4 @@
-"""Stores copied and shards added up: backup, restore, a move to another kind of store, one tally of many collectors."""
+"""Stores as a whole: open one by its address, copy it, back it up, and merge the tallies of shards."""
 
 from __future__ import annotations
 
@@ -8,18 +8,59 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sunzi.atomic_files import sync_directory
-from sunzi.collector.records import Epoch
+from sunzi.collector.epochs import Epoch, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.store import Store
 from sunzi.errors import StoreError
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
+_POSTGRES = ("postgresql://", "postgres://")
+_SCHEMA = "schema="
+
+
+def open_store(address: str | Path, shard: Shard | None = None, create: bool = True) -> Store:
+    """Open a store, and create it if it is missing.
+
+    Parameters
+    ----------
+    address: a path (SQLite) or ``postgresql://USER@HOST/DATABASE``. ``?schema=NAME`` selects a PostgreSQL schema other
+        than ``sunzi``.
+    shard: the shard of a new store; an existing store must have the same one.
+    create: whether to create a missing store; otherwise StoreError is raised.
+
+    >>> store = open_store("collector.db")  # doctest: +SKIP
+    """
+    if not str(address).startswith(_POSTGRES):
+        return SqliteStore(address, shard, create=create)
+    from sunzi.collector.postgres import PostgresStore
+
+    server, schema = _take_schema(str(address))
+    return PostgresStore(server, shard, create=create, schema=schema)
+
+
+def _take_schema(address: str) -> tuple[str, str]:
+    """Split an address into the address without its schema, and the schema."""
+    base, _, query = address.partition("?")
+    parameters = [parameter for parameter in query.split("&") if parameter]
+    rest = [parameter for parameter in parameters if not parameter.startswith(_SCHEMA)]
+    named = [parameter.removeprefix(_SCHEMA) for parameter in parameters if parameter.startswith(_SCHEMA)]
+    return base + ("?" + "&".join(rest) if rest else ""), (named or ["sunzi"])[-1]
+
 
 def copy_store(source: Store, target: Store) -> int:
-    """Copy all epochs, ids included, as of one moment of the source; return how many. The target must be empty."""
+    """Copy all epochs with their ids, from one snapshot of the source; return the number of epochs.
+
+    Parameters
+    ----------
+    source: the store to read; it may be in use.
+    target: an empty store of the same shard, of either kind.
+
+    >>> copy_store(open_store("backup.db"), open_store("restored.db"))  # doctest: +SKIP
+    1
+    """
     if target.shard != source.shard:
-        raise StoreError(f"the source is shard {source.shard} and the target shard {target.shard}; make them the same")
+        raise StoreError(f"the source is shard {source.shard}, the target is shard {target.shard}; they must be equal")
     with source.transaction(reading=True), target.transaction():
         target.require_empty()
         epochs = source.epochs()
@@ -29,15 +70,26 @@ def copy_store(source: Store, target: Store) -> int:
 
 
 def backup(source: Store, path: Path) -> int:
-    """Copy a store, as of one moment, to a new SQLite file, which appears when it is whole; return its epochs."""
+    """Copy one snapshot of a store to a new SQLite file; return the number of epochs.
+
+    The file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    source: the store to read; it may be in use.
+    path: the new file; an existing one is never overwritten.
+
+    >>> backup(open_store("collector.db"), Path("backup.db"))  # doctest: +SKIP
+    1
+    """
     if path.exists():
-        raise StoreError(f"{path} exists already; a backup never overwrites anything")
+        raise StoreError(f"{path} exists already; choose a new name for the backup")
     parent = path.resolve().parent
     try:
         with tempfile.TemporaryDirectory(dir=parent, prefix=f".{path.name}.") as directory:
             beside = Path(directory) / path.name
             count = _copy_to_file(source, beside)
-            os.link(beside, path)  # unlike a renaming this fails if somebody else made the file meanwhile
+            os.link(beside, path)  # unlike a rename, this fails if the file exists by now
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
     sync_directory(parent)
@@ -45,21 +97,27 @@ def backup(source: Store, path: Path) -> int:
 
 
 def _copy_to_file(source: Store, path: Path) -> int:
-    """Copy a store to a new SQLite file that needs no other file beside it."""
+    """Copy a store to a new SQLite file that has no log beside it."""
     target = SqliteStore(path, source.shard)
     try:
         count = copy_store(source, target)
         if not target.settle():
-            raise StoreError(f"{path}: somebody else uses this file, which is not finished")
+            raise StoreError(f"{path} is in use by another process before it is complete")
     finally:
         target.close()
     return count
 
 
 def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally:
-    """The sum of one closed epoch over different shards of one collection: all of them, each once.
+    """Add up the tallies of one closed epoch over all shards of a collection.
 
-    Refused unless no report can be in two of them, and none is missing: the shards' numbers must be 0 to n − 1.
+    Parameters
+    ----------
+    stores: every shard exactly once; otherwise a report could be missing or counted twice, and StoreError is raised.
+    collection: the collection's name.
+    number: the epoch's number. It must be closed, with the same plan, in all stores.
+
+    >>> merge_shards([open_store("shard0.db"), open_store("shard1.db")], "default", 1)  # doctest: +SKIP
     """
     shards = [store.shard for store in stores]
     expected = list(range(shards[0].of)) if shards else []
@@ -89,6 +147,6 @@ def find_epoch(store: Store, collection: str, number: int | None = None) -> Epoc
 
 
 def stored_tally(store: Store, epoch: Epoch, plan: Plan) -> Tally:
-    """An epoch's tally, its invariants checked."""
+    """An epoch's tally, with its invariants checked."""
     reports, counters = store.tally(epoch.key, plan.protocol.tally_layout.length)
     return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, reports, counters)

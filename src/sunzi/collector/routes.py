@@ -1,0 +1,258 @@
+"""All routes except uploads: plans are public; estimates, tallies and administration are for the operator."""
+
+from __future__ import annotations
+
+import io
+import json
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sunzi.analysis import health
+from sunzi.collector.collector import LiveEpoch, matching_labels
+from sunzi.collector.refusals import documented, giving
+from sunzi.collector.service import require_admin, service_of
+from sunzi.collector.uploads import CollectionName, EpochNumber
+from sunzi.contract import Contract
+from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.estimate import Estimate, Postprocessing
+from sunzi.plan import Plan
+from sunzi.tables.writers import HistogramTable, histogram_table, records_as
+
+_OPERATOR = [Depends(require_admin)]
+plans = APIRouter(prefix="/v1/collections/{collection}", tags=["plans"])
+reading = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], dependencies=_OPERATOR)
+administration = APIRouter(prefix="/v1/collections", tags=["administration"], dependencies=_OPERATOR)
+operation = APIRouter(tags=["operation"])
+ROUTERS = (plans, reading, administration, operation)
+
+_MAX_FOUND = 1000
+_MEDIA = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "png": "image/png",
+}
+_REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
+_ADMINISTRATION_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
+_RECORDS = giving("application/json", "text/csv") | _REFUSALS
+
+
+class Current(Enum):
+    """``current`` in place of an epoch's number."""
+
+    CURRENT = "current"
+
+
+AnyEpoch = Annotated[
+    Current | Annotated[int, Path(ge=1, le=1 << 31)],
+    Path(description="The epoch's number, or `current`.", examples=["current"]),
+]
+
+
+def _find(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
+    number = None if isinstance(epoch, Current) else epoch
+    return service_of(request).collector.find(collection, number)
+
+
+def described(live: LiveEpoch) -> dict[str, Any]:
+    """An epoch as JSON; times are seconds since 1970."""
+    epoch, plan = live.epoch, live.plan
+    return {
+        "collection": epoch.collection,
+        "epoch": epoch.number,
+        "open": epoch.is_open,
+        "reports": epoch.reports,
+        "opened_at": epoch.opened_at,
+        "closed_at": epoch.closed_at,
+        "plan": plan.fingerprint,
+        "protocol": plan.protocol.name,
+        "epsilon": str(plan.epsilon),
+        "domain_size": plan.domain.size,
+        "report_bits": plan.report_bits,
+        "attackability": plan.attackability,
+    }
+
+
+@plans.get("/plan", responses=giving("application/json") | documented(404, 503), response_class=Response)
+def download_current_plan(request: Request, collection: CollectionName) -> Response:
+    """The plan of the newest open epoch, that epoch's number, and where to upload. Public."""
+    live = service_of(request).collector.find(collection)
+    upload = f"/v1/collections/{collection}/epochs/{live.epoch.number}"
+    envelope = {
+        "collection": collection,
+        "epoch": live.epoch.number,
+        "open": live.epoch.is_open,
+        "upload": upload,
+        "fingerprint": live.plan.fingerprint,
+        "plan": live.plan.contract.to_json(),
+    }
+    return Response(json.dumps(envelope, ensure_ascii=False), media_type="application/json")
+
+
+@plans.get("/epochs/{epoch}/plan", responses=giving("application/json") | documented(404, 503), response_class=Response)
+def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
+    """An epoch's plan file, in canonical form. Public."""
+    live = _find(request, collection, epoch)
+    return Response(live.plan.contract.canonical, media_type="application/json")
+
+
+@reading.get("/status.{form}", responses=_RECORDS, response_class=Response)
+def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
+    """An epoch's state and its number of reports."""
+    live = _find(request, collection, epoch)
+    service_of(request).collector.refresh()
+    record = described(_find(request, collection, live.epoch.number))
+    content = json.dumps(record).encode() if form == "json" else records_as("csv", [record])
+    return Response(content, media_type=_MEDIA[form])
+
+
+@reading.get("/estimate.{form}", responses=giving(*_MEDIA.values()) | _REFUSALS, response_class=Response)
+def estimate(
+    request: Request,
+    collection: CollectionName,
+    epoch: AnyEpoch,
+    form: Literal["json", "csv", "parquet", "png"],
+    confidence: Annotated[float, Query(ge=0.5, le=0.999999)] = 0.95,
+    top: Annotated[int | None, Query(ge=1, le=1 << 31, description="Only the most frequent values.")] = None,
+    search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
+    postprocess: Literal["none"] | Postprocessing = "none",
+    target: Literal["reporters", "population"] = "reporters",
+) -> Response:
+    """The histogram with an interval per value; post-processed frequencies are in a separate column."""
+    live = _find(request, collection, epoch)
+    _, estimated = service_of(request).collector.estimate(live)
+    stream = io.BytesIO()
+    if form == "png":
+        if search or postprocess != "none":
+            raise ParameterError("png shows the unbiased estimate only; use csv or json with search or postprocess")
+        estimated.plot(top=min(top or 20, 100), confidence=confidence, target=target).savefig(
+            stream, format="png", dpi=120
+        )
+    else:
+        processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
+        among = None if search is None else np.array(matching_labels(live.plan, search, _MAX_FOUND), dtype=np.int64)
+        notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
+        rows = histogram_table(
+            estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
+        )
+        _with_verdict(rows, estimated, confidence, target).write(form, stream)
+    return Response(stream.getvalue(), media_type=_MEDIA[form])
+
+
+def _with_verdict(
+    rows: HistogramTable, estimated: Estimate, confidence: float, target: Literal["reporters", "population"]
+) -> HistogramTable:
+    """Add a column: is the value above 0, by an interval that holds for all values simultaneously?"""
+    low, _ = estimated.interval(confidence, target=target, simultaneous=True)
+    verdicts = (low[rows.indices] > 0).tolist()
+    return HistogramTable(rows.indices, {**rows.columns, "above_zero": verdicts}, rows.notes)
+
+
+@reading.get("/tally", responses=giving("application/octet-stream") | _REFUSALS, response_class=Response)
+def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
+    """The tally file, for `sunzi estimate` and `sunzi merge`."""
+    live = _find(request, collection, epoch)
+    content = service_of(request).collector.tally(live).to_bytes()
+    name = f"{collection}-{live.epoch.number}.tally"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+@reading.get("/progress.{form}", responses=_RECORDS, response_class=Response)
+def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
+    """Reports per minute."""
+    live = _find(request, collection, epoch)
+    minutes = service_of(request).collector.store.progress(live.epoch.key)
+    records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
+    content = records_as(form, records) if records or form == "json" else b"minute,reports\n"
+    return Response(content, media_type=_MEDIA[form])
+
+
+@reading.get("/health.{form}", responses=_RECORDS, response_class=Response)
+def tally_health(
+    request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]
+) -> Response:
+    """Consistency tests of the tally: block balance, residual of the fit."""
+    live = _find(request, collection, epoch)
+    tally, _ = service_of(request).collector.estimate(live)
+    if not tally.reports:
+        raise EstimateError("the tally holds no reports yet, so there is nothing to check")
+    found = health.check(live.plan, tally).to_dict()
+    content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])
+    return Response(content, media_type=_MEDIA[form])
+
+
+class TokenRequest(BaseModel):
+    """The number of single-use tokens to create."""
+
+    count: int = Field(ge=1, le=100_000)
+
+
+class TokenList(BaseModel):
+    """New tokens in hexadecimal; they cannot be read again."""
+
+    tokens: list[str]
+
+
+@administration.get("", responses=_ADMINISTRATION_REFUSALS)
+def list_epochs(request: Request) -> list[dict[str, Any]]:
+    """All epochs of all collections."""
+    return [described(live) for live in service_of(request).collector.epochs()]
+
+
+@administration.post("/{collection}/epochs", responses=_ADMINISTRATION_REFUSALS)
+def open_epoch(
+    request: Request, collection: CollectionName, plan: Annotated[dict[str, Any], Body(description="A plan file.")]
+) -> dict[str, Any]:
+    """Open an epoch with this plan, creating the collection if it is new. Repeating this changes nothing."""
+    try:
+        made = Plan.from_contract(Contract.from_json(plan))
+    except RecursionError:
+        raise PlanError("this plan is nested too deeply") from None
+    return described(service_of(request).collector.open(collection, made))
+
+
+@administration.post("/{collection}/epochs/{epoch}/close", responses=_ADMINISTRATION_REFUSALS)
+def close_epoch(request: Request, collection: CollectionName, epoch: EpochNumber) -> dict[str, Any]:
+    """Close an epoch for good: refuse later reports and delete its ids. Repeating this changes nothing."""
+    service = service_of(request)
+    closed = service.collector.close(collection, epoch)
+    service.writer.settle()  # a concurrent reader may have kept the ids from being wiped
+    return described(closed)
+
+
+@administration.post("/{collection}/epochs/{epoch}/tokens", responses=_ADMINISTRATION_REFUSALS)
+def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: TokenRequest) -> TokenList:
+    """Create single-use upload tokens for an open epoch."""
+    collector = service_of(request).collector
+    return TokenList(tokens=collector.make_tokens(collector.find(collection, epoch), wanted.count))
+
+
+@operation.get("/health")
+async def liveness() -> dict[str, str]:
+    """The process responds."""
+    return {"status": "live"}
+
+
+@operation.get("/ready", responses=giving("application/json") | documented(503))
+def readiness(request: Request) -> Response:
+    """Reports can be counted: the writer runs without failures, and the store accepts writes."""
+    service_of(request).readiness.check()
+    return JSONResponse({"status": "ready"})
+
+
+@operation.get(
+    "/metrics",
+    dependencies=_OPERATOR,
+    responses=giving("text/plain") | documented(401, 403),
+    response_class=Response,
+)
+def metrics(request: Request) -> Response:
+    """Prometheus metrics."""
+    return Response(service_of(request).metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,221 @@
+"""The state that all routes of a running service share: its collector and writer, quotas, metrics and access checks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from sunzi.collector.collector import Collector
+from sunzi.collector.epochs import Outcome
+from sunzi.collector.refusals import RefusalError
+from sunzi.collector.settings import Settings, UploadKey, is_local
+from sunzi.collector.store import Store
+from sunzi.collector.writer import OverloadError, Result, Writer
+from sunzi.errors import StoreError
+
+Ticket = asyncio.Future[Outcome]
+Returned = TypeVar("Returned")
+
+_CHECK_SECONDS = 1.0
+
+
+class ThreadQueue:
+    """Runs blocking work in threads: ``workers`` at a time, ``waiting`` more in a queue, and refuses the rest."""
+
+    def __init__(self, workers: int, waiting: int) -> None:
+        self._workers, self._limit, self._inside = asyncio.Semaphore(workers), workers + waiting, 0
+
+    async def run(self, work: Callable[..., Returned], *arguments: object) -> Returned:
+        """Return the result of the work, or raise OverloadError if the queue is full."""
+        if self._inside >= self._limit:
+            raise OverloadError("too many uploads are waiting to be decoded; send it again later")
+        self._inside += 1
+        try:
+            async with self._workers:
+                return await run_in_threadpool(work, *arguments)
+        finally:
+            self._inside -= 1
+
+
+class Readiness:
+    """Whether reports can be counted now. The store is checked at most once per second."""
+
+    def __init__(self, store: Store, writer: Writer[Ticket]) -> None:
+        self._store, self._writer = store, writer
+        self._lock, self._checked_until = threading.Lock(), 0.0
+
+    def check(self) -> None:
+        """Raise unless reports can be counted."""
+        if not self._writer.is_alive:
+            raise RefusalError(503, "NotReady", "the writer has stopped", 5)
+        if self._writer.is_failing:
+            raise RefusalError(503, "NotReady", "the last commit failed", 5)
+        with self._lock:
+            if time.monotonic() >= self._checked_until:
+                self._store.check()
+                self._checked_until = time.monotonic() + _CHECK_SECONDS
+
+
+class Quotas:
+    """Reports per minute for each upload key: one token bucket per key, in memory, full after a restart."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, key: UploadKey, reports: int) -> float:
+        """Take reports from the key's quota. Returns 0, or the seconds to wait if the quota is used up."""
+        now, rate = self._clock(), key.reports_per_minute / 60
+        held, since = self._buckets.get(key.name, (float(key.reports_per_minute), now))
+        held = min(float(key.reports_per_minute), held + (now - since) * rate)
+        # A batch larger than the bucket could never pass: let it through when the bucket is full, and go into debt.
+        needed = min(reports, key.reports_per_minute)
+        if held < needed:
+            self._buckets[key.name] = (held, now)
+            return (needed - held) / rate
+        self._buckets[key.name] = (held - reports, now)
+        return 0.0
+
+    def give_back(self, key: UploadKey, reports: int) -> None:
+        """Return what was taken for reports that were not counted."""
+        held, since = self._buckets[key.name]
+        self._buckets[key.name] = (held + reports, since)
+
+
+class Metrics:
+    """Prometheus metrics, labelled by collection and outcome, never by client.
+
+    Each service has its own registry, so several can run in one process.
+    """
+
+    def __init__(self, collector: Collector, writer: Writer[Ticket]) -> None:
+        self._collector, self._writer = collector, writer
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._counters: dict[tuple[str, str], Counter] = {}
+        self._uploads = Counter(
+            "sunzi_uploads", "Uploads by outcome", ["collection", "outcome"], registry=self._registry
+        )
+        self.refused = Counter("sunzi_refused", "Refused requests by status", ["status"], registry=self._registry)
+        self._registry.register(self)
+
+    def count_upload(self, collection: str, outcome: str) -> None:
+        """Count one upload."""
+        counter = self._counters.get((collection, outcome))
+        if counter is None:
+            counter = self._counters[collection, outcome] = self._uploads.labels(collection, outcome)
+        counter.inc()
+
+    def page(self) -> bytes:
+        """All metrics in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """The current state of the collector and the writer; called by the registry."""
+        reports = GaugeMetricFamily("sunzi_reports", "Reports counted", labels=["collection", "epoch"])
+        is_open = GaugeMetricFamily("sunzi_epoch_open", "1 while an epoch is open", labels=["collection", "epoch"])
+        for live in self._collector.epochs():
+            labels = [live.epoch.collection, str(live.epoch.number)]
+            reports.add_metric(labels, live.epoch.reports)
+            is_open.add_metric(labels, float(live.epoch.is_open))
+        yield reports
+        yield is_open
+        yield GaugeMetricFamily("sunzi_waiting_deposits", "Uploads waiting for a commit", value=self._writer.waiting)
+        counts = self._writer.counts
+        yield CounterMetricFamily("sunzi_commits", "Transactions", value=counts.groups)
+        yield CounterMetricFamily("sunzi_committed_deposits", "Uploads in transactions", value=counts.deposits)
+        yield CounterMetricFamily("sunzi_commit_failures", "Failed transactions", value=counts.failures)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running collector."""
+
+    settings: Settings
+    collector: Collector
+    writer: Writer[Ticket]
+    metrics: Metrics
+    quotas: Quotas
+    decoding: ThreadQueue
+    lookups: ThreadQueue
+    readiness: Readiness
+
+    @classmethod
+    def start(cls, settings: Settings, collector: Collector) -> Service:
+        """Start the writer; called in the event loop that serves the requests."""
+        loop = asyncio.get_running_loop()
+
+        def deliver(results: list[tuple[Ticket, Result]]) -> None:
+            loop.call_soon_threadsafe(_resolve, results)
+
+        writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits)
+        return cls(
+            settings,
+            collector,
+            writer,
+            Metrics(collector, writer),
+            Quotas(),
+            decoding=ThreadQueue(workers=2, waiting=32),
+            lookups=ThreadQueue(workers=1, waiting=1000),
+            readiness=Readiness(collector.store, writer),
+        )
+
+    def stop(self) -> None:
+        """Commit all accepted reports and close the store."""
+        self.writer.close()
+        self.collector.store.close()
+
+
+def _resolve(results: list[tuple[Ticket, Result]]) -> None:
+    for ticket, result in results:
+        if ticket.done():  # the client disconnected; its report stays counted
+            continue
+        if isinstance(result, Outcome):
+            ticket.set_result(result)
+        else:
+            ticket.set_exception(StoreError(*result.args))
+
+
+def service_of(request: Request) -> Service:
+    """The service that handles a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def bearer(request: Request) -> str | None:
+    """The secret in a request's Authorization header."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else None
+
+
+def require_admin(request: Request) -> None:
+    """Refuse a request that lacks the admin token.
+
+    Without an admin token, any local process has operator access; other web origins are refused.
+    """
+    settings = service_of(request).settings
+    if not settings.is_admin(bearer(request)):
+        raise RefusalError(401, "Unauthorized", "send the admin token, as Authorization: Bearer TOKEN")
+    if settings.admin_token is None:
+        _refuse_other_origins(request)
+
+
+def _refuse_other_origins(request: Request) -> None:
+    """Refuse web pages of other origins, which a browser on this machine would let in.
+
+    Browsers send the page's Origin with writes. The Host check stops DNS rebinding: a foreign name that resolves to
+    this machine would give its pages the same origin as the service.
+    """
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    if not is_local(host):
+        raise RefusalError(403, "ForeignHost", "without an admin token, use the host 127.0.0.1 or localhost")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise RefusalError(403, "ForeignOrigin", "pages of other origins may only fetch the plan and upload")
