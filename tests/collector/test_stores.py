@@ -149,7 +149,7 @@ def test_a_backup_is_one_whole_file(store, opened, tmp_path):
 def test_a_backup_overwrites_nothing(store, tmp_path):
     path = tmp_path / "precious.db"
     path.write_text("precious")
-    with pytest.raises(StoreError, match="never overwrites"):
+    with pytest.raises(StoreError, match="exists already"):
         backup(store, path)
     assert path.read_text() == "precious"
     with pytest.raises(StoreError, match="No such file or directory"):
@@ -173,7 +173,7 @@ def test_a_file_that_appears_meanwhile_is_kept(store, tmp_path, monkeypatch):
 def test_a_backup_that_is_not_settled_is_none(store, tmp_path, monkeypatch):
     fill(store)
     monkeypatch.setattr(SqliteStore, "settle", lambda _: False)
-    with pytest.raises(StoreError, match="not finished"):
+    with pytest.raises(StoreError, match="in use by another process"):
         backup(store, tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
 

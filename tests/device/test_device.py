@@ -11,7 +11,7 @@ from device_processes import Process
 
 import sunzi
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.device.device import Device, Waiting
+from sunzi.device.device import Device, QueuedReport
 from sunzi.device.memoising import MemoisingClient
 from sunzi.errors import BudgetError, DomainError, ParameterError, PrivacyError, ReportError, StoreError
 
@@ -262,7 +262,7 @@ def test_a_collectors_store_is_no_device(tmp_path):
         Device(tmp_path / "store.db", 1)
     assert tables(tmp_path / "store.db") == before
     Device(tmp_path / "device.db", 1)
-    with pytest.raises(StoreError, match="not a store"):
+    with pytest.raises(StoreError, match="not a Sunzi store"):
         SqliteStore(tmp_path / "device.db")
     with closing(sqlite3.connect(tmp_path / "device.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -290,7 +290,7 @@ def test_a_file_without_a_mark_is_taken_over(plan, path):
         connection.executescript(VERSION_ZERO)
     device = Device(path, 2)
     assert device.spent("browser") == Fraction(1, 2)
-    assert device.waiting() == [Waiting(bytes(16), "there", b"\x07")]
+    assert device.waiting() == [QueuedReport(bytes(16), "there", b"\x07")]
     assert device.flush() == 0
     assert device.queue(plan, "browser", 1, THERE).cost == 1
     assert [report.fingerprint for report in Device(path, 2).waiting()] == [None, plan.fingerprint]

@@ -88,8 +88,10 @@ def serve(
     host, port: where to listen; by default a free port of 127.0.0.1. StoreError is raised if the port is taken.
     settings: limits, secrets, and ``host`` and ``port`` where these are not given.
 
-    >>> with serve(plan) as collector:  # doctest: +SKIP
-    ...     RemoteCollector(collector.url).current()
+    >>> import sunzi
+    >>> with serve(sunzi.make_plan("grr", ["yes", "no"], epsilon=1)) as collector:
+    ...     collector.url
+    'http://127.0.0.1:...'
     """
     chosen = settings or Settings(port=0)
     chosen = replace(chosen, host=chosen.host if host is None else host, port=chosen.port if port is None else port)
@@ -202,7 +204,10 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
     collector: the collections to serve.
     settings: limits and secrets. A server other than Sunzi's own must limit headers itself.
 
-    >>> app = create_app(Collector(open_store("collector.db")))  # doctest: +SKIP
+    >>> store = open_store("collector.db")
+    >>> create_app(Collector(store)).title
+    'Sunzi collector'
+    >>> store.close()
     """
     settings = settings or Settings()
 

@@ -29,7 +29,10 @@ def open_store(address: str | Path, shard: Shard | None = None, create: bool = T
     shard: the shard of a new store; an existing store must have the same one.
     create: whether to create a missing store; otherwise StoreError is raised.
 
-    >>> store = open_store("collector.db")  # doctest: +SKIP
+    >>> store = open_store("collector.db")
+    >>> store.epochs()
+    []
+    >>> store.close()
     """
     if not str(address).startswith(_POSTGRES):
         return SqliteStore(address, shard, create=create)
@@ -56,8 +59,11 @@ def copy_store(source: Store, target: Store) -> int:
     source: the store to read; it may be in use.
     target: an empty store of the same shard, of either kind.
 
-    >>> copy_store(open_store("backup.db"), open_store("restored.db"))  # doctest: +SKIP
-    1
+    >>> source, target = open_store("collector.db"), open_store("restored.db")
+    >>> copy_store(source, target)
+    0
+    >>> source.close(), target.close()
+    (None, None)
     """
     if target.shard != source.shard:
         raise StoreError(f"the source is shard {source.shard}, the target is shard {target.shard}; they must be equal")
@@ -79,8 +85,10 @@ def backup(source: Store, path: Path) -> int:
     source: the store to read; it may be in use.
     path: the new file; an existing one is never overwritten.
 
-    >>> backup(open_store("collector.db"), Path("backup.db"))  # doctest: +SKIP
-    1
+    >>> store = open_store("collector.db")
+    >>> backup(store, Path("backup.db"))
+    0
+    >>> store.close()
     """
     if path.exists():
         raise StoreError(f"{path} exists already; choose a new name for the backup")
@@ -117,7 +125,16 @@ def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally
     collection: the collection's name.
     number: the epoch's number. It must be closed, with the same plan, in all stores.
 
-    >>> merge_shards([open_store("shard0.db"), open_store("shard1.db")], "default", 1)  # doctest: +SKIP
+    >>> import sunzi
+    >>> from sunzi.collector import Collector
+    >>> shards = [Collector(open_store(f"shard{index}.db", Shard(index, 2))) for index in range(2)]
+    >>> for shard in shards:
+    ...     epoch = shard.open("default", sunzi.make_plan("grr", 4, epsilon=1))
+    ...     epoch = shard.close("default", 1)
+    >>> merge_shards([shard.store for shard in shards], "default", 1).reports
+    0
+    >>> for shard in shards:
+    ...     shard.store.close()
     """
     shards = [store.shard for store in stores]
     expected = list(range(shards[0].of)) if shards else []

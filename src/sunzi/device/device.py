@@ -26,7 +26,7 @@ from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 
 Epsilon = int | float | str | Decimal | Fraction
-Upload = Callable[["Waiting"], object]
+Upload = Callable[["QueuedReport"], object]
 
 APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module know the file
 VERSION = 1
@@ -51,7 +51,7 @@ _UPGRADE = "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox A
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueuedReport:
     """A report in the outbox: the same bytes under the same id, for one epoch, until it is acknowledged."""
 
     identity: bytes
@@ -65,7 +65,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Queued:
+class QueueResult:
     """What became of one value: whether it lay outside the domain, and what this report cost."""
 
     identity: bytes
@@ -123,7 +123,7 @@ class Device:
         *,
         max_epsilon: Epsilon | None = None,
         token: str | None = None,
-    ) -> Queued:
+    ) -> QueueResult:
         """Make the report of a value, debit it, and keep it for sending to an epoch.
 
         ``destination`` is that epoch's address, :attr:`RemoteEpoch.url <sunzi.collector.remote.RemoteEpoch.url>`, and
@@ -149,7 +149,7 @@ class Device:
             cost = self._debit(connection, attribute, entry, plan.epsilon)
             row = (identity, destination, body, time.time(), plan.fingerprint, token)
             connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?)", row)
-        return Queued(identity, index is None, cost)
+        return QueueResult(identity, index is None, cost)
 
     def _debit(self, connection: sqlite3.Connection, attribute: str, entry: bytes, epsilon: Fraction) -> Fraction:
         rows = connection.execute("SELECT entry, epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
@@ -169,12 +169,12 @@ class Device:
             rows = connection.execute("SELECT epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
         return sum((Fraction(text) for (text,) in rows), Fraction(0))
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[QueuedReport]:
         """The reports that no collector has acknowledged yet, oldest first."""
         columns = "id, destination, body, fingerprint, token"
         with self._transaction() as connection:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
-        return [Waiting(*row) for row in rows]
+        return [QueuedReport(*row) for row in rows]
 
     def flush(self, upload: Upload | None = None) -> int:
         """Send all that waits, each report to its epoch; return how many were acknowledged. What is acknowledged is

@@ -8,7 +8,7 @@ from sunzi.collector.remote import RemoteCollector, parse_epoch_url
 from sunzi.errors import StoreError
 
 if TYPE_CHECKING:
-    from sunzi.device.device import Waiting
+    from sunzi.device.device import QueuedReport
 
 _PATIENCE_SECONDS = 1.0
 
@@ -24,7 +24,7 @@ class Sender:
         self._secret, self._patience = secret, patience
         self._remotes: dict[str, RemoteCollector] = {}
 
-    def __call__(self, report: Waiting) -> str:
+    def __call__(self, report: QueuedReport) -> str:
         """Send one report; return ``counted`` or ``repeated``, and raise as :meth:`RemoteCollector.upload` does.
 
         The collector is told which plan the report was made under, and refuses it if its epoch has another.

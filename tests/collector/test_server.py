@@ -1,0 +1,124 @@
+"""Serving from Python: one call, a free port, everything committed when it ends."""
+
+import socket
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.collector import RemoteCollector, Settings, open_store, serve
+from sunzi.errors import ParameterError, StoreError
+
+PLAN = sunzi.make_plan("grr", ["a", "b", "c"], 1)
+OTHER = sunzi.make_plan("ss-compact", 50, 1)
+
+
+def batch():
+    return PLAN.client(seed=1).report_indices(np.arange(20) % 3)
+
+
+def upload(url, body):
+    remote = RemoteCollector(url, patience=0)
+    try:
+        return remote.upload(remote.current(), body)
+    finally:
+        remote.close()
+
+
+def test_a_plan_is_the_default_collection(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with serve(PLAN) as collector:
+        assert upload(collector.url, batch()) == "counted"
+        assert collector.collector.tally(collector.collector.find("default")) == PLAN.tally(batch())
+        assert list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []  # the temporary store is gone
+    with pytest.raises(StoreError, match="could not be reached"):
+        upload(collector.url, batch())
+
+
+def test_a_store_that_is_named_stays(tmp_path):
+    for total in (20, 40):
+        with serve({"first": PLAN, "second": OTHER}, store=tmp_path / "store.db") as collector:
+            assert upload(f"{collector.url}/v1/collections/first", batch()) == "counted"
+            assert collector.open("third", PLAN).epoch.number == 1
+        store = open_store(tmp_path / "store.db", create=False)
+        assert [(epoch.collection, epoch.reports) for epoch in store.epochs()] == [
+            ("first", total),
+            ("second", 0),
+            ("third", 0),
+        ]
+        store.close()
+
+
+def test_a_postgres_store(server):
+    address = server.fresh_address()
+    with serve(PLAN, store=address) as collector:
+        assert upload(collector.url, batch()) == "counted"
+    store = open_store(address, create=False)
+    assert store.epochs()[0].reports == 20
+    store.close()
+
+
+def test_what_was_accepted_is_committed_on_exit(tmp_path):
+    """The block ends while the store is still locked by another writer."""
+    answers, held, over = [], threading.Event(), threading.Event()
+
+    def lock():
+        blocker = open_store(tmp_path / "store.db")
+        with blocker.transaction():
+            held.set()
+            assert over.wait(60)
+        blocker.close()
+
+    locker = threading.Thread(target=lock)
+    with serve(PLAN, store=tmp_path / "store.db") as collector:
+        locker.start()
+        assert held.wait(60)
+        sender = threading.Thread(target=lambda: answers.append(upload(collector.url, batch())))
+        sender.start()
+        while collector.app.state.service.writer.counts.deposits == 0:
+            sender.join(0.01)
+        threading.Timer(0.3, over.set).start()
+    assert over.is_set()
+    sender.join(60)
+    locker.join(60)
+    assert answers == ["counted"]
+    store = open_store(tmp_path / "store.db", create=False)
+    assert store.epochs()[0].reports == 20
+    store.close()
+
+
+def test_a_port_that_is_taken_is_reported(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StoreError, match=f"port {port}.*choose another"), serve(PLAN, port=port):
+            pass
+
+
+def test_the_address_comes_from_settings_or_arguments():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with serve(PLAN, settings=Settings(port=port)) as collector:
+        assert collector.url == f"http://127.0.0.1:{port}"
+    with serve(PLAN, settings=Settings(port=port), port=0, host="localhost") as collector:
+        assert collector.url.startswith("http://127.0.0.1:")
+    with pytest.raises(ParameterError, match="admin token"), serve(PLAN, host="0.0.0.0"):
+        pass
+
+
+def test_an_error_in_the_block_stops_the_service():
+    with pytest.raises(ZeroDivisionError), serve(PLAN) as collector:
+        raise ZeroDivisionError
+    assert not any(thread.name == "sunzi-collector" for thread in threading.enumerate())
+    with pytest.raises(StoreError, match="could not be reached"):
+        upload(collector.url, batch())
+
+
+def test_a_bad_name_leaves_nothing_running(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ParameterError, match="name"), serve({"Bad Name": PLAN}):
+        pass
+    assert list(Path(tmp_path).iterdir()) == []
