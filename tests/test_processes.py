@@ -1,4 +1,4 @@
-"""Processes that work side by side never outlive what they work for.
+"""Worker processes never outlive their parent.
 
 Every process of a script inherits its standard output, so the end of that pipe says that all of them have ended.
 """
@@ -94,7 +94,7 @@ def test_workers_end_at_once_if_the_program_exits(started):
     assert (process.returncode, errors) == (7, "")
 
 
-def test_an_interrupt_from_the_keyboard_is_told_of_once(started):
+def test_an_interrupt_from_the_keyboard_is_reported_once(started):
     """It reaches every process of the terminal, and the parent alone says so."""
     process = started(f"time.sleep({LONG})")
     os.killpg(process.pid, signal.SIGINT)
@@ -147,7 +147,7 @@ def workers_of(process):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of processes that Linux keeps")
-def test_a_reproduction_that_is_told_to_end_does_so(tmp_path):
+def test_a_reproduction_ends_on_sigterm(tmp_path):
     command = ["reproduce", "mse", "--full", "--jobs", "2", "--out", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "sunzi", *command],

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent."""
+"""Atomic writes: a file is either complete or not there."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from typing import Any, BinaryIO
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write beside the target, flush to disk, then rename over it: a reader or a crash never meets half a file."""
+    """Write a temporary file, flush it to disk and rename it: no reader and no crash ever sees half a file."""
     with open_atomically(path) as stream:
         stream.write(data)
 
 
 @contextmanager
 def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes stand under ``path`` once the block ends well, all at once and on the disk.
+    """A stream whose bytes appear under ``path`` when the block succeeds, all at once and on disk.
 
-    If the block fails, whatever the reason, an older file stays untouched and nothing is left beside it. A device or a
-    pipe has nothing to replace and is written to as it is. Errors name ``path``.
+    If the block fails, an older file is untouched and no temporary file is left. A device or a pipe is written to
+    directly. Errors name ``path``.
     """
-    target = Path(os.path.realpath(path))  # a symbolic link stays one, what it leads to is replaced
+    target = Path(os.path.realpath(path))  # a symbolic link is kept, its target is replaced
     _check_target(path, target)
     if target.exists() and not target.is_file():
         with _buffered(os.open(target, os.O_WRONLY | getattr(os, "O_BINARY", 0)), path) as stream:
             yield stream
         return
-    with _naming(path, instead=True):
+    with _errors_naming(path, replace=True):
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with _buffered(handle, path) as stream:
             yield stream
             stream.flush()
-            with _naming(path):
+            with _errors_naming(path):
                 os.fsync(stream.fileno())
-        with _naming(path, instead=True):
+        with _errors_naming(path, replace=True):
             Path(temporary).chmod(0o666 & ~_mask())
             Path(temporary).replace(target)
     except BaseException:
@@ -49,7 +49,7 @@ def open_atomically(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _check_target(path: str | Path, target: Path) -> None:
-    """What would fail at the end should fail before hours of work."""
+    """Fail now, rather than after hours of work."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a directory; name a file to write", str(path))
     if not target.parent.is_dir():
@@ -57,7 +57,7 @@ def _check_target(path: str | Path, target: Path) -> None:
 
 
 class _NamedFile(io.FileIO):
-    """A file whose errors say which file the user asked for."""
+    """A file whose errors name the requested path."""
 
     def __init__(self, handle: int, path: str | Path) -> None:
         super().__init__(handle, "wb")
@@ -65,7 +65,7 @@ class _NamedFile(io.FileIO):
 
     def write(self, data: Any) -> int:
         """Write, as any file does."""
-        with _naming(self._path):
+        with _errors_naming(self._path):
             return super().write(data)
 
 
@@ -74,12 +74,12 @@ def _buffered(handle: int, path: str | Path) -> BinaryIO:
 
 
 @contextmanager
-def _naming(path: str | Path, *, instead: bool = False) -> Iterator[None]:
-    """Give errors the file's name where they have none, or ``instead`` of the temporary one."""
+def _errors_naming(path: str | Path, *, replace: bool = False) -> Iterator[None]:
+    """Put the path into errors without a file name; with ``replace``, also in place of the temporary name."""
     try:
         yield
     except OSError as error:
-        if instead or error.filename is None:
+        if replace or error.filename is None:
             error.filename, error.filename2 = str(path), None
         raise
 
@@ -91,7 +91,7 @@ def _mask() -> int:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the new name last through a power cut, where the system lets one ask for that; Windows does not."""
+    """Make a new file name survive a power cut, on systems that support it (not Windows)."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     with suppress(OSError):

@@ -177,7 +177,7 @@ def test_no_text_can_pass_for_the_name_of_another():
     assert imitated != long
 
 
-def test_bad_reports_are_told_of(collection, table, reports, capsys):
+def test_bad_reports_are_reported(collection, table, reports, capsys):
     path = table(cells=[*reports, None, b"too long"])
     assert tally(collection, path, "--jobs", "1", "-o", collection.path("a.tally")) == 0
     assert sunzi.load_tally(collection.path("a.tally")) == collection.plan.tally(reports)

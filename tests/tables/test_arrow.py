@@ -59,7 +59,7 @@ def test_every_cell_of_every_type_and_slice(name):
 
 
 def test_a_null_that_keeps_its_bytes_is_still_missing():
-    """Arrow leaves whatever bytes lie under a null."""
+    """Arrow leaves arbitrary bytes under a null."""
     ends = pa.py_buffer(np.array([0, 2, 4], dtype=np.int32))
     column = pa.Array.from_buffers(pa.binary(), 2, [pa.py_buffer(b"\x01"), ends, pa.py_buffer(b"abcd")])
     cells = cells_of(column)

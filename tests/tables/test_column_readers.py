@@ -117,7 +117,7 @@ def test_a_header_that_is_none(data, words):
 @pytest.mark.parametrize(
     ("column", "words"), [("z", "no column named 'z'; the columns are 'x', 'y'"), (None, "name one of them")]
 )
-def test_a_missing_column_is_told_with_those_there_are(column, words):
+def test_a_missing_column_is_refused_with_the_list_of_columns(column, words):
     with pytest.raises(ParameterError, match=words):
         read_csv(b"x,y\n1,2\n", column, plain=True)
 

@@ -1,4 +1,4 @@
-"""Every id counts once: the rows that count are those that a few lines of plain Python choose."""
+"""Every id counts once: the same rows as a few lines of plain Python choose."""
 
 import pyarrow as pa
 import pytest

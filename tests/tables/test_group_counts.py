@@ -1,4 +1,4 @@
-"""Tables to groups: the values that name them, whatever their type, and the memory that a piece may take."""
+"""Counting by group: keys of every type, and bounded memory."""
 
 import datetime
 import math
@@ -161,7 +161,7 @@ def test_rows_in_order_of_a_number():
     assert ends.tolist() == [0, 2, 2, 4, 4, 4, 5]
 
 
-def test_without_an_id_all_cells_are_told_of():
+def test_without_an_id_all_cells_are_refused():
     table = table_of(["a", "b", "a"], pa.string())
     found = dict(group_counts.refuse_without_id(request(["group"]), table))
     shown = tuple(sorted({REPORTS[0].hex(), REPORTS[2].hex()}))
@@ -207,7 +207,7 @@ def test_pieces_have_plain_columns():
     assert piece.to_pydict() == table.to_pydict()
 
 
-def test_moments_are_told_apart_where_clocks_go_back():
+def test_times_differ_where_clocks_go_back():
     """Half past two comes twice that night in Berlin, and Python says that the two are equal."""
     twice = [datetime.datetime(2026, 10, 25, hour, 30, tzinfo=datetime.UTC) for hour in (0, 1, 0)]
     table = pa.table({"group": pa.array(twice, pa.timestamp("us", "Europe/Berlin")), "report": REPORTS[:3]})

@@ -130,13 +130,13 @@ def test_processes_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 50)
     rows = rows_of_every_kind(300)
     path = write(tmp_path / "one.parquet", table_of(rows), 50)
-    told = []
+    fractions = []
     terms = {"by": ("country", "day"), "id_column": "id"}
-    found = sift_by(path, PLAN, **terms, jobs=2, progress=told.append)
+    found = sift_by(path, PLAN, **terms, jobs=2, progress=fractions.append)
     assert found == sift_by(path, PLAN, **terms, jobs=1)
     assert summary(found) == slowly(rows, terms["by"], True)
-    assert told == sorted(told)
-    assert told[-1] == pytest.approx(1)
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == pytest.approx(1)
 
 
 def test_errors_come_back_from_processes(tmp_path):
@@ -272,7 +272,7 @@ def test_files_of_different_types(tmp_path):
 
 
 def test_files_that_lack_a_column_or_have_a_narrower_one(tmp_path):
-    """The first file decides nothing, and a column that nobody asked for may be of any type."""
+    """The first file decides nothing, and a column that was not requested may be of any type."""
     write(tmp_path / "t/a.parquet", {"report": pa.array(REPORTS[:20]), "besides": pa.array(["x"] * 20)})
     write(tmp_path / "t/b.parquet", {"report": pa.array(REPORTS[20:30]), "g": pa.array([None] * 10, pa.null())})
     write(tmp_path / "t/c.parquet", {"report": pa.array(REPORTS[30:40]), "g": pa.array([7] * 10, pa.int8())})
@@ -372,7 +372,7 @@ def test_nothing_stays_behind(tmp_path, monkeypatch):
 
 
 def test_a_large_row_group_is_counted_in_pieces(tmp_path, monkeypatch):
-    """And each piece is small, whatever the row group."""
+    """And each piece is small."""
     monkeypatch.setattr(group_counts, "_MOST_BYTES", 1 << 14)
     pieces = []
     original = group_counts.split_by_group

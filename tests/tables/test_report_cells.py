@@ -166,7 +166,7 @@ def test_a_batch_that_is_just_as_long_as_a_report_is_a_batch(protocol):
     assert found.refused.counts == {"of another plan": 1, "malformed": 1}
 
 
-def test_a_batch_counts_as_one_cell_whatever_it_holds():
+def test_a_batch_counts_as_one_cell():
     plan = plan_of("grr")
     batch = plan.client(seed=1).report_batch(np.arange(5000) % SIZE)
     found = sift_array(pa.array([batch, batch[:-1], batch], pa.binary()), plan)

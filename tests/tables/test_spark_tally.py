@@ -62,7 +62,7 @@ def test_each_id_counts_once(spark, tmp_path, plan, reports):
     assert without.reports == USERS + 2300
 
 
-def test_the_same_as_one_machine_whatever_the_column_holds(spark, tmp_path, plan, reports):
+def test_the_same_as_one_machine_for_cells_of_every_kind(spark, tmp_path, plan, reports):
     """Nulls, cut and overlong cells, values out of range, batches, another plan's batches, null ids and conflicts."""
     other = sunzi.make_plan("ss-compact", 60, 2)
     strange = [

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BAD = "sunzi_bad"
-"""The column that says whether a row is no report, for sorting."""
+"""The column that is true for rows without a report, for sorting."""
 
 COPIES = "sunzi_copies"
 """The column with the number of rows of an id."""
