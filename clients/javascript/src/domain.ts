@@ -2,7 +2,7 @@
 
 import { check, DomainError, ParameterError, PlanError, type SunziError } from "./errors.js";
 import { decodeText, encodeText, type Json } from "./json.js";
-import { fields, integer, list } from "./records.js";
+import { fields, integer, list } from "./plan_fields.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 
 export const OUTSIDE = "value is outside the domain";

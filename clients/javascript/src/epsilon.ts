@@ -11,8 +11,8 @@ export interface Fraction {
 /** ε as an application states it: a number, read by its shortest decimal form, or a string such as "1/3". */
 export type Epsilon = number | string;
 
-const LARGEST = 32n;
-const LARGEST_TERM = 10n ** 18n;
+const MAX_EPSILON = 32n;
+const MAX_TERM = 10n ** 18n;
 
 /** A fraction in lowest terms; the denominator must not be 0. */
 export function fraction(numerator: bigint, denominator: bigint): Fraction {
@@ -54,11 +54,11 @@ export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => Su
   const denominator = BigInt(divisor) * 10n ** BigInt(decimals.length);
   const isPositive = numerator > 0n && denominator > 0n;
   check(
-    isPositive && numerator <= LARGEST * denominator,
+    isPositive && numerator <= MAX_EPSILON * denominator,
     `epsilon must be in (0, 32], such as 2 or "1/3", got ${epsilon}`,
     kind,
   );
   const reduced = fraction(numerator, denominator);
-  check(reduced.numerator <= LARGEST_TERM && reduced.denominator <= LARGEST_TERM, "epsilon has too many digits", kind);
+  check(reduced.numerator <= MAX_TERM && reduced.denominator <= MAX_TERM, "epsilon has too many digits", kind);
   return reduced;
 }

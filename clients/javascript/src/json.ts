@@ -10,7 +10,7 @@ export interface JsonObject {
   [key: string]: Json;
 }
 
-const DEEPEST = 16;
+const MAX_DEPTH = 16;
 
 /** Decode UTF-8 strictly, keeping a byte order mark. */
 export function decodeText(bytes: Uint8Array, kind: new (message: string) => SunziError = PlanError): string {
@@ -48,7 +48,7 @@ export function parseJson(text: string): Json {
  * The canonical form of RFC 8785. Throws if a plan must not contain the value, so that it is safe for values that did
  * not come from {@link parseJson} too.
  */
-export function canonicalForm(value: unknown, depth = DEEPEST): string {
+export function canonicalForm(value: unknown, depth = MAX_DEPTH): string {
   check(depth, "nested too deeply");
   if (Array.isArray(value)) return `[${value.map((item) => canonicalForm(item, depth - 1)).join()}]`;
   if (typeof value === "object" && value) {

@@ -15,7 +15,7 @@ import { blockProtocol, readResponse } from "./protocols/block_response.js";
 import { modularProtocol } from "./protocols/modular.js";
 import type { Protocol } from "./protocols/protocol.js";
 import { unaryProtocol } from "./protocols/unary.js";
-import { decimal, fields, list } from "./records.js";
+import { decimal, fields, list } from "./plan_fields.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 import { checkUnary } from "./thresholds.js";
 

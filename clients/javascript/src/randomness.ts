@@ -15,7 +15,7 @@ export interface WordSource {
 }
 
 const POOL_HALVES = 1024;
-const MOST_HALVES = 16384; // Web Crypto returns at most 65,536 bytes per call
+const MAX_HALVES = 16384; // Web Crypto returns at most 65,536 bytes per call
 const CHECKED_HALVES = 8;
 
 /** Fill from Web Crypto. A generator that returns 256 zero bits is considered broken. */
@@ -42,8 +42,8 @@ export class SystemSource implements WordSource {
 
   fill(halves: Uint32Array): void {
     if (halves.length > POOL_HALVES) {
-      for (let start = 0; start < halves.length; start += MOST_HALVES)
-        draw(halves.subarray(start, start + MOST_HALVES));
+      for (let start = 0; start < halves.length; start += MAX_HALVES)
+        draw(halves.subarray(start, start + MAX_HALVES));
       return;
     }
     if (this.#position + halves.length > POOL_HALVES) {

@@ -21,7 +21,7 @@ export interface Tally {
 const MAGIC = "SUNZITL\x01";
 const DIGEST_BYTES = 32;
 const START = 12;
-const LARGEST_HEADER = 1 << 24;
+const MAX_HEADER_BYTES = 1 << 24;
 
 function expect(condition: unknown, message: string): asserts condition {
   check(condition, message, TallyError);
@@ -37,7 +37,7 @@ export function readTally(bytes: Uint8Array): Tally {
   expect(hexadecimal(sha256(body)) === digest, "the digest does not match: the tally is truncated or damaged");
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   const end = START + view.getUint32(START - 4, true);
-  expect(end - START <= LARGEST_HEADER, "the header is too long");
+  expect(end - START <= MAX_HEADER_BYTES, "the header is too long");
   const { fingerprint, reports, blocks, stored } = readHeader(decodeText(body.subarray(START, end), TallyError));
   const values = readValues(view, end);
   const length = blocks.reduce((sum, [size]) => sum + size, 0);

@@ -9,9 +9,9 @@ import { check, PrivacyError } from "./errors.js";
 
 const SCALE = 1n << 96n;
 const WORDS = 1n << 64n;
-const DERIVED = "threshold does not match epsilon";
-const LEAK = "leaks more than epsilon";
-const EMPTY = "reports are pure noise";
+const WRONG_THRESHOLD = "threshold does not match epsilon";
+const NOT_PRIVATE = "leaks more than epsilon";
+const NOT_INFORMATIVE = "reports are pure noise";
 
 /** A threshold as two 32-bit halves, which compare without BigInt. */
 export interface Threshold {
@@ -35,13 +35,13 @@ function exponentialBelow({ numerator, denominator }: Fraction): bigint {
 
 /** Check that a block response with this threshold is ε-private, informative, and the one derived here. */
 export function checkTruth(threshold: bigint, blockSize: number, points: number, epsilon: Fraction): Threshold {
-  check(1 <= blockSize && blockSize < points, EMPTY, PrivacyError);
+  check(1 <= blockSize && blockSize < points, NOT_INFORMATIVE, PrivacyError);
   const inside = BigInt(blockSize);
   const outside = BigInt(points) - inside;
   const weight = inside * exponentialBelow(epsilon);
-  check(threshold === (weight * WORDS) / (weight + outside * SCALE), DERIVED, PrivacyError);
-  check(threshold * outside * SCALE <= weight * (WORDS - threshold), LEAK, PrivacyError);
-  check(threshold * BigInt(points) > inside * WORDS, EMPTY, PrivacyError);
+  check(threshold === (weight * WORDS) / (weight + outside * SCALE), WRONG_THRESHOLD, PrivacyError);
+  check(threshold * outside * SCALE <= weight * (WORDS - threshold), NOT_PRIVATE, PrivacyError);
+  check(threshold * BigInt(points) > inside * WORDS, NOT_INFORMATIVE, PrivacyError);
   return halves(threshold);
 }
 
@@ -51,11 +51,11 @@ export function checkUnary(isOptimal: boolean, truth: bigint, lie: bigint, epsil
   const sum = exponential + SCALE;
   const wantedTruth = isOptimal ? WORDS / 2n : (exponential * WORDS) / sum;
   const wantedLie = isOptimal ? (WORDS * SCALE + sum - 1n) / sum : WORDS - wantedTruth;
-  check(truth === wantedTruth && lie === wantedLie, DERIVED, PrivacyError);
-  check(0n < lie && lie < truth && truth < WORDS, EMPTY, PrivacyError);
+  check(truth === wantedTruth && lie === wantedLie, WRONG_THRESHOLD, PrivacyError);
+  check(0n < lie && lie < truth && truth < WORDS, NOT_INFORMATIVE, PrivacyError);
   const isCertified = isOptimal
     ? truth * (WORDS - lie) * SCALE <= exponential * lie * (WORDS - truth)
     : truth * SCALE <= exponential * lie;
-  check(isCertified, LEAK, PrivacyError);
+  check(isCertified, NOT_PRIVATE, PrivacyError);
   return [halves(truth), halves(lie)];
 }

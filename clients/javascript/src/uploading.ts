@@ -39,10 +39,10 @@ export interface Epoch {
   readonly url: string;
 }
 
-const FOREIGN = "the collector has another plan";
+const WRONG_PLAN = "the collector has another plan";
 /** Statuses that are final, unlike 401 (wrong key), 408, 425 and 429 (try later). */
 const FINAL = /^4(?!01|08|25|29)/;
-const LONGEST_WAIT = 60;
+const MAX_PAUSE_SECONDS = 60;
 const REQUEST_SECONDS = 30;
 
 /** The ids of bodies that were sent, so that retries use the same id and are counted once. */
@@ -57,7 +57,7 @@ export function freshId(): string {
 export async function fetchEpoch(url: string, options: PlanOptions & RequestOptions = {}): Promise<Epoch> {
   const [envelope, address] = await fetchEnvelope(url, options);
   const plan = new Plan(envelope.plan as JsonObject, options);
-  check(plan.fingerprint === envelope.fingerprint, FOREIGN);
+  check(plan.fingerprint === envelope.fingerprint, WRONG_PLAN);
   return {
     plan,
     number: Number(envelope.epoch),
@@ -81,7 +81,7 @@ async function fetchEnvelope(url: string, options: RequestOptions): Promise<[Jso
 export async function uploadAddress(url: string, plan: Plan, body: Uint8Array, options: SendOptions): Promise<string> {
   if (!/\/epochs\/\d+$/.test(url)) {
     const [envelope, address] = await fetchEnvelope(url, options);
-    check(envelope.fingerprint === plan.fingerprint, FOREIGN);
+    check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
     url = address;
   }
   return addressOf(url, plan, body, options);
@@ -128,7 +128,7 @@ export async function uploadPersistently(address: string, body: Uint8Array, opti
       return await uploadOnce(address, body, options);
     } catch (error) {
       const response = (error as StoreError).cause as Response | undefined;
-      pause = Math.min(LONGEST_WAIT, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
+      pause = Math.min(MAX_PAUSE_SECONDS, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
       const wait = jittered(pause);
       if (!(error instanceof StoreError) || response?.status === 401 || Date.now() + wait > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, wait));

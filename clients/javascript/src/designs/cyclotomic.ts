@@ -6,12 +6,12 @@
 
 import { indexBits, isPrime, isPrimitiveRoot, multiplyModulo, powerModulo } from "../arithmetic.js";
 import { check } from "../errors.js";
-import { fields, integer, integers } from "../records.js";
+import { fields, integer, integers } from "../plan_fields.js";
 import type { DesignReader } from "./design.js";
 
-const MOST_POINTS = 2 ** 26;
-const MOST_TABLED = 2 ** 22;
-const MOST_LISTED = 2 ** 8;
+const MAX_POINTS = 2 ** 26;
+const MAX_TABLED = 2 ** 22;
+const MAX_LISTED = 2 ** 8;
 const POINTS_PER_REPORT = 16; // use a table if it has at most this many entries per report
 
 /** Reads the design "cyclotomic". */
@@ -19,7 +19,7 @@ export const cyclotomic: DesignReader = {
   kind: "cyclotomic",
   read(record) {
     fields(record, "block_size classes design generator points threshold union with_zero");
-    const points = integer(record, "points", 2, MOST_POINTS);
+    const points = integer(record, "points", 2, MAX_POINTS);
     const classes = integer(record, "classes", 1, points);
     const generator = integer(record, "generator", 1, points - 1);
     check(isPrime(points), "points must be prime");
@@ -55,7 +55,7 @@ export const cyclotomic: DesignReader = {
       bits: indexBits(classes * points),
       limit: classes * points,
       prepare(reports) {
-        if (tables || union.length > MOST_LISTED || points > Math.min(MOST_TABLED, reports * POINTS_PER_REPORT)) return;
+        if (tables || union.length > MAX_LISTED || points > Math.min(MAX_TABLED, reports * POINTS_PER_REPORT)) return;
         // Use small entries if possible, so that the tables stay in the fastest cache.
         const Table = zero + classes > 2 ** 16 ? Uint32Array : Uint16Array;
         const [exponents, powers] = [new Table(points), new Table(zero + classes)];

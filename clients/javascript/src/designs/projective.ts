@@ -2,7 +2,7 @@
 
 import { indexBits, power, primeFactors } from "../arithmetic.js";
 import { check } from "../errors.js";
-import { fields, integer, integers } from "../records.js";
+import { fields, integer, integers } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
 import { digits, makeField } from "./finite_field.js";
 

@@ -1,7 +1,7 @@
 /** Singletons: a block is one point (`docs/format.md`, 6.1). */
 
 import { indexBits } from "../arithmetic.js";
-import { fields, integer } from "../records.js";
+import { fields, integer } from "../plan_fields.js";
 import type { DesignReader } from "./design.js";
 
 /** Reads the design "singletons". */

@@ -2,12 +2,12 @@
 
 import { byteLength } from "../arithmetic.js";
 import { check } from "../errors.js";
-import { fields, integer } from "../records.js";
+import { fields, integer } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
 import { binomial, rank } from "./rank.js";
 
-const MOST_POINTS = 2 ** 24;
-const MOST_ENUMERATED = 2 ** 15;
+const MAX_POINTS = 2 ** 24;
+const MAX_ENUMERATED = 2 ** 15;
 
 /** The bounds of variates, grouped so that each group shares a word: their product stays below 2^32. */
 function shareWords(points: number, blockSize: number): number[][] {
@@ -44,11 +44,11 @@ export const subsets: DesignReader = {
   kind: "subsets",
   read(record) {
     fields(record, "block_size code design points threshold");
-    const points = integer(record, "points", 2, MOST_POINTS);
+    const points = integer(record, "points", 2, MAX_POINTS);
     const blockSize = integer(record, "block_size", 1, points - 1);
     const isBitmap = record.code === "bitmap";
     check(isBitmap || record.code === "enumerative", "code must be bitmap or enumerative");
-    check(isBitmap || points <= MOST_ENUMERATED, `the enumerative code supports at most ${MOST_ENUMERATED} points`);
+    check(isBitmap || points <= MAX_ENUMERATED, `the enumerative code supports at most ${MAX_ENUMERATED} points`);
     const shares = shareWords(points, blockSize);
     const limit = isBitmap ? 0n : binomial(points, blockSize);
     const bits = isBitmap ? points : limit === 1n ? 0 : (limit - 1n).toString(2).length;

@@ -51,9 +51,9 @@ export interface FlushResult {
   readonly waiting: number;
 }
 
-const LANES = 6;
+const PARALLEL_UPLOADS = 6;
 const LOCK = "sunzi outbox";
-const LONGEST_PAUSE = 900;
+const MAX_PAUSE_SECONDS = 900;
 
 /** The key, ledger and outbox of one device, shared by all tabs or processes that open the same store. */
 export class Device {
@@ -147,7 +147,7 @@ export class Device {
     let [acknowledged, rejected] = [0, 0];
     for (const report of reports) this.#unsent.set(report.id, report);
     reports.reverse();
-    const lane = async (): Promise<void> => {
+    const worker = async (): Promise<void> => {
       for (let report = reports.pop(); report; report = reports.pop()) {
         const epoch = report.address.replace(/\/[^/]*$/, "");
         if (later.has(epoch)) continue;
@@ -166,13 +166,14 @@ export class Device {
         await this.#store.settle(report.id);
       }
     };
-    await Promise.all(Array.from({ length: LANES }, lane));
+    await Promise.all(Array.from({ length: PARALLEL_UPLOADS }, worker));
     return { acknowledged, rejected, waiting: total - acknowledged - rejected };
   }
 
   /**
    * Pass the unsent reports to the browser, which sends them even after the page is closed (`sendBeacon`). Beacons are
-   * not acknowledged, so the reports stay in the outbox and are sent again later under the same ids, to be counted once.
+   * not acknowledged, so the reports stay in the outbox and are sent again later under the same ids, to be counted
+   * once.
    */
   beacon(): number {
     let sent = 0;
@@ -205,7 +206,7 @@ export class Device {
       if (isStopped) return;
       if (!isStuck) pause = seconds;
       timer = setTimeout(attempt, jittered(pause));
-      if (isStuck) pause = Math.min(LONGEST_PAUSE, 2 * pause);
+      if (isStuck) pause = Math.min(MAX_PAUSE_SECONDS, 2 * pause);
     };
     const onOnline = (): void => {
       pause = seconds;

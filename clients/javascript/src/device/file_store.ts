@@ -2,8 +2,8 @@
  * A store in a directory, for Node. It is safe across processes and crashes without a lock.
  *
  * Every debit is a file, numbered 1, 2, 3 … within its attribute and never deleted. A process reads all debits,
- * decides, and links its own file under the next number. If another process was faster, the link fails and it starts over. The
- * file of a debit also contains its report until that is acknowledged, so both become durable together.
+ * decides, and links its own file under the next number. If another process was faster, the link fails and it starts
+ * over. The file of a debit also contains its report until that is acknowledged, so both become durable together.
  *
  * Files are written in `unfinished` and linked to their names when they are complete. Leftovers of crashes contain
  * secrets; opening the store removes those older than an hour. A process that paused that long between the two steps

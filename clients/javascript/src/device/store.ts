@@ -39,10 +39,10 @@ export interface Store {
   settle(id: string): Promise<void>;
 }
 
-const NOTHING: Fraction = { numerator: 0n, denominator: 1n };
+const ZERO: Fraction = { numerator: 0n, denominator: 1n };
 
 function sum(debits: readonly Debit[]): Fraction {
-  return debits.reduce((total, { epsilon }) => add(total, parseEpsilon(epsilon)), NOTHING);
+  return debits.reduce((total, { epsilon }) => add(total, parseEpsilon(epsilon)), ZERO);
 }
 
 /** The sum of debits, such as "3/2". */

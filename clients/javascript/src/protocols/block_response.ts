@@ -6,7 +6,7 @@ import type { Fraction } from "../epsilon.js";
 import { check, MissingExtraError } from "../errors.js";
 import type { Json, JsonObject } from "../json.js";
 import type { WordSource } from "../randomness.js";
-import { decimal } from "../records.js";
+import { decimal } from "../plan_fields.js";
 import { checkTruth, type Threshold } from "../thresholds.js";
 import { payloadArray, type Protocol, TOO_FEW_POINTS } from "./protocol.js";
 

@@ -15,7 +15,7 @@ import { copySnippet, makeLanguages, refreshSnippet } from "./snippets.js";
 /** @import { Choice, Status } from "./api.js" */
 
 const POLL_SECONDS = 2;
-const LONGEST_PAUSE_SECONDS = 30;
+const MAX_PAUSE_SECONDS = 30;
 const LIST_SECONDS = 20;
 const SEARCH_DELAY_MILLISECONDS = 250;
 
@@ -118,7 +118,7 @@ async function poll() {
     if (error instanceof Refusal && error.status === 401) return requireToken();
     fail(error);
   }
-  const pause = Math.min(LONGEST_PAUSE_SECONDS, POLL_SECONDS * 2 ** failures);
+  const pause = Math.min(MAX_PAUSE_SECONDS, POLL_SECONDS * 2 ** failures);
   if (!document.hidden) timer = setTimeout(poll, pause * 1000);
 }
 
