@@ -1,15 +1,15 @@
-"""``sunzi attack``: how often an attacker who sees the reports of a plan guesses the value behind them."""
+"""``sunzi attack``: how often an attacker guesses a value from its reports."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.inputs import add_client_seed, add_confidence, add_labels, add_plan
 from sunzi.cli.numbers import counted, parse_integer, parse_integers, percent
 from sunzi.cli.outputs import PICTURES, add_format, check_suffix, need_matplotlib, save_picture, show
-from sunzi.cli.terminal import ProgressBar, printable, say, styled, table
+from sunzi.cli.terminal import ProgressBar, print_table, printable, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,48 +22,44 @@ _MOST_REPORTS = 10_000
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``attack`` to the command line."""
     description = (
-        "Measure how often a Bayes-optimal attacker, who knows the plan and how likely each value is, guesses a value "
-        "from its report: by formula, and by playing against the client that ships. With --reports also from several "
-        "reports of one value, with fresh noise and from a client that sends the same report again. On a terminal this "
-        "prints a table, in a pipe JSON."
+        "Measure how often a Bayes-optimal attacker, who knows the plan and the prior, guesses a value from its "
+        "report: by formula, and in a simulation against the shipped client. With --reports, also from several "
+        "reports of the same value, with fresh noise and with memoisation. Prints a table on a terminal, JSON in a "
+        "pipe."
     )
     parser = commands.add_parser("attack", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="the plan file")
-    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
+    add_plan(parser)
+    add_labels(parser)
     parser.add_argument(
         "--prior",
         default="uniform",
-        help="how likely the attacker takes each value to be: uniform, zipf:EXPONENT (the values in the plan's order), "
-        "or a file of lines VALUE,WEIGHT (default: %(default)s)",
+        help="prior probabilities of the values: uniform, zipf:EXPONENT (in the plan's order), or a file of lines "
+        "VALUE,WEIGHT (default: %(default)s)",
     )
-    parser.add_argument("--trials", metavar="N", help="simulated users (default: 100,000, fewer if reports are long)")
+    parser.add_argument(
+        "--trials", metavar="N", help="number of simulated users (default: 100,000, fewer if reports are long)"
+    )
     parser.add_argument(
         "--reports",
         metavar="R",
         nargs="?",
         const=_SCHEDULE,
-        help=f"also after so many reports of each user, a list or a range (default without a value: {_SCHEDULE})",
+        help=f"also attack with R reports per user: a number, a list or a range (without a value: {_SCHEDULE})",
     )
-    parser.add_argument("--seed", type=int, help="make it reproducible; the client is then not the private one")
-    parser.add_argument(
-        "--confidence",
-        metavar="C",
-        type=float,
-        default=0.95,
-        help="how often an interval covers (default: %(default)s)",
-    )
+    add_client_seed(parser)
+    add_confidence(parser)
     add_format(parser)
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help=f"draw success against the number of reports; the suffix says how: {', '.join(PICTURES)}. Needs the "
-        "extra 'plot'",
+        help="plot the success rate against the number of reports; the suffix selects the format: "
+        f"{', '.join(PICTURES)}. Needs the extra 'plot'",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Attack, then write it in the form asked for."""
+    """Attack, then print the result."""
     from sunzi.analysis.attack import simulate
     from sunzi.plan import load_plan
 
@@ -92,18 +88,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _schedule(arguments: argparse.Namespace) -> list[int]:
-    """Numbers of reports; a picture needs some."""
+    """Return the numbers of reports; a picture needs some."""
     text = arguments.reports or (_SCHEDULE if arguments.plot is not None else None)
     if text is None:
         return []
     found = parse_integers(text, "--reports")
     if min(found) < 1 or max(found) > _MOST_REPORTS:
-        raise ParameterError(f"--reports must lie between 1 and {_MOST_REPORTS:,}, got {text!r}")
+        raise ParameterError(f"--reports must be between 1 and {_MOST_REPORTS:,}, got {text!r}")
     return found
 
 
 def _rows(attack: Attack) -> list[dict[str, Any]]:
-    """Every measured success as a record, what was done first."""
+    """Return one record per measured success rate."""
     fixed = {
         "protocol": attack.protocol,
         "domain_size": attack.domain_size,
@@ -117,7 +113,6 @@ def _rows(attack: Attack) -> list[dict[str, Any]]:
 
 
 def _print_table(attack: Attack) -> None:
-    """For a person."""
     say(
         f"{attack.protocol}, {counted(attack.domain_size, 'value')}, epsilon {float(attack.epsilon):.4g}, "
         f"prior {printable(attack.prior)}"
@@ -129,26 +124,22 @@ def _print_table(attack: Attack) -> None:
         [
             "1 report",
             "by formula",
-            "too many messages" if attack.formula is None else percent(attack.formula, 2),
+            "too many reports to enumerate" if attack.formula is None else percent(attack.formula, 2),
             "",
             "",
         ],
         ["1 report", "simulated", *_measured(attack.success)],
     ]
-    for kind, grown in (("fresh noise", attack.repeated), ("the same again", attack.memoised)):
+    for kind, grown in (("fresh noise", attack.repeated), ("memoised", attack.memoised)):
         rows += [[counted(growth.reports, "report"), kind, *_measured(growth.success)] for growth in grown]
-    header, *lines = table(["attacker sees", "", "is right", interval, "trials"], rows, left=2)
-    say(styled(header, "bold", sys.stdout))
-    for line in lines:
-        say(line)
+    print_table(["attacker sees", "", "success rate", interval, "trials"], rows, left=2)
     if not attack.agrees:
         say()
         say(
             styled(
-                "The formula lies outside the interval of the simulation; a right client shows this in "
-                f"{percent(1 - attack.success.confidence)} of all runs. Run it again with more trials.",
+                "The formula is outside the confidence interval of the simulation. For a correct client this happens "
+                f"in {percent(1 - attack.success.confidence)} of all runs; run it again with more trials.",
                 "red",
-                sys.stdout,
             )
         )
 

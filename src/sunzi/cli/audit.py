@@ -1,12 +1,12 @@
-"""``sunzi audit``: run the shipped client, bound ε from below, and check all that can be checked exactly."""
+"""``sunzi audit``: run the shipped client, compute a lower bound on its ε, and run all exact checks."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sunzi.cli.inputs import add_client_seed, add_confidence, add_labels, add_plan
 from sunzi.cli.numbers import counted, parse_integer, percent
 from sunzi.cli.outputs import add_format, show
 from sunzi.cli.terminal import ProgressBar, say, styled
@@ -17,42 +17,40 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
 
 FAULT_FOUND = 3
-"""The exit code if the client gives away more than ε, or departs from its plan."""
+"""Exit code if the client reveals more than ε allows or departs from its plan."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``audit`` to the command line."""
     description = (
-        "Run the client that ships, and bound epsilon from below by what it sends. Also checks by chosen words, by all "
-        "words of a few bits, and by all rates that the plan states. The exit code is 0 if all is consistent with the "
-        f"plan and {FAULT_FOUND} if not. On a terminal this prints a table, in a pipe JSON. An audit finds faults; it "
-        "cannot prove that there are none."
+        "Run the shipped client and compute a statistical lower bound on epsilon from its reports. Also compare the "
+        "client with its plan: on chosen random words, on all random words of a few bits, and by the frequencies of "
+        f"its reports. The exit code is 0 if everything is consistent with the plan and {FAULT_FOUND} if not. An audit "
+        "can find faults but cannot prove their absence. Prints a table on a terminal, JSON in a pipe."
     )
     parser = commands.add_parser("audit", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="the plan file")
-    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
-    parser.add_argument("--trials", metavar="N", help="reports (default: 1,000,000, fewer if reports are long)")
+    add_plan(parser)
+    add_labels(parser)
     parser.add_argument(
-        "--confidence",
-        metavar="C",
-        type=float,
-        default=0.9999,
-        help="confidence of the lower bound; a right client is called wrong with the rest (default: %(default)s)",
+        "--trials", metavar="N", help="number of reports (default: 1,000,000, fewer if reports are long)"
+    )
+    add_confidence(
+        parser, 0.9999, "confidence of the lower bound; a correct client fails with probability 1 - C at most"
     )
     parser.add_argument(
         "--pair",
         metavar="VALUE",
         nargs=2,
-        help="the two values to tell apart (default: drawn at random, all pairs at once for randomised response)",
+        help="the two values to distinguish (default: a random pair; for randomised response all pairs at once)",
     )
-    parser.add_argument("--seed", type=int, help="make it reproducible; the client is then not the private one")
-    parser.add_argument("--no-exact", action="store_true", help="leave out the checks by chosen and by all words")
+    add_client_seed(parser)
+    parser.add_argument("--no-exact", action="store_true", help="skip the checks on chosen and on all random words")
     add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Audit, and tell."""
+    """Audit, then print the findings."""
     from sunzi.analysis.audit import audit
     from sunzi.plan import load_plan
 
@@ -85,33 +83,31 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
         return first, second
     first, second = (parse_integer(word, "--pair") for word in words)
     if not all(0 <= value < plan.domain.size for value in (first, second)):
-        raise ParameterError(f"--pair must be values from 0 to {plan.domain.size - 1}, got {' '.join(words)}")
+        raise ParameterError(f"--pair must be two values from 0 to {plan.domain.size - 1}, got {' '.join(words)}")
     return first, second
 
 
 def _print_table(found: Audit) -> None:
-    """For a person: the verdict last."""
+    """Print the bound, the findings and the verdict."""
     from sunzi.analysis.audit import SHORTFALL
 
     say(
         f"{found.protocol}, {counted(found.domain_size, 'value')}, epsilon {float(found.epsilon):.4g} "
         f"(by formula {found.exact_epsilon:.6g})"
     )
-    say(f"event: {found.event}; {percent(found.event_probability)} of reports, stated")
+    say(f"event: {found.event}; probability {percent(found.event_probability)} according to the plan")
     say(
-        f"{counted(found.trials, 'report')}: {counted(found.hits, 'time')} the event, "
-        f"{counted(found.misses, 'time')} its mirror image"
+        f"{counted(found.trials, 'report')}: the event occurred {counted(found.hits, 'time')}, its mirror image "
+        f"{counted(found.misses, 'time')}"
     )
-    say(f"epsilon is at least {found.lower_bound:.4g}, with confidence {found.confidence:g}")
+    say(f"epsilon is at least {found.lower_bound:.4g} with confidence {found.confidence:g}")
     if found.lower_bound < (1 - SHORTFALL) * float(found.epsilon):
-        say(f"to come within {SHORTFALL:.0%} of epsilon takes about {counted(found.trials_needed, 'report')}")
+        say(f"a lower bound within {SHORTFALL:.0%} of epsilon needs about {counted(found.trials_needed, 'report')}")
     if not found.is_private:
-        say(
-            "the audited client is a seeded one, for reproduction; the words of the operating system were not looked at"
-        )
+        say("the audited client was seeded to be reproducible; the operating system's random words were not examined")
     say()
     for finding in found.findings:
-        mark = styled("ok   ", "green", sys.stdout) if finding.passed else styled("FAULT", "red", sys.stdout)
+        mark = styled("ok   ", "green") if finding.passed else styled("FAULT", "red")
         say(f"{mark}  {finding.check:15} {finding.detail}")
     say()
     say(_verdict(found))
@@ -120,9 +116,9 @@ def _print_table(found: Audit) -> None:
 def _verdict(found: Audit) -> str:
     epsilon = f"epsilon {float(found.epsilon):.4g}"
     if found.verdict == "consistent":
-        return styled(f"consistent with {epsilon}", "green", sys.stdout)
+        return styled(f"consistent with {epsilon}", "green")
     if found.verdict == "deviation":
-        return styled("DEVIATION: the client does not do what its plan says", "red", sys.stdout)
+        return styled("DEVIATION: the client departs from its plan", "red")
     if found.lower_bound > float(found.epsilon):
-        return styled(f"VIOLATION: the lower bound exceeds {epsilon}", "red", sys.stdout)
-    return styled(f"VIOLATION: an exact check shows that more than {epsilon} is given away", "red", sys.stdout)
+        return styled(f"VIOLATION: the lower bound exceeds {epsilon}", "red")
+    return styled(f"VIOLATION: an exact check shows that the client reveals more than {epsilon} allows", "red")

@@ -7,6 +7,7 @@ import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from sunzi.cli.inputs import add_simulation
 from sunzi.cli.numbers import parse_integers, parse_numbers
 from sunzi.cli.outputs import PICTURES, TABLES, check_suffix, need_matplotlib, save_picture
 from sunzi.cli.plan_figures import AXES_HEADER, axes_cells
@@ -43,13 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--protocols", metavar="NAMES", help="comma-separated protocol names (default: all)")
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
-    parser.add_argument(
-        "--population",
-        default="zipf:3",
-        help="distribution of the simulated values: uniform, spike (all users hold the same value) or zipf:EXPONENT "
-        "(default: %(default)s)",
-    )
+    add_simulation(parser, population="zipf:3")
     parser.add_argument(
         "-o",
         "--output",

@@ -1,4 +1,4 @@
-"""Inputs of commands: plan and tally files, standard input under the name ``-``, and epochs of a collector."""
+"""Inputs of commands: shared arguments, plan and tally files, standard input as ``-``, and epochs of a collector."""
 
 from __future__ import annotations
 
@@ -28,6 +28,32 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 def add_labels(parser: argparse.ArgumentParser) -> None:
     """Add ``--labels``."""
     parser.add_argument("--labels", metavar="FILE", help="label file, if the plan identifies it by its hash")
+
+
+def add_confidence(parser: argparse.ArgumentParser, default: float = 0.95, meaning: str = "") -> None:
+    """Add ``--confidence``, by default of confidence intervals."""
+    meaning = meaning or "confidence level of the intervals"
+    parser.add_argument(
+        "--confidence", metavar="C", type=float, default=default, help=f"{meaning} (default: %(default)s)"
+    )
+
+
+def add_client_seed(parser: argparse.ArgumentParser) -> None:
+    """Add ``--seed`` for a reproducible client."""
+    parser.add_argument(
+        "--seed", type=int, help="seed for a reproducible run; replaces the operating system's randomness"
+    )
+
+
+def add_simulation(parser: argparse.ArgumentParser, population: str) -> None:
+    """Add ``--seed`` and ``--population`` for simulated users."""
+    parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
+    parser.add_argument(
+        "--population",
+        default=population,
+        help="distribution of the simulated values: uniform, spike (all users hold the same value) or zipf:EXPONENT "
+        "(default: %(default)s)",
+    )
 
 
 def load_labelled_plan(path: str, labels: str | None) -> Plan:

@@ -1,8 +1,8 @@
-"""``sunzi inspect``: what a file of Sunzi's is, what it holds, and whether it is whole.
+"""``sunzi inspect``: describe plans, reports and tallies, and check their integrity.
 
-A batch does not say how long it is, since its plan does; but every batch ends with a checksum of all its bytes, and the
-next one begins with eight known bytes. So batches are told apart, and checked, without their plan (docs/format.md,
-section 9). Given the plan as well, every value is checked.
+A batch does not contain its length, which follows from its plan. But each batch ends with a checksum of all its bytes,
+and the next one begins with eight known bytes, so batches are separated and checked without their plan (docs/format.md,
+section 9). With the plan, each value is checked as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import mmap
 import struct
-import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.numbers import byte_size, counted, percent
-from sunzi.cli.plan_figures import privacy_bound
+from sunzi.cli.plan_figures import attacker_success, privacy_bound
 from sunzi.cli.terminal import printable, say, shortened, styled
 from sunzi.errors import PlanError, ReportError, SunziError, TallyError
 
@@ -38,22 +37,22 @@ _USERS = (10_000, 1_000_000)
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``inspect`` to the command line."""
     description = (
-        "Say what files hold: plans, reports and tallies. A damaged file is told with the reason, and the exit code is "
-        "2. Name a plan along with its reports and tallies to have every value in them checked."
+        "Describe files that Sunzi wrote: plans, reports and tallies. For a damaged file, prints the reason and exits "
+        "with code 2. Give a plan together with its reports and tallies to check each value in them."
     )
     parser = commands.add_parser("inspect", description=description, allow_abbrev=False)
-    parser.add_argument("files", metavar="FILE", nargs="+", help="files that Sunzi wrote")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="plans, files of reports and tallies")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Describe every file; go on after a damaged one."""
+    """Describe each file; continue after a damaged one."""
     plans = dict(_plans(arguments.files))
     code = 0
     for number, path in enumerate(arguments.files):
         if number:
             say()
-        say(styled(printable(path), "bold", sys.stdout))
+        say(styled(printable(path), "bold"))
         try:
             facts = describe(path, plans)
         except SunziError as error:
@@ -62,13 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             facts, code = [("unreadable", error.strerror or str(error))], code or 1
         for name, value in facts:
-            shown = styled(f"{name:12}", "red", sys.stdout) if name in ("damaged", "unreadable") else f"{name:12}"
+            shown = styled(f"{name:12}", "red") if name in ("damaged", "unreadable") else f"{name:12}"
             say(f"  {shown}  {value}")
     return code
 
 
 def _plans(paths: list[str]) -> Iterator[tuple[str, tuple[str, Plan]]]:
-    """The plans among the files, by fingerprint; what is wrong with others is told in their turn."""
+    """Yield the plans among the files with their fingerprints; errors are reported later, file by file."""
     from sunzi.plan import load_plan
 
     for path in paths:
@@ -86,7 +85,7 @@ def _opening(path: str) -> bytes:
 
 
 def describe(path: str, plans: Plans) -> Facts:
-    """Names and values, kind first; raises what is wrong with the file."""
+    """Return names and values, the kind first; raise an error if the file is damaged."""
     from sunzi.tally import MAGIC
     from sunzi.wire import BATCH_MAGIC
 
@@ -101,8 +100,8 @@ def describe(path: str, plans: Plans) -> Facts:
     if opening.lstrip().startswith(b"{"):
         return [("kind", "plan"), *_describe_plan(path), size]
     if any(magic.startswith(opening) for magic in (BATCH_MAGIC, MAGIC)):
-        raise PlanError(f"the file is cut after {counted(len(opening), 'byte')}")
-    raise PlanError(f"this is neither a plan nor reports nor a tally of version 1: it begins with {opening[:16]!r}")
+        raise PlanError(f"the file is truncated after {counted(len(opening), 'byte')}")
+    raise PlanError(f"this is not a plan, reports or a tally of format version 1: it begins with {opening[:16]!r}")
 
 
 def _describe_plan(path: str) -> Facts:
@@ -111,17 +110,16 @@ def _describe_plan(path: str) -> Facts:
     plan = load_plan(path)
     bits = f"{plan.report_bits:g} bits"
     if plan.max_report_bits != plan.report_bits:
-        bits += f" on average, {plan.max_report_bits:,} at most"
+        bits += f" on average, at most {plan.max_report_bits:,}"
     errors = [f"± {percent(plan.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]
-    guess = f"{percent(plan.attackability)} with one report, {percent(1 / plan.domain.size)} without"
     return [
         ("fingerprint", plan.fingerprint),
         ("protocol", plan.protocol.name),
         ("privacy", privacy_bound(plan.epsilon)),
         ("values", _values(plan)),
         ("report", bits),
-        ("error", f"{', '.join(errors)} (standard error of a rare value's frequency)"),
-        ("attacker", f"guesses a value right in {guess}, all values being equally likely"),
+        ("error", f"{', '.join(errors)} (standard error of the frequency of a rare value)"),
+        ("attacker", attacker_success(plan.attackability, plan.domain.size)),
     ]
 
 
@@ -131,10 +129,10 @@ def _values(plan: Plan) -> str:
         first = ", ".join(shortened(printable(label), 30) for label in domain.labels[:_LABELS_SHOWN])
         kind = f"labels {first}{', …' if domain.size > _LABELS_SHOWN else ''}"
     elif domain.labels_sha256 is not None:
-        kind = f"labels in a file of their own, SHA-256 {domain.labels_sha256}"
+        kind = f"labels in a separate file, SHA-256 {domain.labels_sha256}"
     else:
         kind = f"the integers 0 … {domain.size - 1}"
-    other = "" if domain.other is None else f"; all others are {printable(domain.other)!r}"
+    other = "" if domain.other is None else f"; all other values count as {printable(domain.other)!r}"
     return f"{domain.size:,}: {kind}{other}"
 
 
@@ -148,19 +146,19 @@ def _describe_tally(path: str, plans: Plans) -> Facts:
     tally = load_tally(path)
     fingerprint = tally.fingerprint.hex()
     if fingerprint in plans and plans[fingerprint][1].protocol.tally_layout != tally.layout:
-        raise TallyError("its counters are not laid out as its plan says")
+        raise TallyError("the layout of its counters does not match its plan")
     blocks = f" in {counted(len(tally.layout.blocks), 'block')}" if len(tally.layout.blocks) > 1 else ""
     return [
         ("plan", _plan_named(fingerprint, plans)),
         ("reports", f"{tally.reports:,}"),
-        ("counters", f"{tally.counters.length:,}{blocks}, {tally.counters.filled:,} of them not zero"),
-        ("state", "whole: its digest matches"),
+        ("counters", f"{tally.counters.length:,}{blocks}, {tally.counters.filled:,} of them nonzero"),
+        ("state", "intact: the digest matches"),
     ]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch as it stands in a file."""
+    """The header of one batch in a file."""
 
     fingerprint: str
     reports: int
@@ -183,23 +181,23 @@ def _describe_reports(path: str, plans: Plans) -> Facts:
 def _check_values(path: str, batches: list[Batch], plans: Plans) -> str:
     fingerprints = {batch.fingerprint for batch in batches}
     if len(fingerprints) > 1:
-        return "whole: all checksums match; but a tally takes the reports of one plan only, so split the file"
+        return "intact: all checksums match; split the file before tallying, since it mixes reports of several plans"
     if not fingerprints <= plans.keys():
-        return "whole: all checksums match; name its plan as well to have every value checked"
+        return "intact: all checksums match; give its plan as well to check each value"
     _, plan = plans[fingerprints.pop()]
     with open(path, "rb") as stream:
         plan.tally(stream)
-    return "whole: all checksums match, and every value is one that its plan allows"
+    return "intact: all checksums match, and each value is valid under its plan"
 
 
 def scan_batches(data: mmap.mmap) -> Iterator[Batch]:
-    """All batches of a file, back to back; raises ReportError at the first that does not end as it should."""
+    """Yield the batches of a file; raise ReportError at the first damaged one."""
     from sunzi.wire import BATCH_MAGIC
 
     start = 0
     while start < len(data):
         if data[start : start + len(BATCH_MAGIC)] != BATCH_MAGIC or start + _HEADER.size > len(data):
-            raise ReportError(f"the batch that should begin at byte {start:,} is cut or is none")
+            raise ReportError(f"no complete batch header at byte {start:,}: the file is truncated or damaged")
         _, fingerprint, reports = _HEADER.unpack_from(data, start)
         stop = _end_of_batch(data, start, BATCH_MAGIC)
         yield Batch(fingerprint.hex(), reports)
@@ -207,10 +205,10 @@ def scan_batches(data: mmap.mmap) -> Iterator[Batch]:
 
 
 def _end_of_batch(data: mmap.mmap, start: int, magic: bytes) -> int:
-    """Where the next batch or the end of the file follows a checksum that matches.
+    """Return where the batch ends: before the next batch or the end of the file, after a checksum that matches.
 
-    The eight bytes may also occur within a batch, by chance or by design; the checksum then does not match there, and
-    the search goes on.
+    The eight bytes that begin a batch may also occur inside one. The checksum does not match there, so the search
+    continues.
     """
     checksum, summed = 0, start
     stop = start
@@ -222,7 +220,7 @@ def _end_of_batch(data: mmap.mmap, start: int, magic: bytes) -> int:
         summed = end
         if stop - start >= _HEADER.size + _CHECKSUM.size and checksum == _CHECKSUM.unpack_from(data, end)[0]:
             return stop
-    raise ReportError(f"the batch that begins at byte {start:,} is cut or altered: its checksum does not match")
+    raise ReportError(f"the batch at byte {start:,} is truncated or altered: its checksum does not match")
 
 
 def _checksum(data: mmap.mmap, start: int, stop: int, before: int) -> int:

@@ -1,8 +1,8 @@
-"""The command ``sunzi``: one subcommand a file, each imported only when it is run.
+"""The command ``sunzi``: one module per subcommand, imported only when that subcommand runs.
 
 ``sunzi --help`` and ``sunzi --version`` import neither numpy nor scipy, nor any command.
 
-Errors are one line on standard error, ``sunzi: error: ...``; a traceback means a bug in Sunzi.
+An error is one line on standard error, ``sunzi: error: ...``; a traceback is a bug in Sunzi.
 """
 
 import argparse
@@ -19,32 +19,32 @@ from sunzi._version import __version__
 from sunzi.errors import SunziError
 
 COMMANDS = {
-    "plan": "weigh all protocols for a domain, an epsilon and a number of users, choose one and write its plan",
-    "privatize": "turn one column of a table into reports",
+    "plan": "compare all protocols for a domain, an epsilon and a number of users; choose one and write its plan",
+    "privatize": "turn a column of a table into reports",
     "tally": "count reports",
-    "merge": "add tallies of one plan up",
-    "estimate": "turn a tally into a histogram with intervals",
-    "inspect": "say what a plan, a file of reports or a tally holds, and whether it is whole",
-    "serve": "collect reports over HTTP, each counted exactly once, with a live page",
-    "simulate": "send the reports of simulated users to a collector",
-    "store": "show, back up, restore, merge or close what a collector has stored",
-    "compare": "sweep protocols over epsilon, domain sizes or numbers of users, by formula or by simulation",
-    "attack": "measure how often an attacker who sees the reports guesses the value",
-    "audit": "bound epsilon from below by running the shipped client",
-    "poison": "measure how far fake clients move the histogram, and whether it shows",
-    "reproduce": "run the paper's figures and tables again, and say which claims hold",
-    "demo": "run one collection with simulated users, and show how close the estimate comes",
+    "merge": "add up tallies of one plan",
+    "estimate": "turn a tally into a histogram with confidence intervals",
+    "inspect": "describe a plan, a file of reports or a tally, and check its integrity",
+    "serve": "collect reports over HTTP, count each exactly once, and show a live page",
+    "simulate": "send reports of simulated users to a collector",
+    "store": "show, back up, restore or merge a collector's store, or close an epoch in it",
+    "compare": "compare protocols over a range of epsilon, domain sizes or users, by formula or by simulation",
+    "attack": "measure how often an attacker guesses a value from its reports",
+    "audit": "run the shipped client and compute a lower bound on its epsilon",
+    "poison": "measure how much fake clients change the histogram, and whether they are detected",
+    "reproduce": "reproduce the paper's figures and tables, and report which claims hold",
+    "demo": "run a collection with simulated users and compare the estimate with the truth",
 }
-"""Every command and what it does. ``sunzi.cli.NAME`` offers ``add_parser(commands)``, which says what it takes."""
+"""The summary of each command. The module ``sunzi.cli.NAME`` defines its arguments in ``add_parser(commands)``."""
 
 EXIT_CODES = {
-    0: "done",
-    1: "the operating system refused, for instance a file that cannot be read or written",
-    2: "the arguments or the data are wrong; the message names the value and the fix",
-    3: "an audit found that the client does not keep its plan",
-    130: "interrupted from the keyboard (128 + SIGINT, as shells count)",
-    141: "the reader of the output went away (128 + SIGPIPE), which is no error and says nothing",
-    143: "told to end (128 + SIGTERM)",
+    0: "success",
+    1: "an operating system error, for example a file that cannot be read or written",
+    2: "invalid arguments or data; the message names the value and the fix",
+    3: "an audit found that the client departs from its plan",
+    130: "interrupted from the keyboard (128 + SIGINT)",
+    141: "the reader of the output closed the pipe (128 + SIGPIPE); no message",
+    143: "terminated (128 + SIGTERM)",
 }
 
 
@@ -55,13 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminable():
             parsed = build_parser(*_command_of(words)).parse_args(words)
             code: int = parsed.run(parsed)
-            # What is still buffered must meet its reader, or the reader's absence, in here.
+            # Flush here, so that a closed pipe is handled below.
             sys.stdout.flush()
             return code
     except SunziError as error:
         return _complain(str(error), code=2)
     except BrokenPipeError:
-        # The interpreter flushes once more at exit and would fail again: give it somewhere to write.
+        # The interpreter flushes again at exit and would fail again, so redirect its output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
@@ -72,13 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command_of(words: Sequence[str]) -> list[str]:
-    """The command among these words, if there is one: no option that may precede it takes a value."""
+    """Return the command among these words, if any; no option before it takes a value."""
     return [word for word in words if not word.startswith("-")][:1]
 
 
 def build_parser(*commands: str) -> argparse.ArgumentParser:
-    """All commands by name and summary. Only those given are imported and know their arguments, so that ``--help``
-    answers at once.
+    """Build a parser that lists all commands; only the given ones are imported and know their arguments.
+
+    This keeps ``--help`` instant.
     """
     parser = argparse.ArgumentParser(
         prog="sunzi",
@@ -99,14 +100,14 @@ def build_parser(*commands: str) -> argparse.ArgumentParser:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let a request to end unwind the program, so that no half-written file stays behind."""
+    """Turn SIGTERM into SystemExit, so that cleanup runs and no half-written file stays behind."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
     try:
         before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # only the main thread may listen to signals
+    except ValueError:  # only the main thread may handle signals
         yield
         return
     try:

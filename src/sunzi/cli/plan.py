@@ -1,17 +1,16 @@
-"""``sunzi plan``: all protocols on the same axes for a domain, ε and a number of users; one is chosen and written."""
+"""``sunzi plan``: compare all protocols for a domain, ε and a number of users, choose one and write its plan."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.inputs import STANDARD, check_paths
 from sunzi.cli.numbers import counted, parse_integer, parse_number, percent_of_three_digits
 from sunzi.cli.outputs import add_format, show
-from sunzi.cli.plan_figures import AXES_HEADER, AXES_LEGEND, axes_cells, privacy_bound
-from sunzi.cli.terminal import ProgressBar, say, styled, table
+from sunzi.cli.plan_figures import AXES_HEADER, AXES_LEGEND, attacker_success, axes_cells, privacy_bound
+from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,48 +21,46 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``plan`` to the command line."""
     description = (
-        "Weigh all protocols for a domain, an epsilon and a number of users: error, bits, work, attackability. Mark "
-        "the one to take, say why, and write its plan. With --target-error, leave out --users or --epsilon to learn "
-        "how many users, or how large an epsilon, that error needs. In a pipe the table is JSON."
+        "Compare all protocols for a domain, an epsilon and a number of users by error, bits, work and attackability. "
+        "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
+        "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, JSON in a pipe."
     )
     parser = commands.add_parser("plan", description=description, allow_abbrev=False)
     domain = parser.add_mutually_exclusive_group(required=True)
-    domain.add_argument("--domain", metavar="FILE", help="the label file: UTF-8, one label a line")
-    domain.add_argument("--size", metavar="K", help="the number of values, which are then 0 to K-1")
+    domain.add_argument("--domain", metavar="FILE", help="label file: UTF-8, one label per line")
+    domain.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
-    parser.add_argument("--users", metavar="N", help="how many users will report: 10000 or 1e6")
+    parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
     parser.add_argument(
         "--target-error",
         metavar="E",
-        help="the standard error to reach, as a share such as 0.001, for a value that nearly nobody holds",
+        help="standard error to reach for the frequency of a rare value, such as 0.001",
     )
-    parser.add_argument("--protocol", metavar="NAME", help="weigh and take this protocol only")
+    parser.add_argument("--protocol", metavar="NAME", help="use this protocol")
     parser.add_argument(
         "--objective",
         choices=("balanced", "error", "bits", "attack"),
-        help="what to favour among protocols whose error is near the smallest (default: balanced)",
+        help="what to optimise among protocols with nearly the smallest error (default: balanced)",
     )
-    parser.add_argument("--max-bits", metavar="B", help="the most bits that a report may take, in the mean")
+    parser.add_argument("--max-bits", metavar="B", help="maximum mean report size in bits")
     parser.add_argument(
-        "--max-attack", metavar="P", help="the most that the best attacker may succeed, seeing one report: 0 to 1"
+        "--max-attack", metavar="P", help="maximum success rate of the best attacker with one report, from 0 to 1"
     )
     parser.add_argument(
         "--search",
         action="store_true",
-        help="look for the best moduli of mss and mss-compact, which takes seconds to minutes; limits that the quick "
-        "choice misses do that by themselves",
+        help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; happens by itself if "
+        "the quick choice misses a limit",
     )
-    parser.add_argument("--other", metavar="LABEL", help="the label that unknown values are reported as")
-    parser.add_argument(
-        "--separate-labels", action="store_true", help="leave the labels out of the plan, which then names their hash"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write the plan (default: nowhere)")
+    parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
+    parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write the plan to (default: none)")
     add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Weigh, choose, write the plan, print the table."""
+    """Recommend a plan, write it, print the comparison."""
     _check(arguments)
     domain = _domain(arguments)
     recommendation = _recommend(arguments, domain)
@@ -79,19 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Complaints that need no work."""
+    """Check combinations of arguments before any work."""
     given = sum(value is not None for value in (arguments.users, arguments.epsilon, arguments.target_error))
     if given < 2:
         missing = [name for name in ("users", "epsilon") if getattr(arguments, name) is None]
-        raise ParameterError(f"give --{' and --'.join(missing)}; one of them may be replaced by --target-error")
+        raise ParameterError(f"give --{' and --'.join(missing)}; --target-error can replace one of them")
     if given > 2:
-        raise ParameterError("--target-error finds --users or --epsilon, so leave out the one to be found")
+        raise ParameterError("--target-error determines --users or --epsilon; leave one of them out")
     if arguments.protocol is not None and arguments.objective is not None:
-        raise ParameterError("--protocol makes the choice, so --objective has no use beside it")
+        raise ParameterError("--objective has no effect with --protocol; leave one of them out")
     if arguments.size is not None and (arguments.other is not None or arguments.separate_labels):
-        raise ParameterError("--other and --separate-labels are about labels: give --domain instead of --size")
+        raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
     if arguments.output == STANDARD:
-        raise ParameterError("-o needs the name of a file for the plan; standard output is for the table")
+        raise ParameterError("-o needs a file name for the plan; standard output is for the comparison")
     check_paths([] if arguments.domain is None else [arguments.domain], arguments.output)
 
 
@@ -119,7 +116,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
         )
     )
     with ProgressBar() as bar:
-        wishes: dict[str, Any] = {
+        request: dict[str, Any] = {
             "objective": arguments.objective or "balanced",
             "max_bits": bits,
             "max_attack": attack,
@@ -128,57 +125,61 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
             "progress": bar.show,
         }
         if target is None:
-            return recommend(domain, arguments.epsilon, users or 0, **wishes)
+            return recommend(domain, arguments.epsilon, users or 0, **request)
         if users is None:
-            return recommend_users(domain, arguments.epsilon, target, **wishes)
-        return recommend_epsilon(domain, users, target, **wishes)
+            return recommend_users(domain, arguments.epsilon, target, **request)
+        return recommend_epsilon(domain, users, target, **request)
 
 
 def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) -> None:
-    """For a person: the table, the choice, the reason, and what ε promises."""
+    """Print the comparison, the recommendation with its reason, and what ε guarantees."""
     found = recommendation.axes
-    weighed = [option for option in recommendation.options if option.axes is not None]
-    header, *lines = table(["", *AXES_HEADER], [_cells(option, recommendation) for option in weighed], left=2)
+    compared = [option for option in recommendation.options if option.axes is not None]
     say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
     say()
-    say(styled(header, "bold", sys.stdout))
-    for option, line in zip(weighed, lines, strict=True):
-        say(_shaded(option, line, recommendation))
+    print_table(
+        ["", *AXES_HEADER],
+        [_cells(option, recommendation) for option in compared],
+        left=2,
+        styles=[_style(option, recommendation) for option in compared],
+    )
     say()
     for option in recommendation.options:
         if option.excluded is not None:
-            say(styled(f"not {option.protocol}: {option.excluded}", "dim", sys.stdout))
+            say(styled(f"not {option.protocol}: {option.excluded}", "dim"))
     for line in AXES_LEGEND:
-        say(styled(line, "dim", sys.stdout))
+        say(styled(line, "dim"))
     say()
     say(recommendation.reason)
     if arguments.target_error is not None:
         say(_need(arguments, recommendation))
+    success = attacker_success(found.attackability, found.domain_size)
     say(f"{privacy_bound(found.epsilon)}.")
+    say(f"{success[0].upper()}{success[1:]}.")
     if arguments.output is not None:
-        say(f"The plan is in {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
+        say(f"Wrote the plan to {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
 
 
 def _cells(option: Option, recommendation: Recommendation) -> list[str]:
-    assert option.axes is not None, "only weighed options have cells"
+    assert option.axes is not None, "only compared options have cells"
     return [">" if option.protocol == recommendation.protocol else "", *axes_cells(option.axes)]
 
 
-def _shaded(option: Option, line: str, recommendation: Recommendation) -> str:
+def _style(option: Option, recommendation: Recommendation) -> str | None:
     if option.protocol == recommendation.protocol:
-        return styled(line, "green", sys.stdout)
-    return line if option.excluded is None else styled(line, "dim", sys.stdout)
+        return "green"
+    return None if option.excluded is None else "dim"
 
 
 def _need(arguments: argparse.Namespace, recommendation: Recommendation) -> str:
-    """What the target error asks for."""
+    """Return what the target error needs."""
     found = recommendation.axes
-    target = (
-        f"A standard error of {percent_of_three_digits(float(parse_number(arguments.target_error, '--target-error')))}"
-    )
+    target = percent_of_three_digits(float(parse_number(arguments.target_error, "--target-error")))
+    users = counted(found.users, "user")
     if arguments.users is None:
-        return f"{target} needs {counted(found.users, 'user')} with {found.protocol}."
-    return f"{target} with {counted(found.users, 'user')} needs epsilon {float(found.epsilon):g} with {found.protocol}."
+        return f"A standard error of {target} needs {users} with {found.protocol}."
+    epsilon = f"epsilon {float(found.epsilon):g}"
+    return f"A standard error of {target} with {users} needs {epsilon} with {found.protocol}."
 
 
 def _records(recommendation: Recommendation) -> list[dict[str, Any]]:
@@ -186,7 +187,6 @@ def _records(recommendation: Recommendation) -> list[dict[str, Any]]:
 
 
 def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> dict[str, Any]:
-    """For a program: every option, and what was chosen."""
     found = recommendation.axes
     return {
         "protocol": recommendation.protocol,

@@ -1,15 +1,15 @@
-"""``sunzi poison``: how far fake clients move the estimate under a plan, and whether the tally shows them."""
+"""``sunzi poison``: how much fake clients change the estimate under a plan, and whether they are detected."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.inputs import add_plan, add_simulation
 from sunzi.cli.numbers import decimals_for, parse_integer, parse_numbers, percent
 from sunzi.cli.outputs import add_format, show
-from sunzi.cli.terminal import ProgressBar, say, styled, table
+from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,46 +22,46 @@ _ALL, _NONE = "all", "none"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``poison`` to the command line."""
     description = (
-        "Simulate collections in which a share of all clients is fake and wants some values to look frequent. Fake "
-        "reports are valid ones: they are encoded, checked and counted like honest ones. For every attack: the bound "
-        "that no attack by that share exceeds, the push that was measured, and how often the tally's health tests "
-        "raised an alarm. The first row has no fake clients, so that its alarms are false. Attacks: maximal-gain (the "
-        "report that pushes the targets most), input (the honest client run on the targets), random (any valid "
-        "report), balanced (maximal gain spread evenly, so that no balance is disturbed) and noiseless (what the "
-        "honest client sends when it tells the truth)."
+        "Simulate collections in which some clients are fake and make target values look frequent. Their reports are "
+        "valid: they are encoded, checked and counted like honest ones. For each attack, prints an upper bound on the "
+        "push (the frequency added to the targets), the measured push, and how often the health tests raised an "
+        "alarm. The first row has no fake clients, so its alarms are false. Attacks: maximal-gain (the reports that "
+        "push the targets most), input (the honest client run on the targets), random (random valid reports), "
+        "balanced (maximal gain spread evenly, so that the counters stay balanced) and noiseless (the honest "
+        "client's reports without noise)."
     )
     parser = commands.add_parser("poison", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="a plan file")
+    add_plan(parser)
     parser.add_argument(
-        "--share", metavar="SHARES", default="0.01,0.05", help="fake clients among all (default: %(default)s)"
+        "--share",
+        metavar="SHARES",
+        default="0.01,0.05",
+        help="fraction of clients that are fake; a number or a list (default: %(default)s)",
     )
-    parser.add_argument("--targets", metavar="R", default="1", help="values to push (default: %(default)s)")
-    parser.add_argument("--users", metavar="N", default="100000", help="clients in all (default: %(default)s)")
+    parser.add_argument("--targets", metavar="R", default="1", help="number of values to push (default: %(default)s)")
+    parser.add_argument("--users", metavar="N", default="100000", help="total number of clients (default: %(default)s)")
     parser.add_argument(
         "--attacks",
         metavar="NAMES",
         default=_ALL,
-        help="names with commas between them, or none, for the false alarms alone (default: %(default)s)",
+        help="comma-separated names, all, or none to measure only false alarms (default: %(default)s)",
     )
-    parser.add_argument("--runs", metavar="R", default="10", help="collections for each row (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the simulation (default: %(default)s)")
     parser.add_argument(
-        "--population",
-        default="uniform",
-        help="what honest users hold: uniform, spike (all the same value) or zipf:EXPONENT (default: %(default)s)",
+        "--runs", metavar="R", default="10", help="simulated collections per row (default: %(default)s)"
     )
+    add_simulation(parser, population="uniform")
     parser.add_argument(
         "--significance",
         type=float,
         default=0.001,
-        help="how often honest reports may raise an alarm (default: %(default)s)",
+        help="false-alarm probability of the health tests (default: %(default)s)",
     )
     add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate, then print one row an attack and share."""
+    """Simulate, then print one row per attack and fraction."""
     from sunzi.analysis.poisoning import study
     from sunzi.plan import load_plan
     from sunzi.planning import Population
@@ -99,22 +99,19 @@ def _attacks(text: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in text.split(",")))
     unknown = next((name for name in names if name not in ATTACKS), None)
     if unknown is not None:
-        raise ParameterError(f"--attacks must be all, none, or some of {', '.join(ATTACKS)}; got {unknown!r}")
+        raise ParameterError(f"--attacks must be all, none, or names among {', '.join(ATTACKS)}; got {unknown!r}")
     return names
 
 
 def _print_table(rows: list[Poisoning], significance: float) -> None:
-    header = ["attack", "share", "targets", "bound", "push", "detected", "p-value", "strongest test"]
-    lines = table(header, [_cells(row) for row in rows])
-    say(styled(lines[0], "bold", sys.stdout))
-    for line in lines[1:]:
-        say(line)
+    header = ["attack", "fake", "targets", "bound", "push", "detected", "p-value", "strongest test"]
+    print_table(header, [_cells(row) for row in rows])
     first = rows[0]
     note = (
-        f"{len(first.trials)} collections of {first.users:,} clients per row; detected: those with an alarm at "
-        f"significance {significance:g}; p-value and test: of the collection with the median p-value"
+        f"{len(first.trials)} collections of {first.users:,} clients per row; detected: collections with an alarm at "
+        f"significance {significance:g}; p-value and strongest test: from the collection with the median p-value"
     )
-    say(styled(note, "dim", sys.stdout))
+    say(styled(note, "dim"))
 
 
 def _cells(row: Poisoning) -> list[str]:
@@ -136,7 +133,7 @@ def _cells(row: Poisoning) -> list[str]:
 
 
 def _document(plan: Plan, arguments: argparse.Namespace, rows: list[Poisoning]) -> dict[str, Any]:
-    """The rows with their setting, and of each row's typical collection all that its tests found."""
+    """Return the rows with their setting, and all health tests of the collection with the median p-value."""
     return {
         "plan": plan.fingerprint,
         "protocol": plan.protocol.name,

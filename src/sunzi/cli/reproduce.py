@@ -1,4 +1,4 @@
-"""``sunzi reproduce``: the paper's figures and tables again, and which of its claims hold."""
+"""``sunzi reproduce``: reproduce the paper's figures and tables, and report which claims hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sunzi.cli.outputs import need_matplotlib
-from sunzi.cli.terminal import ProgressBar, say, styled, table
+from sunzi.cli.terminal import ProgressBar, print_table, say
 from sunzi.errors import ParameterError
 
 _SCALES = ("quick", "full")
@@ -18,25 +18,29 @@ _SCALES = ("quick", "full")
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``reproduce`` to the command line."""
     description = (
-        "Run the paper's experiments again, and write tables, pictures and a report that says which of its claims "
-        "hold. A run that was interrupted goes on where it ended when it is started again. Needs the extra 'plot'."
+        "Reproduce the paper's experiments: write tables, pictures and a report of which claims hold. An interrupted "
+        "run resumes when started again. Needs the extra 'plot'."
     )
     parser = commands.add_parser("reproduce", description=description, allow_abbrev=False)
-    parser.add_argument("experiments", metavar="NAME", nargs="*", help="experiments to run, or all; see --list")
-    parser.add_argument("--list", action="store_true", help="name all experiments and what they reproduce")
+    parser.add_argument("experiments", metavar="NAME", nargs="*", help="names of experiments, or all; see --list")
+    parser.add_argument("--list", action="store_true", help="list all experiments and what they reproduce")
     scale = parser.add_mutually_exclusive_group()
-    scale.add_argument("--quick", action="store_true", help="few trials and settings: all in some minutes")
-    scale.add_argument("--full", action="store_true", help="the paper's own settings: about nine hours of one core")
-    parser.add_argument(
-        "--out", metavar="DIR", help="where to write (default: sunzi-reproduction-quick or sunzi-reproduction-full)"
+    scale.add_argument(
+        "--quick", action="store_true", help="few trials and settings; all experiments take a few minutes"
     )
-    parser.add_argument("--jobs", metavar="N", type=int, help="processes to run at once (default: one a core)")
-    parser.add_argument("--seed", metavar="S", type=int, default=1, help="of all trials (default: %(default)s)")
+    scale.add_argument(
+        "--full", action="store_true", help="the paper's settings; all experiments take about nine core hours"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", help="output folder (default: sunzi-reproduction-quick or sunzi-reproduction-full)"
+    )
+    parser.add_argument("--jobs", metavar="N", type=int, help="number of processes (default: one per core)")
+    parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed of all trials (default: %(default)s)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List or run."""
+    """List the experiments, or run some."""
     if arguments.list:
         return _list()
     _check(arguments)
@@ -53,11 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Complaints come before any work."""
+    """Check the arguments before any work."""
     if not arguments.experiments:
-        raise ParameterError("name an experiment to run, or all; --list names them")
+        raise ParameterError("give the names of experiments to run, or all; --list shows them")
     if not (arguments.quick or arguments.full):
-        raise ParameterError("say how much to run: --quick (minutes) or --full (about nine hours of one core)")
+        raise ParameterError("choose --quick (a few minutes) or --full (about nine core hours)")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
     if arguments.seed < 0:
@@ -66,10 +70,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _list() -> int:
     rows = [[experiment.name, experiment.title, experiment.reproduces] for experiment in _find(["all"])]
-    header, *lines = table(["name", "shows", "in the paper"], rows, left=3)
-    say(styled(header, "bold", sys.stdout))
-    for line in lines:
-        say(line)
+    print_table(["name", "shows", "in the paper"], rows, left=3)
     return 0
 
 
@@ -81,7 +82,7 @@ def _find(names: list[str]) -> list[Any]:
 
 
 def _load(module: str) -> Any:
-    """A module of the reproduction: part of the wheel, or beside src in the repository."""
+    """Import a module of the reproduction, from the wheel or from the repository."""
     return import_module(f"{_package()}.{module}")
 
 
@@ -95,8 +96,8 @@ def _package() -> str:
     root = Path(__file__).resolve().parents[3]
     if not (root / "reproduction" / "catalogue.py").is_file():
         raise ParameterError(
-            "the paper's experiments are not part of this installation: they are in the wheel as sunzi.reproduction "
-            "and in the repository as reproduction/"
+            "this installation lacks the paper's experiments; the wheel has them as sunzi.reproduction, the repository "
+            "as reproduction/"
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

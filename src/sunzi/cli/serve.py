@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import TOKEN_VARIABLE
+from sunzi.cli.inputs import TOKEN_VARIABLE, add_labels
 from sunzi.cli.numbers import counted
 from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import say
@@ -20,46 +20,59 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``serve`` to the command line."""
     description = (
-        "Collect reports over HTTP and show the histogram on a live page. Every report is counted exactly once, and "
-        "acknowledged only when that is on the disk. Without an admin token it binds to this machine alone."
+        "Collect reports over HTTP and show the histogram on a live page. Each report is counted exactly once and "
+        "acknowledged after it is on disk. Without an admin token, the collector accepts only local connections."
     )
     parser = commands.add_parser("serve", description=description, allow_abbrev=False)
-    parser.add_argument("plans", metavar="PLAN", nargs="*", help="plan files, or NAME=FILE to name their collections")
+    parser.add_argument("plans", metavar="PLAN", nargs="*", help="plan file, or NAME=FILE to name its collection")
     parser.add_argument(
         "--store",
         metavar="STORE",
         default="sunzi.db",
-        help="an SQLite file, made if it is not there, or postgresql://USER@HOST/DATABASE (default: %(default)s)",
+        help="SQLite file, created if missing, or postgresql://USER@HOST/DATABASE (default: %(default)s)",
     )
-    parser.add_argument("--shard", metavar="I/N", help="take only the I-th of N parts of all ids, such as 0/4")
-    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to bind to (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8765, help="0 takes any that is free (default: %(default)s)")
+    parser.add_argument("--shard", metavar="I/N", help="accept only ids of shard I of N, such as 0/4")
+    add_labels(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to bind to (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8765, help="port; 0 selects a free one (default: %(default)s)")
     parser.add_argument(
         "--admin-token-file",
         metavar="FILE",
-        help=f"the secret for everything but uploading (default: the variable {TOKEN_VARIABLE})",
-    )
-    parser.add_argument("--upload-keys", metavar="FILE", help="who may upload, and how much: see docs/collector.md")
-    parser.add_argument("--single-use-tokens", action="store_true", help="let every upload spend a token")
-    parser.add_argument(
-        "--allow-origin", metavar="ORIGIN", action="append", default=[], help="let pages of this origin upload (CORS)"
+        help=f"file with the admin token, needed for everything but uploads (default: the environment variable "
+        f"{TOKEN_VARIABLE})",
     )
     parser.add_argument(
-        "--trust-proxy", metavar="ADDRESS", action="append", default=[], help="believe this proxy's forwarded headers"
+        "--upload-keys", metavar="FILE", help="file of upload keys with their quotas; see docs/collector.md"
     )
-    parser.add_argument("--body-bytes", type=int, default=4 << 20, help="the largest upload (default: %(default)s)")
+    parser.add_argument("--single-use-tokens", action="store_true", help="require a single-use token for each upload")
+    parser.add_argument(
+        "--allow-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="allow uploads from web pages of this origin (CORS); may be repeated",
+    )
+    parser.add_argument(
+        "--trust-proxy",
+        metavar="ADDRESS",
+        action="append",
+        default=[],
+        help="trust the forwarded headers of this proxy; may be repeated",
+    )
+    parser.add_argument(
+        "--body-bytes", type=int, default=4 << 20, help="maximum size of an upload (default: %(default)s)"
+    )
     parser.add_argument(
         "--waiting",
         type=int,
         default=10_000,
-        help="uploads that may wait before others are refused (default: %(default)s)",
+        help="maximum number of queued uploads; more are refused (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     from sunzi.collector import Collector, Shard, open_store
     from sunzi.collector.server import create_app, make_server
     from sunzi.plan import load_plan
@@ -73,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{name}: epoch {live.epoch.number}, {counted(live.epoch.reports, 'report')} so far", sys.stderr)
         say(f"{name}: {privacy_bound(plan.epsilon)}", sys.stderr)
     if not collector.collections():
-        raise ParameterError(f"{arguments.store} holds no collection yet; name a plan file")
+        raise ParameterError(f"{arguments.store} holds no collection yet; give a plan file")
 
     def started(address: str) -> None:
         say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
@@ -101,7 +114,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 
 def _named(plans: list[str]) -> dict[str, str]:
-    """The collections to open, by name: a lone plan needs none."""
+    """Return the plan files by collection; one plan may go without a name."""
     from sunzi.collector.epochs import check_name
     from sunzi.collector.remote import DEFAULT_COLLECTION
 
@@ -110,6 +123,6 @@ def _named(plans: list[str]) -> dict[str, str]:
         name, equals, path = plan.partition("=")
         name, path = (check_name(name), path) if equals else (DEFAULT_COLLECTION, plan)
         if name in named:
-            raise ParameterError(f"two plans for the collection {name!r}; name them: NAME=FILE")
+            raise ParameterError(f"two plans for the collection {name!r}; give each its own name: NAME=FILE")
         named[name] = path
     return named

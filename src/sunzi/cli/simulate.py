@@ -1,4 +1,4 @@
-"""``sunzi simulate``: simulated users who send real reports, through the real client, to a real collector."""
+"""``sunzi simulate``: send reports of simulated users to a collector."""
 
 from __future__ import annotations
 
@@ -25,20 +25,27 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``simulate`` to the command line."""
     description = (
-        "Draw the values of simulated users and send a report of each to a collector, in batches. Reports are "
-        "randomised by the operating system, as those of real users are; only the values are simulated."
+        "Draw the values of simulated users and send their reports to a collector in batches. Only the values are "
+        "simulated: the client that ships randomises them with the operating system's randomness."
     )
     parser = commands.add_parser("simulate", description=description, allow_abbrev=False)
-    parser.add_argument("--send", metavar="URL", required=True, help="the collector, or one collection of it")
-    parser.add_argument("--users", type=int, default=10_000, help="how many (default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=100, help="reports of one upload; 1 sends each by itself")
     parser.add_argument(
-        "--population", default="zipf", help="uniform, spike, zipf or zipf:EXPONENT (default: %(default)s)"
+        "--send", metavar="URL", required=True, help="URL of the collector or of one of its collections"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the values alone (default: %(default)s)")
-    parser.add_argument("--key-file", metavar="FILE", help="the upload key, if the collector asks for one")
+    parser.add_argument("--users", type=int, default=10_000, help="number of users (default: %(default)s)")
     parser.add_argument(
-        "--tokens-file", metavar="FILE", help="single-use tokens, one a line, if the collector asks for one an upload"
+        "--batch", type=int, default=100, help="reports per upload; 1 sends single reports (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--population",
+        default="zipf",
+        help="distribution of the values: uniform, spike (all users hold the same value), zipf or zipf:EXPONENT "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the values (default: %(default)s)")
+    parser.add_argument("--key-file", metavar="FILE", help="file with the upload key, if the collector requires one")
+    parser.add_argument(
+        "--tokens-file", metavar="FILE", help="file of single-use tokens, one per line, if the collector requires them"
     )
     parser.set_defaults(run=run)
 
@@ -68,17 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
                 progress.update(done, done / arguments.users)
         seconds = max(time.monotonic() - begun, 1e-9)
     what = f"{counted(arguments.users, 'report')} to {epoch.collection}, epoch {epoch.number}"
-    say(f"sent {what}: {arguments.users / seconds:,.0f} a second", sys.stderr)
+    say(f"sent {what}: {arguments.users / seconds:,.0f} per second", sys.stderr)
     return 0
 
 
 def _tokens(path: str | None, uploads: int) -> Iterator[str | None]:
-    """One for each upload."""
+    """Return one token per upload, or None for each if there is no file."""
     if path is None:
         return repeat(None)
     found = Path(path).read_text(encoding="utf-8").split()
     if len(found) < uploads:
-        raise ParameterError(f"{path} holds {counted(len(found), 'token')}, and there will be {uploads:,} uploads")
+        raise ParameterError(
+            f"{path} holds {counted(len(found), 'token')} for {counted(uploads, 'upload')}; add tokens or raise --batch"
+        )
     return iter(found)
 
 

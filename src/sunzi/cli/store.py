@@ -1,4 +1,4 @@
-"""``sunzi store``: what a collector has stored: shown, backed up, restored, merged, closed."""
+"""``sunzi store``: show, back up, restore or merge a collector's store, or close an epoch in it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show = actions.add_parser("show", help="list collections and epochs", allow_abbrev=False)
     show.add_argument("store", metavar="STORE")
     show.set_defaults(run=_show)
-    backup = actions.add_parser("backup", help="copy a store, running or not, to a new SQLite file", allow_abbrev=False)
+    backup = actions.add_parser(
+        "backup", help="copy a store to a new SQLite file, also while a collector uses it", allow_abbrev=False
+    )
     backup.add_argument("store", metavar="STORE")
     backup.add_argument("file", metavar="FILE")
     backup.set_defaults(run=_backup)
@@ -35,22 +37,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     restore.add_argument("file", metavar="FILE")
     restore.add_argument("store", metavar="STORE")
     restore.set_defaults(run=_restore)
-    merge = actions.add_parser("merge", help="one tally of a closed epoch of all shards", allow_abbrev=False)
+    merge = actions.add_parser("merge", help="add up a closed epoch of all shards into one tally", allow_abbrev=False)
     merge.add_argument("stores", metavar="STORE", nargs="+")
-    merge.add_argument("--collection", metavar="NAME", help="(default: the only one)")
-    merge.add_argument("--epoch", metavar="N", type=int, required=True)
-    merge.add_argument("-o", "--output", metavar="FILE", help="where to write the tally (default: standard output)")
+    merge.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
+    merge.add_argument("--epoch", metavar="N", type=int, required=True, help="epoch")
+    merge.add_argument("-o", "--output", metavar="FILE", help="tally file (default: standard output)")
     merge.set_defaults(run=_merge)
     close = actions.add_parser(
         "close",
-        help="close an epoch for good and forget its ids",
-        description="Close an epoch for good and forget its ids. While a collector uses an SQLite store, ask the "
-        "collector instead: POST /v1/collections/NAME/epochs/N/close.",
+        help="close an epoch permanently and delete its ids",
+        description="Close an epoch permanently and delete its ids. While a collector uses an SQLite store, send the "
+        "request to the collector instead: POST /v1/collections/NAME/epochs/N/close.",
         allow_abbrev=False,
     )
     close.add_argument("store", metavar="STORE")
-    close.add_argument("--collection", metavar="NAME", help="(default: the only one)")
-    close.add_argument("--epoch", metavar="N", type=int, required=True)
+    close.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
+    close.add_argument("--epoch", metavar="N", type=int, required=True, help="epoch")
     close.set_defaults(run=_close)
 
 
@@ -144,7 +146,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         collection = arguments.collection or only_collection(stores[0], arguments.stores[0])
         tally = merge_shards(stores, collection, arguments.epoch)
         stream.write(tally.to_bytes())
-    say(f"{counted(tally.reports, 'report')} of {counted(len(stores), 'shard')}", sys.stderr)
+    say(f"{counted(tally.reports, 'report')} from {counted(len(stores), 'shard')}", sys.stderr)
     return 0
 
 
@@ -155,10 +157,7 @@ def _close(arguments: argparse.Namespace) -> int:
         collection = arguments.collection or only_collection(store, arguments.store)
         epoch = find_epoch(store, collection, arguments.epoch)
         settled = store.close_epoch(epoch.key)
-    say(f"epoch {epoch.number} of {collection} is closed, with {counted(epoch.reports, 'report')}", sys.stderr)
+    say(f"closed epoch {epoch.number} of {collection} with {counted(epoch.reports, 'report')}", sys.stderr)
     if not settled:
-        say(
-            "somebody reads the store, so traces of the ids are left; run this again when they are done",
-            sys.stderr,
-        )
+        say("traces of the ids remain, because the store is being read; run this again afterwards", sys.stderr)
     return 0
