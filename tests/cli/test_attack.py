@@ -68,7 +68,7 @@ def test_a_prior_by_name_and_by_file(collection, capsys):
 def test_disagreement_is_told(collection, capsys):
     """An interval that hardly ever covers."""
     assert collection.run("attack", "plan.json", *QUICK, "--confidence=0.000001", "--format", "table") == 0
-    assert "The formula lies outside the interval" in capsys.readouterr().out
+    assert "The formula is outside the confidence interval" in capsys.readouterr().out
 
 
 def test_the_picture(collection, capsys):
@@ -94,7 +94,7 @@ def test_a_missing_extra_is_named(collection):
     [
         (("--trials", "0"), "trials must be a whole number between 1 and 100000000, got 0"),
         (("--trials", "1.5"), "--trials must be a whole number"),
-        (("--reports", "0"), "--reports must lie between 1 and 10,000"),
+        (("--reports", "0"), "--reports must be between 1 and 10,000"),
         (("--confidence", "1"), "confidence must lie between 0 and 1"),
         (("--prior", "gauss"), "there is no file 'gauss'"),
         (("--prior", "zipf:x"), "zipf's exponent"),

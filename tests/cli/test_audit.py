@@ -44,8 +44,8 @@ def test_the_table_ends_with_the_verdict(collection, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "ss-compact, 5 values, epsilon 3 (by formula 3)"
     assert lines[-1] == "consistent with epsilon 3"
-    assert any(line.startswith("to come within 4% of epsilon takes about ") for line in lines)
-    assert any("the audited client is a seeded one" in line for line in lines)
+    assert any(line.startswith("a lower bound within 4% of epsilon needs about ") for line in lines)
+    assert any("the audited client was seeded" in line for line in lines)
     assert not any(line.startswith("FAULT") for line in lines)
 
 
@@ -63,7 +63,7 @@ def test_another_use_of_words_is_a_deviation(collection, leaning, capsys):
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert "words" in {row["check"] for row in rows if row["passed"] == "False"}
     assert collection.run("audit", "plan.json", *QUICK, "--format", "table") == 3
-    assert "DEVIATION: the client does not do what its plan says" in capsys.readouterr().out
+    assert "DEVIATION: the client departs from its plan" in capsys.readouterr().out
     # The distribution of reports is what it should be, so no rate shows it.
     assert collection.run("audit", "plan.json", *QUICK, "--no-exact") == 0
 
@@ -106,4 +106,4 @@ def test_a_pair_outside_of_a_bare_domain(tmp_path, complaint):
 
     sunzi.make_plan("grr", 5, 1).save(tmp_path / "plan.json")
     assert main(["audit", str(tmp_path / "plan.json"), "--pair", "1", "5"]) == 2
-    assert "--pair must be values from 0 to 4, got 1 5" in complaint()
+    assert "--pair must be two values from 0 to 4, got 1 5" in complaint()

@@ -64,7 +64,7 @@ def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
         (tmp_path / "tokens.txt").write_text("\n".join(tokens))
         words = ["simulate", "--send", address, "--batch", "10", "--tokens-file", "tokens.txt"]
         assert main([*words, "--users", "31"]) == 2
-        assert "tokens.txt holds 3 tokens, and there will be 4 uploads" in capsys.readouterr().err
+        assert "tokens.txt holds 3 tokens for 4 uploads" in capsys.readouterr().err
         assert main([*words, "--users", "25"]) == 0
         assert main([*words, "--users", "5"]) == 2  # they are spent
     store = SqliteStore("sunzi.db")
@@ -102,8 +102,8 @@ def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):
         store.epochs()
         assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
         said = capsys.readouterr().err
-        assert "is closed" in said
-        assert "traces of the ids are left" in said
+        assert "closed epoch" in said
+        assert "traces of the ids remain" in said
     assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
     assert "traces" not in capsys.readouterr().err
     assert not store.epochs()[0].is_open
@@ -137,7 +137,7 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
         (["simulate", "--send", "http://h:abc"], "port"),
         (["simulate", "--send", "http://127.0.0.1:9", "--users", "0"], "--users"),
         (["estimate", "--from", "nothing.db"], "no store"),
-        (["estimate", "plan.json", "--from", "sunzi.db"], "neither"),
+        (["estimate", "plan.json", "--from", "sunzi.db"], "or --from without them"),
         (["estimate", "plan.json"], "a plan and a tally"),
         (["store", "show", "nothing.db"], "no store"),
         (["store", "show", "plan.json"], "plan.json"),

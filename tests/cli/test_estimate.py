@@ -175,7 +175,7 @@ FAILURES = {
     "top": (["--top", "0"], "--top must be at least 1, got 0"),
     "confidence": (["--confidence", "2"], "confidence must lie between 0 and 1, got 2"),
     "suffix": (["-o", "out.docx"], "must end in one of .csv"),
-    "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows the unbiased estimate only"),
+    "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows only the unbiased estimates"),
 }
 
 

@@ -42,9 +42,9 @@ def test_reports_are_counted_without_their_plan(counted, capsys):
     found = facts(capsys)
     assert (found["kind"], found["reports"]) == ("reports", "4,500 in 2 batches")
     assert found["plan"] == counted.plan.fingerprint
-    assert "name its plan as well" in found["state"]
+    assert "give its plan as well" in found["state"]
     assert counted.run("inspect", "plan.json", "reports.bin") == 0
-    assert "every value is one that its plan allows" in facts(capsys)["state"]
+    assert "each value is valid under its plan" in facts(capsys)["state"]
 
 
 def test_a_tally(counted, capsys):
@@ -73,17 +73,17 @@ def broken(counted) -> dict[str, tuple[bytes, str]]:
         (counted.directory / name).read_bytes() for name in ("plan.json", "reports.bin", "tally.bin")
     )
     return {
-        "cut reports": (reports[:-5], "begins at byte 0 is cut or altered"),
-        "cut in the second batch": (reports + reports[:70], f"begins at byte {len(reports):,} is cut"),
-        "cut in a header": (reports + reports[:20], f"begin at byte {len(reports):,} is cut"),
+        "cut reports": (reports[:-5], "the batch at byte 0 is truncated or altered"),
+        "cut in the second batch": (reports + reports[:70], f"the batch at byte {len(reports):,} is truncated"),
+        "cut in a header": (reports + reports[:20], f"no complete batch header at byte {len(reports):,}"),
         "altered reports": (reports[:80] + bytes([reports[80] ^ 4]) + reports[81:], "checksum does not match"),
         "cut tally": (tally[:-1], "digest does not match"),
         "cut plan": (plan[: len(plan) // 2], "not JSON"),
         "altered plan": (plan.replace(b'"epsilon": "3"', b'"epsilon": "4"'), "threshold"),
         "other JSON": (b'{"a": 1}', "this is not a plan"),
         "empty": (b"", "the file is empty"),
-        "a few bytes": (BATCH_MAGIC[:5], "cut after 5 bytes"),
-        "something else": (b"id,browser\n", "neither a plan nor reports nor a tally"),
+        "a few bytes": (BATCH_MAGIC[:5], "truncated after 5 bytes"),
+        "something else": (b"id,browser\n", "not a plan, reports or a tally"),
     }
 
 

@@ -63,7 +63,8 @@ def test_on_a_terminal_it_prints_a_table_and_marks_the_choice(shown):
     assert "not oue: 40 bits per report exceed 39" in lines
     reason = next(line for line in lines if line.startswith(f"{marked[0]} has the shortest reports"))
     assert reason.endswith(".")
-    assert "7.39 times as likely" in lines[-1]
+    assert "7.39 times as likely" in lines[-2]
+    assert re.fullmatch(r"Someone who sees a report .*, compared with 2\.5 % without it, .*\.", lines[-1])
     assert "\x1b[32m>" in text
 
 
@@ -126,20 +127,20 @@ def test_epsilon_for_a_target_error(answer, shown):
         (("--size", "9", "--epsilon=-1", "--users", "5"), "epsilon must be positive, got -1"),
         (("--size", "9", "--epsilon", "1", "--users", "0"), "users must be at least 1, got 0"),
         (("--size", "9", "--epsilon", "1", "--users", "x"), "--users must be a number such as"),
-        (("--size", "9", "--epsilon", "1"), "give --users; one of them may be replaced by --target-error"),
+        (("--size", "9", "--epsilon", "1"), "give --users; --target-error can replace one of them"),
         (("--size", "9"), "give --users and --epsilon"),
         (("--size", "9", "--target-error", "1"), "give --users and --epsilon"),
-        (("--size", "9", "--epsilon", "1", "--users", "5", "--target-error", "1"), "leave out the one to be found"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "--target-error", "1"), "leave one of them out"),
         (("--size", "9", "--epsilon", "1", "--target-error", "0"), "target error must be a positive share"),
         (("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "telepathy"), "got 'telepathy'"),
         (("--size", "9", "--epsilon", "1", "--users", "5", "--max-bits", "0"), "max_bits must be at least 1, got 0"),
         (("--size", "9", "--epsilon", "1", "--users", "5", "--max-attack", "2"), "max_attack must lie between 0 and 1"),
         (("--size", "9", "--epsilon", "1", "--users", "5", "--other", "x"), "give --domain instead of --size"),
         (("--size", "9", "--epsilon", "1", "--users", "5", "--separate-labels"), "give --domain instead of --size"),
-        (("--size", "9", "--epsilon", "1", "--users", "5", "-o", "-"), "-o needs the name of a file"),
+        (("--size", "9", "--epsilon", "1", "--users", "5", "-o", "-"), "-o needs a file name"),
         (
             ("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "oue", "--objective", "bits"),
-            "--protocol makes the choice",
+            "--objective has no effect with --protocol",
         ),
         (
             ("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "oue", "--max-bits", "5"),

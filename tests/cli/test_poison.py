@@ -52,7 +52,7 @@ def test_a_terminal_gets_a_table(plan_file, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == [
         "attack",
-        "share",
+        "fake",
         "targets",
         "bound",
         "push",
@@ -88,7 +88,7 @@ def test_the_help_names_every_attack(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--attacks", "bribery"], "--attacks must be all, none, or some of maximal-gain"),
+        (["--attacks", "bribery"], "--attacks must be all, none, or names among maximal-gain"),
         (["--share", "2"], "share of 2 of 2,000 users is 4000 fake clients"),
         (["--share", "x"], "--share must be a number"),
         (["--share", "1e-9"], "is 0 fake clients"),

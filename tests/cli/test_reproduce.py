@@ -19,7 +19,7 @@ def test_list_names_every_experiment(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "name an experiment to run, or all"),
+        ((), "give the names of experiments to run, or all"),
         (("mse",), "--quick"),
         (("alchemy", "--quick"), "must be one of mse"),
         (("mse", "--quick", "--jobs", "0"), "--jobs must be at least 1, got 0"),

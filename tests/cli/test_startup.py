@@ -13,12 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "scipy", "matplotlib", "numba", "pyarrow", "sunzi.plan", "sunzi.tables")
 
 
-def seconds(statement: str) -> float:
-    code = f"from time import process_time as clock\nstart = clock()\n{statement}\nprint('\\n', clock() - start)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(run.stdout.split()[-1])
-
-
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)], ids=" ".join
 )
@@ -31,15 +25,7 @@ def test_help_imports_nothing_heavy_and_no_other_command(arguments):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.splitlines()[-1].split()[1:])
     assert not loaded & set(HEAVY)
-    commands = {name for name in COMMANDS if f"sunzi.cli.{name}" in loaded}
-    # estimate reads its tally as merge does
-    assert commands - {"merge"} == {arguments[0]} & set(COMMANDS) - {"merge"}
-
-
-def test_help_costs_a_fraction_of_numpy():
-    ask = "from sunzi.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass"
-    help_, numpy = (min(seconds(code) for _ in range(4)) for code in (ask, "import numpy"))
-    assert help_ < 0.6 * numpy
+    assert {name for name in COMMANDS if f"sunzi.cli.{name}" in loaded} == {arguments[0]} & set(COMMANDS)
 
 
 def test_every_command_is_listed_with_its_summary(capsys):
@@ -48,12 +34,6 @@ def test_every_command_is_listed_with_its_summary(capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for name, summary in COMMANDS.items():
         assert f"{name} {summary}" in printed
-
-
-def test_a_command_that_carries_its_own_summary_says_the_same():
-    from sunzi.cli import demo
-
-    assert COMMANDS["demo"] == demo._SUMMARY
 
 
 def test_the_page_about_the_command_line_is_up_to_date():

@@ -91,7 +91,7 @@ def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
     monkeypatch.setattr(sys, "stdout", screen)
     assert counted.run("estimate", "plan.json", "tally.bin", "--top", "5", "--postprocess", "simplex") == 0
     text = screen.text()
-    assert "4,000 reports by ss-compact on 5 values" in text
+    assert "4,000 reports, ss-compact, 5 values" in text
     assert "20.1 times as likely" in text
     lines = text.splitlines()
     assert lines[3].startswith("\x1b[1mvalue")
@@ -100,7 +100,7 @@ def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
     assert lines[4].startswith("Chrome ")
     assert " to " in lines[4]
     assert any(line.startswith("\x1b[2mEdge") for line in lines), "nobody has it, so it is pale"
-    assert "no interval" in lines[-1]
+    assert "no confidence interval" in lines[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,32 @@
-"""``sunzi demo``: one whole collection, from plan to picture, with simulated users.
+"""``sunzi demo``: a complete collection, from plan to picture, with simulated users.
 
-Everything goes the way it would in the field: the users' reports are bytes, and the estimate is made from those bytes
-and the public plan alone. Only the population is simulated. ``--seed`` fixes the population and nothing else: the
-reports are randomised by the operating system, as a real client's are, so no two runs print quite the same numbers.
+Only the population is simulated. The users' reports are bytes, made by the shipped client, and the estimate is computed
+from those bytes and the public plan alone. ``--seed`` fixes the population only: the client uses the operating system's
+randomness, so the numbers differ from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import chain, islice, product
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-import sunzi
+from sunzi.cli.numbers import counted, percent
 from sunzi.cli.plan_figures import privacy_bound
+from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SUMMARY = "run one collection with simulated users, and show how close the estimate comes"
+    from sunzi.estimate import Estimate
+
 _SHOWN = 10
 _PICTURED = 20
 _CONFIDENCE = 0.95
@@ -40,48 +40,54 @@ _WORDS = """
 
 @dataclass
 class _Clock:
-    """How long each step took, and a line that says which one is running, for those who watch a terminal."""
+    """Times the steps of the demo, and shows on a terminal which one is running."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time the block under this name."""
-        watched = sys.stderr.isatty()
-        if watched:
+        is_visible = is_terminal(sys.stderr)
+        if is_visible:
             print(f"{name} ...", end="", file=sys.stderr, flush=True)
         start = time.perf_counter()
         try:
             yield
         finally:
-            if watched:
+            if is_visible:
                 print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         self.seconds[name] = time.perf_counter() - start
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``demo`` to the command line."""
-    parser = commands.add_parser("demo", help=_SUMMARY, description=f"{_SUMMARY.capitalize()}.")
-    parser.add_argument("--users", type=int, default=100_000, help="simulated users (default: %(default)s)")
-    parser.add_argument("--size", type=int, default=1_000, help="words in the domain (default: %(default)s)")
+    description = (
+        "Run a collection with simulated users, print the estimate beside the truth, and draw a picture. With --serve, "
+        "run it again over HTTP with a collector and its live page."
+    )
+    parser = commands.add_parser("demo", description=description, allow_abbrev=False)
+    parser.add_argument("--users", type=int, default=100_000, help="number of simulated users (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=1_000, help="number of words in the domain (default: %(default)s)")
     parser.add_argument("--epsilon", default="2", help="privacy of one report: 2, 0.5 or 1/2 (default: %(default)s)")
-    parser.add_argument("--protocol", default="mss-compact", help="a name of the catalogue (default: %(default)s)")
-    parser.add_argument("--output", default="sunzi-demo.png", help="where to draw the picture (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the simulated population (default: %(default)s)")
-    parser.add_argument("--serve", action="store_true", help="then run it once more over HTTP, with the live page")
-    parser.add_argument("--port", type=int, default=0, help="of the live page, with --serve (default: any free one)")
-    parser.add_argument("--once", action="store_true", help="with --serve: do not wait for anybody to look")
+    parser.add_argument("--protocol", default="mss-compact", help="name of the protocol (default: %(default)s)")
+    parser.add_argument("--output", default="sunzi-demo.png", help="picture file (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the population (default: %(default)s)")
+    parser.add_argument("--serve", action="store_true", help="run the collection again over HTTP, with the live page")
+    parser.add_argument("--port", type=int, default=0, help="port of the collector, with --serve (default: a free one)")
+    parser.add_argument("--once", action="store_true", help="with --serve: exit at once instead of waiting for Ctrl+C")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan, simulate a population, report, tally, estimate; print what came of it, and draw it."""
+    """Plan, simulate a population, report, tally, estimate; print and draw the result."""
+    from sunzi.plan import make_plan
+
     if arguments.users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     clock = _Clock()
     labels = demo_labels(arguments.size)
     with clock.step("plan"):
-        plan = sunzi.make_plan(arguments.protocol, domain=labels, epsilon=arguments.epsilon)
+        plan = make_plan(arguments.protocol, domain=labels, epsilon=arguments.epsilon)
     with clock.step("simulate the population"):
         truth, values = simulate_population(labels, arguments.users, arguments.seed)
     with clock.step("randomise and encode"):
@@ -90,13 +96,18 @@ def run(arguments: argparse.Namespace) -> int:
         tally = plan.tally(batch)
     with clock.step("estimate"):
         estimate = plan.estimate(tally)
-    _describe(arguments, plan.report_bits, tally.reports, len(batch))
+    say(f"{tally.reports:,} simulated users each sent one {plan.protocol.name} report of one of {len(labels):,} words.")
+    say(f"{privacy_bound(plan.epsilon)}.")
+    say(f"A report takes {plan.report_bits:.4g} bits; all reports together take {counted(len(batch), 'byte')}.")
+    say()
     _print_table(estimate, dict(zip(labels, truth.tolist(), strict=True)))
+    say()
     _print_coverage(estimate, truth)
     with clock.step("draw"):
         drawn = _draw(estimate, truth, arguments.output)
-    print("\nSeconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
-    print(drawn)
+    say()
+    say("Seconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
+    say(drawn)
     if arguments.serve:
         from sunzi.cli.demo_service import serve_demo
 
@@ -105,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def demo_labels(size: int) -> list[str]:
-    """Common English words, most frequent first; when they run out, phrases of two words, then of three."""
+    """Return common English words, most frequent first, followed by phrases of two and of three words."""
     most = sum(len(_WORDS) ** length for length in (1, 2, 3))
     if not 2 <= size <= most:
         raise ParameterError(f"--size must be between 2 and {most}, got {size}")
@@ -114,64 +125,50 @@ def demo_labels(size: int) -> list[str]:
 
 
 def simulate_population(labels: list[str], users: int, seed: int) -> tuple[NDArray[np.float64], list[str]]:
-    """Draw one word a user by Zipf's law: the i-th label has a chance proportional to 1/i.
+    """Draw one word per user by Zipf's law: the i-th label has probability proportional to 1/i.
 
-    Returns the frequencies among these very users, which is what the estimate is of, and each user's word.
+    Returns the frequencies among these users, which the collection estimates, and each user's word.
     """
     import numpy as np
 
     if seed < 0:
         raise ParameterError(f"--seed must not be negative, got {seed}")
-    chances = 1 / np.arange(1, len(labels) + 1)
-    indices = np.random.default_rng(seed).choice(len(labels), size=users, p=chances / chances.sum())
+    weights = 1 / np.arange(1, len(labels) + 1)
+    indices = np.random.default_rng(seed).choice(len(labels), size=users, p=weights / weights.sum())
     truth = np.bincount(indices, minlength=len(labels)) / users
     return truth, [labels[index] for index in indices]
 
 
-def _describe(arguments: argparse.Namespace, report_bits: float, reports: int, size_in_bytes: int) -> None:
-    """Say what was collected, and what ε promises, in words."""
-    print(
-        f"{reports:,} simulated users, each with one of {arguments.size:,} words, sent one {arguments.protocol} report."
-    )
-    print(f"{privacy_bound(Fraction(arguments.epsilon))}.")
-    print(f"A report takes {report_bits:.4g} bits; all of them together took {size_in_bytes:,} bytes.")
-
-
-def _print_table(estimate: sunzi.Estimate, truth: dict[str, float]) -> None:
-    """The most frequent words by the estimate, with their intervals, against the truth."""
+def _print_table(estimate: Estimate, truth: dict[str, float]) -> None:
+    """Print the most frequent words with their intervals beside the truth; misses are red."""
     rows = estimate.top(_SHOWN)
-    width = max(len("word"), *(len(row.label) for row in rows))
-    hit, miss = _marks(sys.stdout)
-    print(f"\n{'word':{width}}  {'estimate':>8}  {f'{_CONFIDENCE:.0%} interval':>17}  {'truth':>7}")
-    for row in rows:
-        mark = hit if row.low <= truth[row.label] <= row.high else miss
-        interval = f"{row.low:.2%} to {row.high:.2%}"
-        print(f"{row.label:{width}}  {row.frequency:8.2%}  {interval:>17}  {truth[row.label]:7.2%}  {mark}")
+    is_covered = [row.low <= truth[row.label] <= row.high for row in rows]
+    cells = [
+        [
+            row.label,
+            percent(row.frequency, 2),
+            f"{percent(row.low, 2)} to {percent(row.high, 2)}",
+            percent(truth[row.label], 2),
+            "yes" if covered else "no",
+        ]
+        for row, covered in zip(rows, is_covered, strict=True)
+    ]
+    header = ["word", "estimate", f"{100 * _CONFIDENCE:g} % interval", "truth", "covered"]
+    print_table(header, cells, styles=[None if covered else "red" for covered in is_covered])
 
 
-def _print_coverage(estimate: sunzi.Estimate, truth: NDArray[np.float64]) -> None:
-    """How many of all intervals hold the truth, and why those of the table may do worse."""
+def _print_coverage(estimate: Estimate, truth: NDArray[np.float64]) -> None:
+    """Print how many of all intervals cover the truth, and why those in the table may do worse."""
     low, high = estimate.interval(_CONFIDENCE)
     covered = ((low <= truth) & (truth <= high)).mean()
-    print(f"\nOf all {len(truth):,} intervals, {covered:.1%} hold the truth. Those above were picked for their large")
-    print("estimates, which favours noise that points upwards, so they may miss a little more often.")
+    say(f"{percent(covered, 1)} of all {len(truth):,} intervals cover the truth. The intervals above may cover it less")
+    say("often, because the words were selected for their large estimates, which favours upward noise.")
 
 
-def _marks(stream: TextIO) -> tuple[str, str]:
-    """What marks an interval that holds the truth, and one that does not, as far as the stream can show it."""
-    try:
-        "✓✗".encode(stream.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "yes", "no"
-    if stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb":
-        return "\x1b[32m✓\x1b[0m", "\x1b[31m✗\x1b[0m"
-    return "✓", "✗"
-
-
-def _draw(estimate: sunzi.Estimate, truth: NDArray[np.float64], path: str) -> str:
-    """Draw the picture if matplotlib is there. Returns the line that says so, or says what is missing."""
+def _draw(estimate: Estimate, truth: NDArray[np.float64], path: str) -> str:
+    """Draw the picture if matplotlib is installed; return a line that names the file or the missing extra."""
     try:
         estimate.plot(path, top=_PICTURED, truth=truth)
     except MissingExtraError as error:
         return f"No picture: {error}"
-    return f"The picture is in {path}."
+    return f"Wrote the picture to {path}."
