@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sunzi.estimate import Estimate
+    from sunzi.plan import Plan
 
 _SHOWN = 10
 _PICTURED = 20
 _CONFIDENCE = 0.95
+_SERVED = 5
+_BATCH = 500
 _WORDS = """
     the be to of and a in that have it for not on with he as you do at this but his by from they we say her she or an
     will my one all would there their what so up out if about who get which go me when make can like time no just him
@@ -109,9 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     say("Seconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
     say(drawn)
     if arguments.serve:
-        from sunzi.cli.demo_service import serve_demo
-
-        serve_demo(plan, plan.domain.indices(values), arguments.port, once=arguments.once)
+        _serve(plan, plan.domain.indices(values), arguments.port, once=arguments.once)
     return 0
 
 
@@ -172,3 +173,24 @@ def _draw(estimate: Estimate, truth: NDArray[np.float64], path: str) -> str:
     except MissingExtraError as error:
         return f"No picture: {error}"
     return f"Wrote the picture to {path}."
+
+
+def _serve(plan: Plan, values: NDArray[np.int64], port: int, *, once: bool) -> None:
+    """Run the collection again over HTTP, and keep the live page open until Ctrl+C.
+
+    Returns at once with ``once`` or without a terminal to press Ctrl+C on.
+    """
+    from sunzi.cli.simulate import send_reports
+    from sunzi.collector import RemoteCollector, serve
+
+    with serve(plan, port=port) as collector, closing(RemoteCollector(collector.url)) as remote:
+        say()
+        say(f"The same over HTTP: a collector listens at {collector.url}")
+        send_reports(remote, remote.current(), values, _BATCH)
+        plan, tally = remote.tally()
+        top = plan.estimate(tally).top(_SERVED)
+        found = ", ".join(f"{row.label} {percent(row.low, 1)} to {percent(row.high, 1)}" for row in top)
+        say(f"It counted {counted(tally.reports, 'report')}, each exactly once. Most frequent: {found}.")
+        if not once and is_terminal(sys.stdout):
+            say(f"Open the live page: {collector.url}/ (press Ctrl+C to stop)")
+            collector.wait()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sunzi.client import Client
+    from sunzi.collector.remote import RemoteCollector, RemoteEpoch
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,19 +64,31 @@ def run(arguments: argparse.Namespace) -> int:
     secret = read_secret(arguments.key_file) if arguments.key_file else None
     with closing(RemoteCollector(arguments.send, secret=secret)) as remote:
         epoch = remote.current()
-        client = epoch.plan.client()
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
-        begun = time.monotonic()
-        with ProgressBar("reports") as progress:
-            for first in range(0, arguments.users, arguments.batch):
-                batch = values[first : first + arguments.batch]
-                remote.upload(epoch, _body(client, batch, single=arguments.batch == 1), token=next(tokens))
-                done = first + batch.size
-                progress.update(done, done / arguments.users)
-        seconds = max(time.monotonic() - begun, 1e-9)
-    what = f"{counted(arguments.users, 'report')} to {epoch.collection}, epoch {epoch.number}"
-    say(f"sent {what}: {arguments.users / seconds:,.0f} per second", sys.stderr)
+        start = time.monotonic()
+        send_reports(remote, epoch, values, arguments.batch, tokens)
+        seconds = max(time.monotonic() - start, 1e-9)
+    sent = f"{counted(arguments.users, 'report')} to {epoch.collection}, epoch {epoch.number}"
+    say(f"sent {sent}: {arguments.users / seconds:,.0f} per second", sys.stderr)
     return 0
+
+
+def send_reports(
+    remote: RemoteCollector,
+    epoch: RemoteEpoch,
+    values: NDArray[np.int64],
+    batch_size: int,
+    tokens: Iterator[str | None] | None = None,
+) -> None:
+    """Randomise the values with the shipped client and upload the reports, one token per upload."""
+    client = epoch.plan.client()
+    with ProgressBar("reports") as bar:
+        for first in range(0, values.size, batch_size):
+            batch = values[first : first + batch_size]
+            body = client.report_index(int(batch[0])) if batch_size == 1 else client.report_indices(batch)
+            remote.upload(epoch, body, token=next(tokens or repeat(None)))
+            done = first + batch.size
+            bar.update(done, done / values.size)
 
 
 def _tokens(path: str | None, uploads: int) -> Iterator[str | None]:
@@ -89,7 +101,3 @@ def _tokens(path: str | None, uploads: int) -> Iterator[str | None]:
             f"{path} holds {counted(len(found), 'token')} for {counted(uploads, 'upload')}; add tokens or raise --batch"
         )
     return iter(found)
-
-
-def _body(client: Client, values: NDArray[np.int64], *, single: bool) -> bytes:
-    return client.report_index(int(values[0])) if single else client.report_indices(values)
