@@ -152,4 +152,4 @@ def test_bad_commands_are_refused(plan, capsys, words, complaint):
 def test_the_demo_runs_over_http_and_stops(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--users", "2000", "--size", "30", "--serve", "--once"]) == 0
-    assert "It counted 2,000 reports, each once" in capsys.readouterr().out
+    assert "It counted 2,000 reports, each exactly once" in capsys.readouterr().out
