@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sunzi.collector.collector import matching_labels
-from sunzi.domain import Domain
+from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan, load_plan, make_plan
 from sunzi.tables.writers import histogram_table
@@ -179,7 +179,7 @@ def test_other_must_be_a_label():
         Domain(5, separate_labels=True)
 
 
-MISSING = {
+MISSING_VALUES = {
     "none": [None],
     "nan": [float("nan")],
     "numpy's nan": [np.float32("nan")],
@@ -191,15 +191,37 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("kind", MISSING)
+@pytest.mark.parametrize("kind", MISSING_VALUES)
 def test_other_stands_for_unknown_texts_and_missing_values(kind):
     """As in `sunzi privatize`; without an other, a missing value is an error like an unknown one."""
     assert Domain(["a", "b"], other="b").indices(["z", "", "a"]).tolist() == [1, 1, 0]
-    assert Domain(["a", "b"], other="b").indices(MISSING[kind]).tolist() == [1]
+    assert Domain(["a", "b"], other="b").indices(MISSING_VALUES[kind]).tolist() == [1]
     with pytest.raises(DomainError, match="a value is missing"):
-        Domain(["a", "b"]).indices(MISSING[kind])
+        Domain(["a", "b"]).indices(MISSING_VALUES[kind])
     with pytest.raises(DomainError, match=r"a value is missing|not one of the integers"):
-        Domain(2).indices(MISSING[kind])
+        Domain(2).indices(MISSING_VALUES[kind])
+
+
+def test_an_empty_text_is_missing_unless_it_is_a_label():
+    for domain in (Domain(["a", "b"]), Domain(5)):
+        with pytest.raises(DomainError, match=r"a value is missing \(null, NaN or empty text\)"):
+            domain.index("")
+    assert Domain(["", "b"]).index("") == 0
+    assert Domain(["", "b"], other="b").indices(["", None]).tolist() == [0, 1]
+
+
+def test_values_without_an_index_are_located_by_reason():
+    texts = ["b", "z", "", None, 3, b"b", float("nan")]
+    reasons = [UNKNOWN, MISSING, MISSING, UNUSABLE, UNUSABLE, MISSING]
+    for domain in (Domain(["a", "b"]), Domain(["a", "b"], other="a")):
+        assert domain.locate(texts).tolist() == [1, *reasons]
+    assert Domain(["a", "b"], other="a").replace_by_other(np.array([1, *reasons])).tolist() == [
+        *(1, 0, 0, 0, UNUSABLE, UNUSABLE, 0)
+    ]
+    numbers = [4, 5, -1, None, "", "4", True, 1.0]
+    missing = [MISSING, MISSING, UNUSABLE, UNUSABLE, UNUSABLE]
+    assert Domain(5).locate(numbers).tolist() == [4, UNKNOWN, UNKNOWN, *missing]
+    assert Domain(5).locate(np.array([4, 2**64 - 1], dtype=np.uint64)).tolist() == [4, UNKNOWN]
 
 
 NOT_LABELS = {

@@ -191,7 +191,7 @@ def test_a_folder_is_counted_once_however_it_is_spelled(spark, tmp_path, plan, r
     linked = tmp_path / "linked"
     linked.symlink_to(folder)
     for spelled in (folder, f"{folder}/", f"file://{folder}", f"{folder[:-1]}?", f"{folder}/*.parquet", str(linked)):
-        with pytest.raises(ParameterError, match=r"reports.* would be counted twice: file:/.*reports"):
+        with pytest.raises(ParameterError, match=r"reports.* would be counted twice, since file:/.*reports"):
             read_parquet(spark, [folder, spelled])
     assert tally(read_parquet(spark, [folder, f"{other}/*"]), plan).reports == 2 * len(reports)
 
