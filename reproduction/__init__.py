@@ -1,5 +1,5 @@
-"""The paper's figures and tables, run again: one file an experiment.
+"""The paper's figures and tables, measured again: one file per experiment.
 
-Everything here uses the public names of ``docs/api.md`` and no others, as anybody's own experiment could; a test sees
-to that. Collections are made as a user makes them, by ``sunzi.make_plan``, ``Plan.simulate`` and ``Plan.estimate``.
+Collections are made as a user makes them, with ``sunzi.make_plan``, ``Plan.simulate`` and ``Plan.estimate``. The
+paper's own search for moduli is in ``moduli_search``, and its condition number κ in ``conditioning``.
 """

@@ -24,7 +24,7 @@ class AnalyticalReconstruction(Experiment):
     measurement = "attack"
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """Those of ``dra`` for SS and MSS."""
+        """The cells of ``dra`` for SS and MSS."""
         return attack_cells(scale, ("ss", "mss"))
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
@@ -32,7 +32,7 @@ class AnalyticalReconstruction(Experiment):
         return measure_attack(cell, seed)
 
     def draw(self, table: Table) -> Figure:
-        """Lines are formulas, marks are measured."""
+        """Lines are formulas, markers are measurements."""
         sizes, populations = table.distinct("k"), table.distinct("population")
         figure, axes = panels(len(sizes), len(populations), "Reconstruction attack: lines are formulas, marks measured")
         for row, size in enumerate(sizes):
@@ -43,7 +43,7 @@ class AnalyticalReconstruction(Experiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """SS matches; the bound of MSS is no upper bound."""
+        """SS matches; the bound for MSS is not an upper bound."""
         return [self._subsets(table), self._bound(table), self._table_formula(table)]
 
     def _subsets(self, table: Table) -> Evidence:

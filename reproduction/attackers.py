@@ -1,9 +1,9 @@
-"""The paper's attacker: takes all values for equally likely, and guesses at random among those that a report supports.
+"""The paper's attacker: takes all values as equally likely, and guesses at random among those that a report supports.
 
-Whether a guess is right depends on two numbers: whether the report supports the value, and how many values it supports.
-Reports of short designs are drawn by the shipped randomiser; for subsets and unary encodings the two numbers are drawn
-from their exact law, which takes no account of k: a subset's other members are hypergeometric between residues that
-many and few values share, and false bits are binomial.
+Whether a guess is right depends on whether the report supports the value, and on how many values it supports. Reports
+of short designs are drawn by the library's randomiser; for subsets and unary encodings both are drawn from their exact
+distributions, in time independent of k: the other members of a subset are hypergeometric between residues with more
+and with fewer values, and false bits are binomial.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import sunzi
+from sunzi._typing import Floats, Integers
 from sunzi.designs import BlockResponse, Design
-from sunzi.protocols import BlockProtocol, ModularProtocol, UnaryProtocol
 from sunzi.testing import ReproducibleSource
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def success_rate(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> float:
@@ -33,7 +30,7 @@ def success_rate(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> flo
 
 
 def success_chance(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> float:
-    """What :func:`success_rate` is on average over the attacker's own guesses: the same from fewer users."""
+    """The mean of :func:`success_rate` over the attacker's random guesses, which needs fewer users."""
     return float(np.mean(_chances(plan, values, np.random.default_rng([*seed, 2]), seed)))
 
 
@@ -51,12 +48,13 @@ def _support(
 ) -> tuple[NDArray[np.bool_], Integers]:
     """For every user: whether a report supports the value, and how many values it supports."""
     protocol, size = plan.protocol, plan.domain.size
-    if isinstance(protocol, UnaryProtocol):
-        own = generator.random(values.size) < protocol.probabilities.true
-        return own, own + generator.binomial(size - 1, protocol.probabilities.false, values.size)
-    if isinstance(protocol, BlockProtocol):
-        return _block_support(protocol.response, size, values, generator, source)
-    assert isinstance(protocol, ModularProtocol)
+    if not protocol.responses:
+        (channel,) = protocol.channels
+        assert channel.has_independent_bits
+        own = generator.random(values.size) < channel.probabilities.true
+        return own, own + generator.binomial(size - 1, channel.probabilities.false, values.size)
+    if len(protocol.responses) == 1:
+        return _block_support(protocol.responses[0], size, values, generator, source)
     supported, candidates = np.zeros(values.size, dtype=np.bool_), np.zeros(values.size, dtype=np.int64)
     selectors = generator.integers(len(protocol.responses), size=values.size)
     for index, response in enumerate(protocol.responses):
@@ -99,12 +97,12 @@ def _subset_support(
 
 
 def expected_rate(plan: sunzi.Plan, chances: Floats) -> float:
-    """What :func:`success_rate` is on average for ``mss`` or ``ss`` when values follow these chances: the paper's
-    appendix, p·E[1/(values behind the subset)], with each value's own chance in place of 1/k.
+    """The mean of :func:`success_rate` for ``mss`` or ``ss`` if values have these probabilities: the paper's appendix,
+    p·E[1/(values behind the subset)], with each value's probability in place of 1/k.
     """
-    protocol, size = plan.protocol, plan.domain.size
-    responses = protocol.responses if isinstance(protocol, ModularProtocol) else (protocol.response,)  # type: ignore[attr-defined]
-    return float(np.mean([_expected_of_block(response, size, chances) for response in responses]))
+    return float(
+        np.mean([_expected_of_block(response, plan.domain.size, chances) for response in plan.protocol.responses])
+    )
 
 
 def _expected_of_block(response: BlockResponse, size: int, chances: Floats) -> float:
@@ -125,7 +123,6 @@ def _expected_of_block(response: BlockResponse, size: int, chances: Floats) -> f
 
 def boxed_rate(plan: sunzi.Plan) -> float:
     """The paper's Eq. (8), which its prose calls an upper bound: the mean of p_j/(w_j·⌈k/m_j⌉)."""
-    assert isinstance(plan.protocol, ModularProtocol)
     size = plan.domain.size
     return float(
         np.mean(

@@ -15,8 +15,7 @@ from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .moduli_search import paper_search
-from .rows import number_in
-from .table import Table
+from .table import Table, number_in
 from .trials import EPSILONS
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Bits(Experiment):
         return [_row(cell["k"], epsilon, sets) for epsilon in cell["epsilons"]]
 
     def draw(self, table: Table) -> Figure:
-        """One panel a domain; the band is one standard deviation over searches."""
+        """One panel per domain; the band is one standard deviation over searches."""
         sizes = table.where(part="fixed").distinct("k")
         figure, axes = panels(
             1, len(sizes), "Bits of a report; the band of mss is one standard deviation over searches"
@@ -203,7 +202,7 @@ class Bits(Experiment):
 
 
 def _groups(size: int, epsilons: Sequence[float]) -> list[tuple[float, tuple[float, ...]]]:
-    """The ε at which to search, and those that it serves."""
+    """The ε at which to search, and the ε that share its result."""
     if size == LARGE:
         return [(2.5, tuple(epsilons))]
     low = tuple(epsilon for epsilon in epsilons if epsilon <= _LOW)
@@ -211,7 +210,7 @@ def _groups(size: int, epsilons: Sequence[float]) -> list[tuple[float, tuple[flo
 
 
 def _amount(size: int, scale: Scale) -> tuple[int, int, float]:
-    """Searches, how many in a cell, and seconds for one."""
+    """Number of searches, searches per cell, and seconds per search."""
     if size == LARGE:
         return {"tiny": (0, 1, 1.0), "quick": (2, 1, 6.0), "full": (100, 5, 6.0)}[scale]
     return {"tiny": (2, 1, 0.3), "quick": (10, 10, 0.4), "full": (300, 50, 0.4)}[scale]
@@ -235,7 +234,7 @@ def _row(size: int, epsilon: float, sets: Sequence[tuple[int, ...]]) -> Row:
 
 
 def pooled(table: Table, size: int) -> list[dict[str, float]]:
-    """All searches of a domain together, one row an ε."""
+    """All searches of a domain together, one row per ε."""
     part, rows = table.where(part="search", k=size), []
     for epsilon in part.distinct("epsilon"):
         mine = part.where(epsilon=epsilon)

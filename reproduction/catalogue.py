@@ -1,4 +1,4 @@
-"""The explicit list of experiments; each lives in the file of its name and offers ``EXPERIMENT``."""
+"""The list of experiments; each is in the file of its name and defines ``EXPERIMENT``."""
 
 from __future__ import annotations
 

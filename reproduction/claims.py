@@ -16,7 +16,7 @@ Verdict = Literal["holds", "in part", "does not hold"]
 
 @dataclass(frozen=True)
 class Claim:
-    """The paper's words and where they stand. A theorem speaks of every case, so one counter-example refutes it."""
+    """A quotation and its place in the paper. A theorem is about every case, so one counter-example refutes it."""
 
     words: str
     where: str

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import sunzi
+from sunzi._typing import Floats
 from sunzi.planning import Population
 
 from .experiment import Cell, Experiment, Row, Scale
 from .paper_formula import printed_mse
-from .statistics import summary
-from .trials import MODULAR, POPULATIONS, USERS, Floats, histogram_of, paper_plan, quick_options, values_of, warm_up
+from .table import summary
+from .trials import MODULAR, POPULATIONS, USERS, histogram_of, paper_plan, quick_options, values_of, warm_up
 
 PROTOCOLS = ("grr", "rappor", "oue", "ss", "pgr", "mss", "ss-compact", "mss-compact")
 RIDGE = "mss-ridge"
@@ -32,7 +33,7 @@ class CollectingExperiment(Experiment):
     version: ClassVar[int] = 1
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """One row a population, and for ``mss`` one more for the paper's ridge."""
+        """One row per population, and for ``mss`` one more for the paper's ridge."""
         warm_up()
         plans = _plans(cell)
         return [row for population in cell["populations"] for row in _collect(cell, plans, population, seed)]
@@ -124,7 +125,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _kept(row: Row) -> Row:
-    """Six digits: more is noise, and takes space."""
+    """Six digits; more would be noise."""
     return {name: _short(value) if isinstance(value, float) else value for name, value in row.items()}
 
 

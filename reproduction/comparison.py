@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
+from sunzi._typing import Floats
 from sunzi.testing import ReproducibleSource
 
 from . import claims
@@ -17,10 +18,8 @@ from .attackers import success_rate
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import head, panels
 from .moduli_search import paper_search
-from .rows import number_in
-from .statistics import summary
-from .table import Table
-from .trials import USERS, Floats, paper_plan, quick_options, squared_errors, values_of
+from .table import Table, number_in, summary
+from .trials import USERS, paper_plan, quick_options, squared_errors, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +32,7 @@ _TIMED = 5
 
 
 class Comparison(Experiment):
-    """Every scheme of the table, and ours."""
+    """Every scheme of the table, and Sunzi's."""
 
     name = "comparison"
     title = "The schemes side by side"
@@ -81,7 +80,7 @@ class Comparison(Experiment):
         ]
 
     def draw(self, table: Table) -> Figure:
-        """Four panels, one an axis: bars measured, diamonds the paper's formula."""
+        """One panel per axis: bars are measured, diamonds are the paper's formula."""
         epsilons, names = table.distinct("epsilon"), table.distinct("protocol")
         figure, axes = panels(
             1, 4, "Bars are measured, diamonds the paper's formulas where it has one", width=3.4, height=4.2
@@ -115,7 +114,7 @@ class Comparison(Experiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """One a column."""
+        """One piece per column."""
         return [self._bits(table), self._errors(table), self._bound(table), self._server(table), self._attack(table)]
 
     def _bits(self, table: Table) -> Evidence:

@@ -28,7 +28,7 @@ _TOLERANCE = 1e-6
 # Up to this size a dense eigenvalue problem takes no longer than setting up an iteration.
 _DENSE_LIMIT = 48
 _SCREENING_STEPS = 36
-_STEPS_BETWEEN_LOOKS = 6
+_STEPS_BETWEEN_CHECKS = 6
 
 
 def paper_weight(modulus: int, epsilon: Fraction) -> float:
@@ -49,7 +49,7 @@ def condition_number(domain_size: int, epsilon: Epsilon, moduli: Sequence[int], 
     """cond(A_w), the paper's κ of these moduli, within about one part in a million.
 
     It is infinite where it is too large for double precision, and where a few quick steps prove that it exceeds
-    ``limit``. Moduli that cannot tell all values apart raise :class:`~sunzi.errors.EstimateError`.
+    ``limit``. Moduli that cannot distinguish all values raise :class:`~sunzi.errors.EstimateError`.
     """
     gram = paper_gram(domain_size, moduli, parse_epsilon(epsilon))
     return inf if limit < inf and surely_exceeds(gram, limit) else gram_condition_number(gram)
@@ -89,7 +89,7 @@ def surely_exceeds(gram: ToeplitzGram, limit: float) -> bool:
     """Whether a few steps of Lanczos already prove that the condition number is above ``limit``.
 
     Ritz values lie between the extreme eigenvalues, so the root of their ratio is a lower bound on cond(A_w): True is
-    certain, False says nothing.
+    certain, False is inconclusive.
     """
     vector = _start(gram.size)
     vector /= sqrt(_inner(vector, vector))
@@ -101,7 +101,7 @@ def surely_exceeds(gram: ToeplitzGram, limit: float) -> bool:
         diagonal.append(_inner(vector, image))
         image -= diagonal[-1] * vector
         coupling = sqrt(_inner(image, image))
-        if step % _STEPS_BETWEEN_LOOKS == 0 or coupling == 0.0:
+        if step % _STEPS_BETWEEN_CHECKS == 0 or coupling == 0.0:
             ritz = eigvalsh_tridiagonal(np.array(diagonal), np.array(couplings))
             if ritz[-1] > limit**2 * (1 + _TOLERANCE) * max(ritz[0], 0.0):
                 return True
@@ -113,5 +113,5 @@ def surely_exceeds(gram: ToeplitzGram, limit: float) -> bool:
 
 
 def _inner(first: Floats, second: Floats) -> float:
-    """Not by BLAS, which would wake its threads for every one of these short sums."""
+    """Without BLAS, which would start its threads for each of these short sums."""
     return float((first * second).sum())

@@ -18,9 +18,7 @@ from .attackers import boxed_rate, expected_rate, success_rate
 from .claims import Finding
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
-from .rows import number_in
-from .statistics import summary
-from .table import Table
+from .table import Table, number_in, summary
 from .trials import EPSILONS, POPULATIONS, USERS, paper_plan, values_of
 
 PAPERS = ("grr", "ss", "pgr", "oue", "mss")
@@ -53,7 +51,7 @@ def attack_cells(scale: Scale, protocols: Sequence[str]) -> list[Cell]:
 
 
 def measure_attack(cell: Cell, seed: int) -> list[Row]:
-    """The paper's attacker on every trial's users; formulas beside; and the best attacker, who knows the population."""
+    """The paper's attacker on every trial's users; the formulas; and the best attacker, who knows the population."""
     size, epsilon = cell["k"], cell["epsilon"]
     plans = [_plan(cell["protocol"], size, epsilon, search) for search in range(cell["searches"])]
     seeds = cell.seeds(seed, cell["trials"])
@@ -90,7 +88,7 @@ class Reconstruction(Experiment):
     measurement = "attack"
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """All protocols, those that the paper leaves out too."""
+        """All protocols, including those that the paper leaves out."""
         return attack_cells(scale, sunzi.catalogue())
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
@@ -115,7 +113,7 @@ class Reconstruction(Experiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """Lowest, or not; and the peculiar PGR."""
+        """Whether MSS is lowest; and PGR's exception."""
         return [
             self._lowest(table),
             self._all_lowest(table),
@@ -173,7 +171,7 @@ class Reconstruction(Experiment):
         mine = part.where(protocol="mss")
         lowest = np.array([min(part.number("best", protocol=name, **_point(row)) for name in others) for row in mine])
         known = mine.column("best")
-        # Against users who are spread evenly nothing is known of one value that is not known of all.
+        # If users are spread evenly, no value is more likely than another.
         spread = known / mine.column("uniform")
         epsilon, size = max(table.distinct("epsilon")), min(table.distinct("k"))
         shown = ", ".join(
@@ -294,7 +292,7 @@ def _lowest_formula(table: Table, row: Row) -> float:
 
 
 def _winners(table: Table) -> str:
-    """Who is clearly below MSS, and where."""
+    """Which protocols are clearly below MSS, and where."""
     found = []
     for row in table.where(protocol="mss"):
         for name in PAPERS:

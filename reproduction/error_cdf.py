@@ -40,7 +40,7 @@ class ErrorDistribution(CollectingExperiment):
         return [cell for cell in error_cells(scale) if cell["epsilon"] in _EPSILONS and cell["protocol"] in _PROTOCOLS]
 
     def draw(self, table: Table) -> Figure:
-        """One panel a population and size; columns are ε."""
+        """One panel per population and size; columns are ε."""
         settings = [(size, name) for size in table.distinct("domain_size") for name in table.distinct("population")]
         epsilons = table.distinct("epsilon")
         figure, axes = panels(len(epsilons), len(settings), width=3.6, height=3.1)
@@ -59,7 +59,7 @@ class ErrorDistribution(CollectingExperiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """Closeness, spread, and who errs most."""
+        """Closeness, spread, and the largest errors."""
         return [_close(table), _steady(table), _grr_worst(table)]
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - the same whatever was found

@@ -1,7 +1,7 @@
-"""What an experiment owes: cells to measure, a picture, and evidence on claims of the paper.
+"""The interface of an experiment: cells to measure, a picture, and evidence about claims of the paper.
 
-A cell is one point of a figure: JSON-able parameters and nothing else. What it measures depends on them, the seed and
-the measurement's version only, so that finished cells can be kept and a run can be taken up again where it ended.
+A cell is one point of a figure, given by parameters that JSON can represent. Its result depends only on them, the seed
+and the measurement's version, so finished cells can be kept and a run can be resumed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Row = dict[str, Value]
 
 @dataclass(frozen=True)
 class Cell:
-    """One point to measure. ``cost`` is a guess at its seconds, for the order of work and the time left; it is no part
-    of the cell's identity.
+    """One point to measure. ``cost`` is an estimate of its seconds, for the order of work and the time left; it is not
+    part of the cell's identity.
     """
 
     parameters: tuple[tuple[str, Any], ...]
@@ -48,12 +48,12 @@ class Cell:
         return dict(self.parameters)[name]
 
     def key(self, measurement: str, version: int, seed: int) -> str:
-        """What a finished cell is filed under."""
+        """The name of a finished cell's file."""
         terms = [measurement, version, seed, self.parameters]
         return hashlib.sha256(json.dumps(terms).encode()).hexdigest()[:32]
 
     def seeds(self, seed: int, trials: int) -> list[list[int]]:
-        """A seed for each trial, independent between trials, cells and runs' seeds."""
+        """A seed for each trial, independent between trials, cells and seeds of runs."""
         text = hashlib.sha256(json.dumps(self.parameters).encode()).digest()
         words = np.frombuffer(text, dtype=np.uint32).tolist()
         children = np.random.SeedSequence([seed, *words]).spawn(trials)
@@ -62,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one experiment measured of one claim, which way it speaks, and why it is so."""
+    """What one experiment measured about one claim, whether it supports the claim, and why."""
 
     claim: Claim
     measured: str
@@ -78,7 +78,7 @@ def finding(share: float) -> Finding:
 
 
 def finding_of(*parts: bool) -> Finding:
-    """Of a claim that says several things: ``for`` if all of them are so, ``in part`` if any is."""
+    """For a claim with several parts: ``for`` if all of them are true, ``in part`` if any is."""
     return finding(sum(parts) / len(parts))
 
 
@@ -113,12 +113,12 @@ class Experiment(ABC):
 
     @abstractmethod
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """What was measured of the paper's claims; at most one piece a claim."""
+        """Evidence about the paper's claims; at most one piece per claim."""
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - most have none
         """Paragraphs for the report: how it was measured, what else was found."""
         return ()
 
     def key(self, cell: Cell, seed: int) -> str:
-        """What the cell is filed under."""
+        """The name of the cell's file."""
         return cell.key(self.measurement or self.name, self.version, seed)

@@ -1,4 +1,4 @@
-"""Pictures in the house's style: small, the same bytes from the same numbers, and safe for the colour-blind."""
+"""Pictures in one style: small, reproducible to the byte, and readable with colour blindness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "sunzi", "f
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Matplotlib's own defaults, whatever the user's are, with the house's few changes."""
+    """Matplotlib's defaults, independent of the user's settings, with a few changes."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_SETTINGS)
@@ -55,7 +55,7 @@ def style(name: str, place: int = 0) -> dict[str, Any]:
 
 
 def panels(rows: int, columns: int, title: str = "", *, height: float = 3.6, width: float = 5.2) -> tuple[Figure, Any]:
-    """A figure and its axes as a rows × columns array, dressed."""
+    """A figure and its axes as a rows × columns array, in the common style."""
     figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for panel in axes.flat:
@@ -96,7 +96,7 @@ def curve(
 
 
 def legend_below(figure: Figure, *, columns: int = 10) -> None:
-    """One legend for all panels: each label once, at most so many in a line, and fewer where they do not fit."""
+    """One legend for all panels: each label once, as many per line as fit, up to a limit."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -109,7 +109,7 @@ def legend_below(figure: Figure, *, columns: int = 10) -> None:
 
 
 def save_pictures(figure: Figure, stem: Path) -> None:
-    """STEM.svg and STEM.png; neither says when it was made."""
+    """Write STEM.svg and STEM.png, without dates."""
     for form, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
         drawn = io.BytesIO()
         figure.savefig(drawn, format=form, dpi=110, metadata=metadata)
@@ -118,6 +118,6 @@ def save_pictures(figure: Figure, stem: Path) -> None:
 
 
 def _shortened(picture: bytes) -> bytes:
-    """An SVG whose places are given to a hundredth of a point. Numbers below 1 stay, since some of them are scales."""
+    """An SVG with coordinates rounded to a hundredth of a point. Numbers below 1 stay: some of them are scales."""
     rounded = re.sub(rb"\b[1-9]\d*\.\d{3,}", lambda found: b"%.2f" % float(found[0]), picture)
     return re.sub(rb"\n +", b"\n", rounded)

@@ -1,4 +1,4 @@
-"""The geometry-aligned ablation: all protocols on the domain that PGR's projective geometry asks for."""
+"""The geometry-aligned ablation: all protocols on the domain size of PGR's projective geometry."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
+from sunzi._typing import Floats
 from sunzi.numerics.primes import primes_up_to
 
 from . import claims
@@ -16,9 +17,8 @@ from .attackers import success_chance
 from .dra import truncation_finding
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, panels, style
-from .statistics import summary
-from .table import Table
-from .trials import EPSILONS, USERS, Floats, paper_plan
+from .table import Table, summary
+from .trials import EPSILONS, USERS, paper_plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +87,7 @@ class Geometry(Experiment):
         ]
 
     def draw(self, table: Table) -> Figure:
-        """Aligned, aligned and relative to SS, and truncated; one column a base."""
+        """Aligned, aligned and relative to SS, and truncated; one column per base."""
         bases = table.distinct("base")
         figure, axes = panels(3, len(bases), height=2.9)
         for place, base in enumerate(bases):
@@ -155,7 +155,7 @@ def _draw_panel(axes: Any, part: Table, unit: Floats) -> None:
 
 
 def _relative(table: Table, protocol: str, column: str = "formula", **where: object) -> Floats:
-    """In relation to the formula of SS, which is exact for every population."""
+    """Relative to the formula of SS, which is exact for every population."""
     return np.asarray(
         table.where(protocol=protocol, **where).column(column) / table.where(protocol="ss", **where).column("formula")
     )

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import sunzi
+from sunzi._typing import Floats
 from sunzi.planning import evaluate_moduli, reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
-from .fixed_length import find_valid_moduli
-from .statistics import summary
-from .table import Table
-from .trials import EPSILONS, USERS, Floats, paper_plan, squared_errors, warm_up
+from .moduli_search import find_valid_moduli
+from .table import Table, summary
+from .trials import EPSILONS, USERS, paper_plan, squared_errors, warm_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,12 +146,12 @@ def _of(table: Table, name: str) -> Table:
 
 
 def _matrix(table: Table, column: str) -> Floats:
-    """One row an ℓ, one column an ε."""
+    """One row per ℓ, one column per ε."""
     return np.array([_of(table, str(length)).column(column) for length in LENGTHS])
 
 
 def _measure_sets(cell: Cell) -> list[Row]:
-    """One row an ℓ: mean error and bits of many sets in relation to SS, and how often a set of this ℓ is worse than one
+    """One row per ℓ: mean error and bits of many sets relative to SS, and how often a set of this ℓ is worse than one
     of the next smaller ℓ.
     """
     size, epsilon = cell["domain_size"], cell["epsilon"]

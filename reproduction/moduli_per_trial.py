@@ -1,4 +1,4 @@
-"""Moduli drawn anew in every trial, as in the paper, against one fixed good set; and what its theorems say of them."""
+"""Moduli drawn anew in every trial, as in the paper, against one fixed good set; and the theorems about them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from .conditioning import condition_number
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import head, legend_below, panels, style
 from .moduli_search import paper_search
-from .rows import number_in
-from .statistics import summary
-from .table import Table
+from .table import Table, number_in, summary
 from .trials import POPULATIONS, USERS, squared_errors, warm_up
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ class ModuliPerTrial(Experiment):
         ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """A row a search, or a row a population for the fixed set."""
+        """One row per search, or one row per population for the fixed set."""
         warm_up()
         size, epsilon = cell["domain_size"], cell["epsilon"]
         if cell["kind"] == "fixed":
@@ -106,7 +104,7 @@ class ModuliPerTrial(Experiment):
         ]
 
     def notes(self, table: Table) -> Sequence[str]:
-        """The fixed set beside the drawn ones."""
+        """The fixed set next to the drawn ones."""
         drawn, fixed = table.where(kind="drawn"), table.where(kind="fixed")
         parts = []
         for size in table.where(kind="drawn").distinct("domain_size"):
@@ -273,7 +271,7 @@ def _distinct(drawn: Table) -> int:
 
 
 def _by_epsilon(values: np.ndarray[Any, np.dtype[np.bool_]], epsilons: Numbers) -> str:
-    """Shares of a yes or no at every ε; neighbours with the same share together."""
+    """The share of yes answers at every ε; neighbouring ε with the same share are joined."""
     shares = [(float(each), f"{values[epsilons == each].mean():.0%}") for each in np.unique(epsilons)]
     parts: list[list[tuple[float, str]]] = []
     for pair in shares:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import ceil, exp, inf, log
+from math import ceil, exp, inf, log, prod
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,24 @@ def _check(domain_size: int, most_moduli: int, kappa_max: float, beta: float, tr
         raise ParameterError(f"beta must be above 1, got {beta}")
 
 
+def find_valid_moduli(
+    domain_size: int, epsilon: float, length: int, seed: int, *, draws: int = 200
+) -> tuple[tuple[int, ...], float]:
+    """FindValidModuli for one number of moduli: draws until κ ≤ 10, and their κ; if no draw has it, the smallest κ."""
+    generator = np.random.default_rng([seed, length])
+    band = _band(domain_size, length, BAND_WIDTH)
+    best: tuple[tuple[int, ...], float] = ((), inf)
+    for _ in range(draws):
+        moduli = _draw(band, length, domain_size, generator)
+        # Screened against the best so far, which costs a few multiplications.
+        kappa = condition_number(domain_size, epsilon, moduli, limit=max(KAPPA_MAX, best[1]))
+        if kappa < best[1] or not best[0]:
+            best = (moduli, kappa)
+        if kappa <= KAPPA_MAX:
+            break
+    return best
+
+
 def _light_error(domain_size: int, moduli: tuple[int, ...], epsilon: Fraction) -> float:
     variances = [ModularSubsetSelection.block_variance(modulus, epsilon) or inf for modulus in moduli]
     return expected_error(domain_size, moduli, variances)
@@ -159,38 +177,16 @@ class _Finder:
 
     def find(self, count: int) -> _Valid | None:
         """The first draw with κ ≤ κ_max, else the deterministic moduli if they have it, else None."""
-        band = self._band(count)
+        band = _band(self.domain_size, count, self.beta)
         for _ in range(self.trials if band.size >= count else 0):
             self.drawn += 1
-            drawn = self.generator.choice(band, count, replace=False).tolist()
-            moduli = tuple(sorted(self._repaired(drawn)))
+            moduli = _draw(band, count, self.domain_size, self.generator)
             kappa = self._kappa(moduli)
             if kappa <= self.kappa_max:
                 return _Valid(moduli, kappa, from_fallback=False)
         moduli = tuple(sorted(self._fallback(count)))
         kappa = self._kappa(moduli)
         return _Valid(moduli, kappa, from_fallback=True) if kappa <= self.kappa_max else None
-
-    def _band(self, count: int) -> Integers:
-        """All primes in [k/(βℓ), min(βk/ℓ, 0.95·k)]."""
-        low = self.domain_size / (self.beta * count)
-        high = min(self.beta * self.domain_size / count, _HIGHEST_SHARE * self.domain_size)
-        primes = primes_up_to(int(high))
-        return primes[primes >= low]
-
-    def _is_valid(self, moduli: list[int]) -> bool:
-        """Coverage, Π m_j ≥ k, and rank, Σ(m_j − 1) ≥ k."""
-        product = 1
-        for modulus in moduli:
-            product *= modulus
-        return product >= self.domain_size and sum(moduli) - len(moduli) >= self.domain_size
-
-    def _repaired(self, moduli: list[int]) -> list[int]:
-        """Bump random moduli to the next prime until the set is valid."""
-        while not self._is_valid(moduli):
-            index = int(self.generator.integers(len(moduli)))
-            moduli[index] = _next_free_prime(moduli, index)
-        return moduli
 
     def _fallback(self, count: int) -> list[int]:
         """The first ℓ primes from ⌈k^(1/ℓ)⌉ on, bumped from left to right until the set is valid."""
@@ -201,13 +197,33 @@ class _Finder:
             moduli.append(prime)
             prime += 1
         index = 0
-        while not self._is_valid(moduli):
+        while not _is_valid(moduli, self.domain_size):
             moduli[index] = _next_free_prime(moduli, index)
             index = (index + 1) % count
         return moduli
 
     def _kappa(self, moduli: tuple[int, ...]) -> float:
         return condition_number(self.domain_size, self.epsilon, moduli, limit=self.kappa_max)
+
+
+def _band(domain_size: int, count: int, beta: float) -> Integers:
+    """All primes in [k/(βℓ), min(βk/ℓ, 0.95·k)]."""
+    primes = primes_up_to(int(min(beta * domain_size / count, _HIGHEST_SHARE * domain_size)))
+    return primes[primes >= domain_size / (beta * count)]
+
+
+def _draw(band: Integers, count: int, domain_size: int, generator: np.random.Generator) -> tuple[int, ...]:
+    """Distinct primes of the band, random ones of which are raised to the next prime until the set is valid."""
+    moduli: list[int] = generator.choice(band, count, replace=False).tolist()
+    while not _is_valid(moduli, domain_size):
+        index = int(generator.integers(count))
+        moduli[index] = _next_free_prime(moduli, index)
+    return tuple(sorted(moduli))
+
+
+def _is_valid(moduli: list[int], domain_size: int) -> bool:
+    """Coverage, Π m_j ≥ k, and rank, Σ(m_j − 1) ≥ k."""
+    return prod(moduli) >= domain_size and sum(moduli) - len(moduli) >= domain_size
 
 
 def _next_free_prime(moduli: list[int], index: int) -> int:

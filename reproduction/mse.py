@@ -50,7 +50,7 @@ class MeanSquaredError(CollectingExperiment):
     )
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """Those of :func:`error_cells`."""
+        """The cells of :func:`error_cells`."""
         return error_cells(scale)
 
     def draw(self, table: Table) -> Figure:

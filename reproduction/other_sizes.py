@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sunzi._typing import Floats
+
 from . import claims
 from .collecting import CollectingExperiment, collecting_cell
 from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, panels, style
 from .table import Table
-from .trials import USERS, Floats
+from .trials import USERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,11 +69,11 @@ class OtherSizes(CollectingExperiment):
         return _picture(table)
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """That nothing changes."""
+        """Whether results depend on the setting."""
         return [_within(table), _scales(table), _independent(table), _grr(table)]
 
     def notes(self, table: Table) -> Sequence[str]:
-        """The paper does not say which."""
+        """The settings, which the paper does not state."""
         sizes = ", ".join(f"{size:,}" for size in table.distinct("domain_size"))
         users = ", ".join(f"{number:,}" for number in table.distinct("users"))
         return (

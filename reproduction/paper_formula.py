@@ -1,4 +1,4 @@
-"""The paper's closed form of the error of MSS (its Eq. for MSE_MSS), as it is printed, to set it against the truth.
+"""The paper's closed form of the error of MSS (its Eq. for MSE_MSS) as printed, to compare it with the truth.
 
 Its covariance diag(π) − ππᵀ holds for subsets of one residue only. For larger ones it has π in place of about π(1−π) in
 every direction but one, and subtracts too much in that one; so the printed form exceeds the truth by up to 1/(1−π) ≈
@@ -10,23 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 import sunzi
-from sunzi.protocols import ModularSubsetSelection
-
-from .trials import Floats
+from sunzi._typing import Floats
 
 
 def printed_mse(plan: sunzi.Plan, users: int, chances: Floats) -> float:
     """(1/k)·Tr(G Σ(f) Gᵀ) with Σ = blockdiag(Σ_j) − (ℓ/n²)uuᵀ, n_j = n/ℓ and no ridge, by dense matrices."""
     protocol = plan.protocol
-    assert isinstance(protocol, ModularSubsetSelection)
-    size, blocks = plan.domain.size, len(protocol.moduli)
+    assert protocol.name == "mss"
+    moduli = [response.points for response in protocol.responses]
+    size, blocks = plan.domain.size, len(moduli)
     share = users / blocks
-    residues = [np.arange(size) % modulus for modulus in protocol.moduli]
+    residues = [np.arange(size) % modulus for modulus in moduli]
     rates = protocol.support_probabilities()
-    weights = [_weight(rate, modulus, share) for rate, modulus in zip(rates, protocol.moduli, strict=True)]
+    weights = [_weight(rate, modulus, share) for rate, modulus in zip(rates, moduli, strict=True)]
     inverse: Floats = np.linalg.inv(_gram(residues, weights)).astype(np.float64)
     trace, together = 0.0, np.zeros(size)
-    for residue, weight, (true, false), modulus in zip(residues, weights, rates, protocol.moduli, strict=True):
+    for residue, weight, (true, false), modulus in zip(residues, weights, rates, moduli, strict=True):
         gap = true - false
         inclusion = false + gap * np.bincount(residue, weights=chances, minlength=modulus)
         gain = weight * _columns(inverse, residue, modulus)

@@ -1,5 +1,5 @@
-"""The report: every claim of the paper, what was measured, and whether it holds, as Markdown and as one web page that
-needs nothing else.
+"""The report: every claim of the paper, what was measured, and whether it holds, as Markdown and as one
+self-contained web page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Section:
 
     @property
     def name(self) -> str:
-        """The experiment's."""
+        """The experiment's name."""
         return self.experiment.name
 
     @property
@@ -49,7 +49,7 @@ class _Section:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """One claim, and what each experiment that speaks of it found, by the experiment's name."""
+    """One claim, and the findings of the experiments about it, by name."""
 
     claim: Claim
     evidence: dict[str, Evidence]
@@ -60,13 +60,13 @@ class _Judgement:
         return self.claim.verdict([piece.finding for piece in self.evidence.values()])
 
     def others(self, name: str) -> list[str]:
-        """The other experiments that speak of it."""
+        """The other experiments about it."""
         return [other for other in self.evidence if other != name]
 
 
 @dataclass(frozen=True)
 class _Report:
-    """All sections, and one judgement a claim in the order in which sections come to them."""
+    """All sections, and one judgement per claim in order of appearance."""
 
     sections: Sequence[_Section]
     judgements: dict[Claim, _Judgement]
@@ -131,7 +131,7 @@ def _markdown(report: _Report) -> str:
 
 
 def _finding(judgement: _Judgement, piece: Evidence) -> str:
-    """Which way a piece speaks, where there is more than one."""
+    """The finding of one piece of evidence, if there are several."""
     return f" ({piece.finding})" if len(judgement.evidence) > 1 else ""
 
 

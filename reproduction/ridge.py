@@ -1,4 +1,4 @@
-"""What the ridge does: the bias that it brings, and the error that it saves."""
+"""What the ridge does: the bias that it adds, and the error that it saves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sunzi._typing import Floats
+
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
 from .table import Table
-from .trials import EPSILONS, USERS, Floats, histogram_of, paper_plan, values_of, warm_up
+from .trials import EPSILONS, USERS, histogram_of, paper_plan, values_of, warm_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +62,7 @@ class Ridge(Experiment):
         return [_row(multiple, np.array(errors), plain, truth) for multiple, errors in found.items()]
 
     def draw(self, table: Table) -> Figure:
-        """Bias of the most frequent item, its size beside the noise, and the error."""
+        """Bias of the most frequent item, its size relative to the noise, and the error."""
         return _picture(table)
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -1,21 +1,22 @@
-"""Runs experiments: on all cores, and so that a run that was killed is taken up where it ended.
+"""Run experiments on all cores; a run that was killed resumes where it stopped.
 
-Every finished cell is one file in the work directory, written in one atomic step, named by the hash of what was asked
-and marked with the version of Sunzi that answered. A run measures the cells that have no file of its own version;
-killing it loses the cells in progress and no others.
+Every finished cell is one file in the work directory, written atomically, named by the hash of its parameters and
+marked with the version of Sunzi that measured it. A run measures the cells without a file of its own version; killing
+it loses only the cells in progress.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sunzi import __version__
+from sunzi._typing import Progress
 from sunzi.atomic_files import write_atomically
 from sunzi.processes import number_of_cores, pool_of_processes
 
@@ -25,9 +26,6 @@ from .figures import house_style, save_pictures
 from .report import write_report
 from .table import Table
 from .threads import single_threaded
-
-Progress = Callable[[float], None]
-"""Told the share that is done."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Places:
         return self.root / "work"
 
     def prepare(self) -> None:
-        """Make the directories; finished cells are nothing to commit."""
+        """Create the directories; git ignores finished cells."""
         self.results.mkdir(parents=True, exist_ok=True)
         self.work.mkdir(exist_ok=True)
         write_atomically(self.work / ".gitignore", b"*\n")
@@ -62,7 +60,7 @@ def run(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Measure what is not measured yet, then write tables, pictures and the report."""
+    """Measure the missing cells, then write tables, pictures and the report."""
     places = Places(root)
     places.prepare()
     measure(experiments, scale, places.work, seed=seed, jobs=jobs, progress=progress)
@@ -73,7 +71,7 @@ def run(
 
 
 def draw(experiments: Sequence[Experiment], results: Path) -> None:
-    """Pictures from the tables on disk, so that none shows what its table does not hold."""
+    """Draw pictures from the tables on disk, so that picture and table agree."""
     for experiment in experiments:
         with house_style():
             picture = experiment.draw(Table.load(results / f"{experiment.name}.csv"))
@@ -117,7 +115,7 @@ def measure(
 
 
 def _finished(tasks: Sequence[_Task], workers: int, work: Path, seed: int) -> Iterator[_Task]:
-    """Tasks as they end."""
+    """Tasks in the order in which they finish."""
     if workers == 1:
         for task in tasks:
             _measure(task.experiment.name, task.cell, task.key, work, seed)
@@ -148,7 +146,7 @@ def _measure(name: str, cell: Cell, key: str, work: Path, seed: int) -> None:
 
 
 def _load(work: Path, key: str) -> dict[str, Any] | None:
-    """A finished cell; what cannot be read, or was measured by another version of Sunzi, counts as not measured."""
+    """A finished cell; None if it cannot be read or another version of Sunzi measured it."""
     try:
         entry: dict[str, Any] = json.loads((work / f"{key}.json").read_bytes())
     except (OSError, ValueError):
@@ -170,5 +168,5 @@ def collect(experiment: Experiment, scale: Scale, work: Path, seed: int) -> Tabl
 
 
 def _flat(value: Any) -> Any:
-    """A tuple as text that a cell of a CSV file holds."""
+    """A tuple as text for a CSV file."""
     return ";".join(str(item) for item in value) if isinstance(value, (tuple, list)) else value

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
 import sunzi
+from sunzi._typing import Floats
 from sunzi.processes import pool_of_processes
 from sunzi.testing import ReproducibleSource
 
@@ -19,11 +20,9 @@ from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding_of
 from .figures import curve, head, legend_below, panels, style
 from .moduli_search import paper_search
-from .rows import number_in
-from .statistics import summary
-from .table import Table
+from .table import Table, number_in, summary
 from .threads import single_threaded
-from .trials import USERS, Floats, paper_plan, quick_options, values_of
+from .trials import USERS, paper_plan, quick_options, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +44,7 @@ _LOOKS = {"mss by lsmr": "ss", "pgr by programme": "oue"}
 
 
 class Runtime(Experiment):
-    """All ways on the same users, in turn, in one process."""
+    """All decoders on the same users, in turn, in one process."""
 
     name = "runtime"
     title = "Server time of MSS and PGR"
@@ -53,7 +52,7 @@ class Runtime(Experiment):
     alone = True
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """ε = 2 … 5; so many collections, each decoded so many times."""
+        """ε = 2 … 5, with several collections, each decoded several times."""
         epsilons = {"tiny": (2.0, 4.5), "quick": (2.0, 3.0, 4.0, 4.5, 5.0), "full": tuple(PAPER)}[scale]
         size, users = (300, 500) if scale == "tiny" else (22_000, USERS)
         collections, rounds = {"tiny": (1, 2), "quick": (1, 5), "full": (10, 10)}[scale]
@@ -68,8 +67,8 @@ class Runtime(Experiment):
         ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """Times in a process of its own, because numerical libraries read how many threads to use when they are
-        loaded; iterations as they come.
+        """Times in a process of its own, because numerical libraries read their number of threads when they are
+        loaded; iterations in this process.
         """
         if "part" in dict(cell.parameters):
             return count_iterations(cell, seed)
@@ -205,7 +204,7 @@ def _counted(scale: Scale) -> list[tuple[int, int, tuple[float, ...]]]:
 
 
 def count_iterations(cell: Cell, seed: int) -> list[Row]:
-    """One row a search: κ of the set it finds, and the iterations of LSMR on one collection."""
+    """One row per search: κ of the set it finds, and the iterations of LSMR on one collection."""
     size, epsilon = cell["k"], cell["epsilon"]
     rows: list[Row] = []
     for search, words in enumerate(cell.seeds(seed, cell["searches"])):

@@ -1,17 +1,18 @@
-"""Rows of results: a CSV file on disk, and simple questions to it."""
+"""Rows of results: a CSV file on disk, simple queries, and a summary of many trials in one row."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sunzi import ParameterError
+from sunzi._typing import Floats
 from sunzi.atomic_files import write_atomically
 
 from .experiment import Row, Value
@@ -35,8 +36,8 @@ class Table:
         """Rows with these values; a tuple or list means any of them."""
         return Table(row for row in self.rows if all(_matches(row.get(name), value) for name, value in values.items()))
 
-    def column(self, name: str) -> NDArray[np.float64]:
-        """A column of numbers; what is missing is not a number."""
+    def column(self, name: str) -> Floats:
+        """A column of numbers; missing values are NaN."""
         return np.array([_number(row.get(name)) for row in self.rows], dtype=np.float64)
 
     def distinct(self, name: str) -> list[Any]:
@@ -61,7 +62,7 @@ class Table:
         return text.getvalue().encode()
 
     def save(self, path: Path) -> None:
-        """Write the CSV file in one step."""
+        """Write the CSV file atomically."""
         write_atomically(path, self.to_csv())
 
     @classmethod
@@ -69,6 +70,23 @@ class Table:
         """Read what :meth:`save` wrote."""
         with path.open(newline="", encoding="utf-8") as file:
             return cls({name: _value(text) for name, text in row.items()} for row in csv.DictReader(file))
+
+
+def number_in(row: Row, name: str) -> float:
+    """A number that the row must have."""
+    value = row[name]
+    assert isinstance(value, (int, float)), f"{name} is {value!r}"
+    return float(value)
+
+
+def summary(values: Sequence[float], *, quantiles: Sequence[float] = ()) -> Row:
+    """Columns trials, mean, standard_error (of the mean), and each of the quantiles as q0.05 and so on."""
+    array = np.asarray(values, dtype=np.float64)
+    error = float(array.std(ddof=1)) / sqrt(array.size) if array.size > 1 else None
+    row: Row = {"trials": int(array.size), "mean": float(array.mean()), "standard_error": error}
+    for level, value in zip(quantiles, np.quantile(array, quantiles).tolist() if quantiles else [], strict=True):
+        row[f"q{level:g}"] = value
+    return row
 
 
 def _matches(value: Value, wanted: Any) -> bool:

@@ -1,4 +1,4 @@
-"""One thread for each process: numerical libraries read how many to use when they are loaded."""
+"""One thread per process: numerical libraries read their number of threads when they are loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Environment for children that use one thread each: more would only compete."""
+    """An environment in which child processes use one thread each, so that they do not compete."""
     before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
     os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
     try:

@@ -1,7 +1,7 @@
-"""Simulated collections: what the experiments about error measure again and again.
+"""Simulated collections, for the experiments about error.
 
-A trial draws the users' values anew, simulates their reports straight to a tally, estimates, and compares with the
-histogram of these users. Trials of one cell have independent seeds.
+A trial draws the users' values, simulates the tally of their reports, estimates, and compares with the histogram of
+these users. Trials of one cell have independent seeds.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import sunzi
+from sunzi._typing import Floats, Integers
 from sunzi.planning import Population
 
 from .moduli_search import paper_search
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 USERS = 10_000
 POPULATIONS = ("zipf:3", "spike")
@@ -31,29 +28,29 @@ MODULAR = ("mss", "mss-compact")
 
 @cache
 def warm_up() -> None:
-    """Have the compiled kernels loaded, once a process: Sunzi loads them on its own only for drawings of millions of
-    points at once, and with them all trials with subsets take a tenth of the time.
+    """Load the compiled kernels once per process. Sunzi loads them by itself only for simulations of millions of
+    points; with them, trials with subsets take a tenth of the time.
     """
     sunzi.make_plan("ss", 22_000, 0.5).simulate(np.zeros(600, dtype=np.int64), seed=0)
 
 
 def values_of(population: str, domain_size: int, users: int, seed: Sequence[int]) -> Integers:
-    """What the users of one trial hold."""
+    """The values of the users of one trial."""
     return Population.parse(population).draw(domain_size, users, [*seed, 0])
 
 
 def histogram_of(values: Integers, domain_size: int) -> Floats:
-    """The users' own histogram, which is what is estimated."""
+    """The histogram of these users, which the trial estimates."""
     return np.bincount(values, minlength=domain_size) / values.size
 
 
 def paper_plan(domain_size: int, epsilon: float, seed: int = 0) -> sunzi.Plan:
-    """``mss`` with moduli that the paper's own search found."""
+    """``mss`` with the moduli of the paper's search."""
     return sunzi.make_plan("mss", domain_size, epsilon, moduli=paper_search(domain_size, epsilon, seed).moduli)
 
 
 def quick_options(plan: sunzi.Plan) -> dict[str, Any]:
-    """Options of an estimate of which only the frequencies are looked at."""
+    """Options for an estimate of which only the frequencies are used."""
     return {"errors": "quick"} if plan.protocol.name in MODULAR else {}
 
 
@@ -64,7 +61,7 @@ def errors_of(
     seeds: Sequence[Sequence[int]],
     **options: Any,
 ) -> Iterator[Floats]:
-    """f̂ − f of every trial, by one plan or a plan for each."""
+    """f̂ − f of every trial, with one plan for all or one plan per trial."""
     warm_up()
     for plan, seed in zip(_repeated(plans, len(seeds)), seeds, strict=True):
         size = plan.domain.size

@@ -9,9 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reproduction.experiment import Experiment
-from reproduction.fixed_length import find_valid_moduli
 from reproduction.geometry import projective_size
 from reproduction.moduli_per_trial import FIRST_TWENTY, NEIGHBOURS, kappa_bound
+from reproduction.moduli_search import find_valid_moduli
 from reproduction.paper_formula import printed_mse
 from reproduction.trials import EPSILONS
 

@@ -16,8 +16,7 @@ from reproduction.claims import Claim
 from reproduction.experiment import Cell, Evidence, Experiment, finding, finding_of
 from reproduction.figures import head, house_style, panels, save_pictures
 from reproduction.report import write_report
-from reproduction.statistics import summary
-from reproduction.table import Table
+from reproduction.table import Table, summary
 
 from reproduction import catalogue, runner
 from sunzi import __version__
