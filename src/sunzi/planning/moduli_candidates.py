@@ -250,7 +250,7 @@ def evaluate_moduli(
     histogram: ``"light"`` for the error of items that nobody holds, ``"flat"`` for equally frequent values.
 
     >>> evaluate_moduli(10, 1, "mss", [5, 11]).max_bits
-    8
+    9
     """
     family = block_family(kind, domain_size, parse_epsilon(epsilon), histogram)
     blocks = []

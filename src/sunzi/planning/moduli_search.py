@@ -113,11 +113,16 @@ class _Log:
     errors: list[float] = field(default_factory=list)
 
     def record(self, rows: Rows, error: float) -> bool:
-        """Keep a set; return whether there is time left."""
+        """Keep a set; return whether to go on."""
         if error < inf:
             self.rows.append(rows)
             self.errors.append(error)
-        return monotonic() < self.deadline
+        return not self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether time is up and something was found."""
+        return bool(self.rows) and monotonic() >= self.deadline
 
 
 def search(
@@ -154,7 +159,7 @@ def _improve(
     start: Rows | None = None,
 ) -> tuple[float, Rows] | None:
     """Improve a set, or the best of a few new ones; return the best within the run's limits, if any."""
-    if monotonic() >= log.deadline:
+    if log.is_over:
         return None
     best: list[tuple[float, Rows]] = []
 

@@ -37,7 +37,7 @@ def users_needed(
     target_error: a standard error, as a share of all users such as 0.001.
 
     >>> users_needed("grr", 16, 1, target_error=0.01)
-    69022
+    56625
     """
     return users_for(make_plan(protocol, domain, epsilon, **options), target_error)
 
@@ -71,7 +71,7 @@ def epsilon_needed(
     target_error: a standard error, as a share of all users such as 0.001.
 
     >>> float(epsilon_needed("grr", 16, users=100_000, target_error=0.01))
-    0.869
+    0.823
     """
     terms = domain if isinstance(domain, Domain) else Domain(domain)
     check_users(users)
