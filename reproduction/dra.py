@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import sunzi
-from sunzi.analysis.attack import simulate
-from sunzi.analysis.attackability import attackability
+from sunzi.analysis import attackability, simulate_attack
 from sunzi.planning import Population
 
 from . import claims
@@ -60,7 +59,7 @@ def measure_attack(cell: Cell, seed: int) -> list[Row]:
         for place, each in enumerate(seeds)
     ]
     chances = Population.parse(cell["population"]).chances(size)
-    best = simulate(plans[0], trials=2000, prior=cell["population"], seed=seeds[0][0])
+    best = simulate_attack(plans[0], trials=2000, prior=cell["population"], seed=seeds[0][0])
     row: Row = {
         **summary(rates),
         "uniform": float(np.mean([plan.attackability for plan in plans])),

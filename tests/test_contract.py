@@ -12,7 +12,7 @@ from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, PrivacyError, SunziError
 from sunzi.plan import Plan, load_plan, make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 QUOTES = ['"', "'", "\\", "\n", "\r\n", "\t", "", " ", "a\0b", "\x1f\x7f", "null", "0"]
 SCRIPTS = [

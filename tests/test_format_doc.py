@@ -25,8 +25,8 @@ from sunzi.numerics.thresholds import (
     truth_threshold,
 )
 from sunzi.plan import Plan
-from sunzi.protocols.catalogue import find
 from sunzi.protocols.moduli import MOST_MODULI
+from sunzi.protocols.registry import find
 from sunzi.tally import Tally
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ import pytest
 from sunzi import wire
 from sunzi.errors import ReportError
 from sunzi.plan import make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 # Protocol, domain size, options, single reports, batches.
 CASES = {

@@ -13,7 +13,7 @@ import pytest
 from sunzi.errors import EstimateError, ParameterError, PlanError, PrivacyError, ReportError, TallyError
 from sunzi.numerics.intervals import normal_quantile, simultaneous_confidence
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 PLAN = make_plan("mss", 30, 1, moduli=[17, 19, 23])
 TALLY = PLAN.simulate(np.arange(3000) % 30, seed=1)

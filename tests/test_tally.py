@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sunzi.errors import SunziError, TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 from sunzi.tally import Tally, TallyLayout, load_tally
 
 PLANS = {name: make_plan(name, 12, 1) for name in catalogue()} | {

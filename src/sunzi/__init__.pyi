@@ -17,6 +17,6 @@ from sunzi.estimate import Estimate as Estimate
 from sunzi.plan import Plan as Plan
 from sunzi.plan import load_plan as load_plan
 from sunzi.plan import make_plan as make_plan
-from sunzi.protocols.catalogue import catalogue as catalogue
+from sunzi.protocols.registry import catalogue as catalogue
 from sunzi.tally import Tally as Tally
 from sunzi.tally import load_tally as load_tally

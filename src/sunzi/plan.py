@@ -25,7 +25,7 @@ from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.catalogue import find
+from sunzi.protocols.registry import find
 from sunzi.tally import Tally
 
 Epsilon = int | float | str | Decimal | Fraction

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
-from sunzi.analysis.proportions import lower_limits, upper_limits
+from sunzi.analysis.statistics import lower_limits, upper_limits
 from sunzi.designs.base import Design
 from sunzi.errors import ReportError, SunziError, TallyError
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.analysis.attack import Attack, default_trials, fresh_rounds, guess, repeated, replayed_rounds, simulate
-from sunzi.analysis.attackability import attackability
+from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
+from sunzi.analysis.attack import default_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
-from sunzi.analysis.priors import Prior
-from sunzi.analysis.proportions import Proportion, lower_limits, outside, upper_limits
+from sunzi.analysis.statistics import Proportion, lower_limits, outside, upper_limits
 
 # Seeds are fixed; over all seeds one of these comparisons in a million would fail.
 LEVEL = 1 - 1e-6
@@ -38,7 +37,7 @@ def trials_for(plan):
 def test_the_attacker_succeeds_as_often_as_the_formula_says(name, size):
     for epsilon, prior in ((1, None), (4, "zipf:1")):
         plan = sunzi.make_plan(name, size, epsilon)
-        found = simulate(plan, trials=trials_for(plan), prior=prior, seed=11, confidence=LEVEL)
+        found = simulate_attack(plan, trials=trials_for(plan), prior=prior, seed=11, confidence=LEVEL)
         assert found.formula is not None
         assert found.agrees, found
         if prior is None:
@@ -114,7 +113,7 @@ def test_tables_agree_with_single_questions(name, size, options):
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_fresh_reports_add_up_and_memoised_ones_do_not(name):
     plan = sunzi.make_plan(name, 20, 1, **({"moduli": (5, 7, 11)} if name.startswith("mss") else {}))
-    found = simulate(plan, trials=1500, seed=4, reports=(1, 10, 60), confidence=LEVEL)
+    found = simulate_attack(plan, trials=1500, seed=4, reports=(1, 10, 60), confidence=LEVEL)
     first, tenth, last = (growth.success for growth in found.repeated)
     assert [growth.reports for growth in found.repeated] == [1, 10, 60]
     assert first.low <= plan.attackability <= first.high
@@ -129,7 +128,7 @@ def test_growth_is_the_exact_posterior():
     plan = sunzi.make_plan("grr", 2, 1)
     true = plan.protocol.probabilities.true
     users = np.random.default_rng(8).integers(0, 2, 40_000)
-    found = repeated(plan, users, fresh_rounds(plan.client(seed=9), users), [3], confidence=LEVEL)
+    found = attack_growth(plan, users, fresh_rounds(plan.client(seed=9), users), [3], confidence=LEVEL)
     exact = true**3 + 3 * true**2 * (1 - true)
     assert found[0].success.low <= exact <= found[0].success.high
 
@@ -140,9 +139,9 @@ def test_under_a_prior_a_replayed_report_counts_once():
     prior = Prior.of(plan.domain, "zipf:2")
     users = prior.draw(3000, np.random.default_rng(1))
     rounds = list(islice(replayed_rounds(plan.client(seed=2), users), 8))
-    knowing = repeated(plan, users, rounds, [1, 8], prior=prior, memoised=True)
+    knowing = attack_growth(plan, users, rounds, [1, 8], prior=prior, memoised=True)
     assert knowing[0].success.successes == knowing[1].success.successes
-    deceived = repeated(plan, users, rounds, [1, 8], prior=prior)
+    deceived = attack_growth(plan, users, rounds, [1, 8], prior=prior)
     assert deceived[1].success.successes < knowing[1].success.successes
 
 
@@ -157,29 +156,29 @@ def test_any_client_can_be_plugged_in():
         return remembered.setdefault(user, source.report(int(value)))
 
     rounds = ([sends(user, value) for user, value in enumerate(users)] for _ in count())
-    grown = repeated(plan, users, rounds, [1, 5, 20], memoised=True)
+    grown = attack_growth(plan, users, rounds, [1, 5, 20], memoised=True)
     assert len({growth.success.successes for growth in grown}) == 1
     # A client that forgets half of the time is soon known.
     forgetful = ([source.report(int(value)) for value in users] for _ in range(20))
-    assert repeated(plan, users, forgetful, [20], memoised=True)[0].success.rate > 2 * grown[0].success.rate
+    assert attack_growth(plan, users, forgetful, [20], memoised=True)[0].success.rate > 2 * grown[0].success.rate
 
 
 def test_rounds_are_checked():
     plan = sunzi.make_plan("grr", 5, 1)
     users = np.arange(5)
     with pytest.raises(sunzi.ParameterError, match="one report of each of 5 users, got 4"):
-        repeated(plan, users, [plan.client(seed=1).report_indices(users[:4])], [1])
-    with pytest.raises(sunzi.ParameterError, match="after 3 reports needs as many rounds"):
-        repeated(plan, users, islice(fresh_rounds(plan.client(seed=1), users), 2), [3])
+        attack_growth(plan, users, [plan.client(seed=1).report_indices(users[:4])], [1])
+    with pytest.raises(sunzi.ParameterError, match="after 3 reports needs 3 rounds"):
+        attack_growth(plan, users, islice(fresh_rounds(plan.client(seed=1), users), 2), [3])
     with pytest.raises(sunzi.ParameterError, match="at least 1, got"):
-        repeated(plan, users, [], [0])
+        attack_growth(plan, users, [], [0])
     with pytest.raises(sunzi.ReportError, match="no bytes"):
         decode(plan, b"")
 
 
 def test_an_attack_repeats_and_becomes_plain_values():
     plan = sunzi.make_plan("pgr", 30, 1)
-    runs = [simulate(plan, trials=2000, seed=seed, reports=(1, 2)) for seed in (1, 1, 2)]
+    runs = [simulate_attack(plan, trials=2000, seed=seed, reports=(1, 2)) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     assert isinstance(runs[0], Attack)
     flat = runs[0].to_dict()
@@ -199,21 +198,21 @@ def test_another_client_than_the_one_that_ships_is_attacked():
             encoded = self.plan.protocol.encode(indices)
             return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
-    found = simulate(plan, trials=500, seed=1, client=Frank(plan, seed=1))
+    found = simulate_attack(plan, trials=500, seed=1, client=Frank(plan, seed=1))
     assert found.success.rate == 1
     assert not found.agrees
 
 
 def test_shares_too_large_to_list_have_no_formula(monkeypatch):
-    from sunzi.analysis import attackability as module
+    from sunzi.designs import base
 
     plan = sunzi.make_plan("ss-compact", 100, 1)
     chances = Prior.of(plan.domain, "zipf:1").chances
-    assert module.attackability(plan, chances) is not None
-    monkeypatch.setattr(module, "_MOST_QUESTIONS", 10)
-    assert module.attackability(plan, chances) is None
-    assert module.attackability(plan, np.full(100, 0.01)) == plan.attackability
-    assert simulate(plan, trials=100, seed=1, prior="zipf:1").agrees
+    assert attackability(plan, chances) is not None
+    monkeypatch.setattr(base, "_MOST_QUESTIONS", 10)
+    assert attackability(plan, chances) is None
+    assert attackability(plan, np.full(100, 0.01)) == plan.attackability
+    assert simulate_attack(plan, trials=100, seed=1, prior="zipf:1").agrees
 
 
 def test_randomised_response_has_a_formula_at_any_size():
@@ -230,9 +229,9 @@ def test_randomised_response_has_a_formula_at_any_size():
 @pytest.mark.parametrize("amount", [0, -1, 10**9, 10**400])
 def test_amounts_out_of_reach_are_refused(amount):
     with pytest.raises(sunzi.ParameterError, match="trials must be a whole number between 1 and 100000000"):
-        simulate(sunzi.make_plan("grr", 5, 1), trials=amount)
+        simulate_attack(sunzi.make_plan("grr", 5, 1), trials=amount)
     with pytest.raises(sunzi.ParameterError, match="the seed must be a whole number of at least 0, got -1"):
-        simulate(sunzi.make_plan("grr", 5, 1), trials=10, seed=-1)
+        simulate_attack(sunzi.make_plan("grr", 5, 1), trials=10, seed=-1)
 
 
 def test_priors(tmp_path):
@@ -254,12 +253,12 @@ def test_priors(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,1\nz,2\n", "line 2: 'z' is no value"),
-        ("a,1\nb,-2\n", "line 2: a weight must not be negative nor infinite, got '-2'"),
-        ("a,-5\nb,1\n", "line 1: a weight must not be negative"),
-        ("a,nan\nb,1\n", "line 1: a weight must not be negative"),
+        ("a,1\nz,2\n", "line 2: 'z' is not a value"),
+        ("a,1\nb,-2\n", "line 2: a weight must be finite and not negative, got '-2'"),
+        ("a,-5\nb,1\n", "line 1: a weight must be finite and not negative"),
+        ("a,nan\nb,1\n", "line 1: a weight must be finite and not negative"),
         ("a\nb,1\n", "line 1: expected VALUE,WEIGHT"),
-        ("z,1\nb,1\n", "line 1: 'z' is no value"),
+        ("z,1\nb,1\n", "line 1: 'z' is not a value"),
         ("b,1\na,\xff1\n", "not UTF-8"),
         ("a,1\nb\n", "line 2: expected VALUE,WEIGHT"),
         ("a,0\n", "no value a weight"),

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.analysis.audit import LEVEL, LIKELY_EVENT, SHORTFALL, Audit, audit, default_trials
-from sunzi.analysis.conformity import collision_probability
-from sunzi.analysis.enumeration import check_enumeration, passing
-from sunzi.analysis.events import bound_epsilon, tightest_event, trials_for
-from sunzi.analysis.findings import Finding
-from sunzi.analysis.proportions import lower_limits
-from sunzi.analysis.words import check_words, expected_report, scripted_report
+from sunzi.analysis import Audit, audit
+from sunzi.analysis.audit_enumeration import check_enumeration, passing
+from sunzi.analysis.audit_sampling import Finding, bound_epsilon, collision_probability, tightest_event, trials_for
+from sunzi.analysis.audit_words import check_words, expected_report, scripted_report
+from sunzi.analysis.privacy_audit import DEFAULT_CONFIDENCE, LIKELY_EVENT, SHORTFALL, default_trials
+from sunzi.analysis.statistics import lower_limits
+from sunzi.protocols import Protocol
 
 EPSILONS = ["1/2", 1, 2, 5]
 MILLION = 1_000_000
@@ -31,7 +31,7 @@ def test_a_million_trials_bound_epsilon_within_four_per_cent_from_below(name, si
     needed = trials_for(event, float(plan.epsilon), 3.719)
     trials = MILLION if event.hit >= LIKELY_EVENT else needed
     drawn = generator.multinomial(trials, [event.hit, event.miss, max(0.0, 1 - event.hit - event.miss)], 500)
-    shares = lower_limits(drawn[:, 0], drawn[:, 0] + drawn[:, 1], 1 - LEVEL)
+    shares = lower_limits(drawn[:, 0], drawn[:, 0] + drawn[:, 1], 1 - DEFAULT_CONFIDENCE)
     pairs = zip(drawn.tolist(), shares.tolist(), strict=True)
     bounds = np.array([bound_epsilon(hits, misses, event.rivals, share) for (hits, misses, _), share in pairs])
     within = (bounds >= (1 - SHORTFALL) * float(plan.epsilon)).mean()
@@ -227,8 +227,10 @@ def test_labels_are_spoken_to_clients_that_know_labels():
 
 
 def test_protocols_of_another_kind_are_refused():
-    class Foreign:
+    class Foreign(Protocol):
         name = "foreign"
+        choose = from_parameters = parameters = randomize = encode = decode = count = estimate = None
+        words_per_report = expected_mse = worst_mse = attackability = support_probabilities = None
 
     plan = sunzi.Plan(sunzi.make_plan("grr", 5, 1).contract, Foreign())
     with pytest.raises(sunzi.ParameterError, match="foreign"):

@@ -3,7 +3,7 @@
 import faults
 import pytest
 
-from sunzi.analysis.audit import audit
+from sunzi.analysis import audit
 from sunzi.plan import Plan, make_plan
 
 SEED = 5

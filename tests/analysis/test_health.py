@@ -7,19 +7,21 @@ import pytest
 from scipy import stats
 
 import sunzi
-from sunzi.analysis import health
-from sunzi.analysis.balance import lowest_counts, uniform_counts
-from sunzi.analysis.design_residuals import (
+from sunzi.analysis import check_health
+from sunzi.analysis.health import DEFAULT_SIGNIFICANCE
+from sunzi.analysis.health_tests import lowest_counts, uniform_counts
+from sunzi.analysis.residuals import (
     CountedDesign,
+    ResidueResidual,
     _estimated_traces,
     _even_traces,
     _left_over,
     _outside,
+    _overlap_third_moment,
     _unused_cumulants,
     _unused_traces,
 )
-from sunzi.analysis.residue_residual import ResidueResidual, _overlap_third_moment
-from sunzi.analysis.tails import Cumulants, largest_count, smallest_count
+from sunzi.analysis.statistics import Cumulants, largest_count, smallest_count
 from sunzi.errors import ParameterError, TallyError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.toeplitz import fold
@@ -209,7 +211,7 @@ ALWAYS_SPEAK = {
 @pytest.mark.parametrize(("name", "size", "epsilon", "users", "population"), SETTINGS)
 def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, population):
     plan = sunzi.make_plan(name, size, epsilon)
-    checked = [health.check(plan, honest_tally(plan, users, run, population), significance=0.05) for run in range(RUNS)]
+    checked = [check_health(plan, honest_tally(plan, users, run, population), significance=0.05) for run in range(RUNS)]
     spoken = {finding.name for finding in checked[0].findings if finding.p_value is not None}
     assert spoken >= ALWAYS_SPEAK.get(name, set()) | {"negative frequencies"}
     for test in spoken:
@@ -227,7 +229,7 @@ def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, popula
 def test_p_values_are_far_from_useless():
     """A test that said 1 always would pass the one above for conservative tests; these must reach below one half."""
     plan = sunzi.make_plan("pgr", 60, 1)
-    checked = [health.check(plan, honest_tally(plan, 500, run)) for run in range(12)]
+    checked = [check_health(plan, honest_tally(plan, 500, run)) for run in range(12)]
     for test in ("sum of frequencies", "negative frequencies"):
         assert min(found[test].p_value for found in checked) < 0.5
 
@@ -239,7 +241,7 @@ def test_p_values_are_far_from_useless():
 def test_few_reports_raise_no_alarm(name):
     plan = sunzi.make_plan(name, 200, 1)
     for users in (1, 2, 7, 100, 101):
-        found = health.check(plan, honest_tally(plan, users, users), significance=FALSE_ALARM)
+        found = check_health(plan, honest_tally(plan, users, users), significance=FALSE_ALARM)
         assert not found.alarms
         json.dumps(found.to_dict(), allow_nan=False)
 
@@ -248,14 +250,14 @@ def test_few_reports_raise_no_alarm(name):
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_tiny_domains(name, size):
     plan = sunzi.make_plan(name, size, "1/2")
-    found = health.check(plan, honest_tally(plan, 3000, 4), significance=FALSE_ALARM)
+    found = check_health(plan, honest_tally(plan, 3000, 4), significance=FALSE_ALARM)
     assert not found.alarms
     assert found.p_value is not None
 
 
 def test_too_few_reports_are_told():
     plan = sunzi.make_plan("mss-compact", 200, 3)
-    found = health.check(plan, honest_tally(plan, 30, 1))
+    found = check_health(plan, honest_tally(plan, 30, 1))
     assert found["block balance"].p_value is None
     assert "too few reports" in found["block balance"].verdict(0.001)
     assert "too few reports" in found["class balance"].reason
@@ -266,7 +268,7 @@ def test_too_few_reports_are_told():
 def test_ten_million_reports(name):
     plan = sunzi.make_plan(name, 1024, 1)
     values = np.repeat(np.arange(1000), 10_000)
-    found = health.check(plan, plan.simulate(values, seed=1), significance=FALSE_ALARM)
+    found = check_health(plan, plan.simulate(values, seed=1), significance=FALSE_ALARM)
     assert not found.alarms
     assert all(finding.p_value is not None for finding in found.findings if finding.name != "fit residual")
 
@@ -280,7 +282,7 @@ def test_large_domains_take_about_ten_decodings():
         original = getattr(design, method)
         vars(design)[method] = lambda *words, original=original: calls.append(1) or original(*words)
     tally = honest_tally(plan, 20_000, 1, "uniform")
-    assert not health.check(plan, tally, significance=FALSE_ALARM).alarms
+    assert not check_health(plan, tally, significance=FALSE_ALARM).alarms
     assert 3 <= len(calls) <= 10
 
 
@@ -298,7 +300,7 @@ def test_a_client_that_prefers_a_modulus():
     start, stop, _ = next(plan.protocol.tally_layout.slices())
     extra = np.zeros(tally.counts.size, dtype=np.int64)
     extra[start:stop] = tally.counts[start:stop]  # that modulus answered twice
-    found = health.check(plan, tally + tally_of(plan, extra, int(extra.sum())))
+    found = check_health(plan, tally + tally_of(plan, extra, int(extra.sum())))
     assert found.alarms[0].name == "block balance"
     assert "not made by the honest client: block balance" in found.verdict
 
@@ -309,7 +311,7 @@ def test_a_client_that_prefers_a_class():
     counts = honest_tally(plan, 3000, 1).counts.reshape(design.classes, design.points).copy()
     counts[0] += counts[1]
     counts[1] = 0
-    found = health.check(plan, tally_of(plan, counts.reshape(-1), 3000))
+    found = check_health(plan, tally_of(plan, counts.reshape(-1), 3000))
     assert "class balance" in [finding.name for finding in found.alarms]
 
 
@@ -317,10 +319,10 @@ def test_a_client_that_prefers_a_class():
 def test_a_message_repeated_too_often(name):
     plan = sunzi.make_plan(name, 200, 1)
     tally = honest_tally(plan, 3000, 1)
-    assert health.check(plan, tally)["message frequency"].p_value > 0.01
+    assert check_health(plan, tally)["message frequency"].p_value > 0.01
     extra = np.zeros(tally.counts.size, dtype=np.int64)
     extra[-1] = 250
-    found = health.check(plan, tally + tally_of(plan, extra, 250))
+    found = check_health(plan, tally + tally_of(plan, extra, 250))
     assert "message frequency" in [finding.name for finding in found.alarms]
 
 
@@ -329,7 +331,7 @@ def test_bits_that_are_too_many(name):
     plan = sunzi.make_plan(name, 50, 1)
     tally = honest_tally(plan, 3000, 1)
     full = tally_of(plan, np.full(50, 60), 60)  # 60 reports of nothing but ones
-    found = health.check(plan, tally + full)
+    found = check_health(plan, tally + full)
     assert [finding.name for finding in found.alarms] == ["bit balance"]
     assert found["bit balance"].statistic > 4
 
@@ -339,7 +341,7 @@ def test_frequencies_below_zero():
     counts = honest_tally(plan, 20_000, 1, "uniform").counts.copy()
     counts[3] += counts[7]
     counts[7] = 0
-    found = health.check(plan, tally_of(plan, counts, 20_000))
+    found = check_health(plan, tally_of(plan, counts, 20_000))
     assert [finding.name for finding in found.alarms] == ["negative frequencies"]
 
 
@@ -355,7 +357,7 @@ def test_residues_that_fit_no_common_histogram(name):
     counts = np.concatenate(parts)
     blocks = zip(protocol.tally_layout.slices(), strict=False)
     reports = sum(int(counts[start:stop].sum()) // weight for ((start, stop, weight),) in blocks)
-    found = health.check(plan, tally_of(plan, counts, reports))
+    found = check_health(plan, tally_of(plan, counts, reports))
     assert found["fit residual"].p_value < FALSE_ALARM
     if name == "mss-compact":
         assert found["message residual"].p_value > FALSE_ALARM  # within a block all is well
@@ -371,7 +373,7 @@ def test_points_that_no_value_uses():
 
     counters = plan.protocol.simulate(values, ReproducibleSource(1))
     foreign = Tally(plan.contract.fingerprint, plan.protocol.tally_layout, 20_000, counters)
-    found = health.check(plan, honest_tally(plan, 20_000, 1) + foreign)
+    found = check_health(plan, honest_tally(plan, 20_000, 1) + foreign)
     assert {finding.name for finding in found.alarms} >= {"sum of frequencies", "unused points"}
 
 
@@ -381,7 +383,7 @@ def test_points_that_no_value_uses():
 @pytest.mark.parametrize("name", ["grr", "ss", "rappor"])
 def test_protocols_without_a_residual_say_so(name):
     plan = sunzi.make_plan(name, 20, 1)
-    found = health.check(plan, honest_tally(plan, 500, 1))
+    found = check_health(plan, honest_tally(plan, 500, 1))
     assert found["fit residual"].p_value is None
     assert "leaves no residual" in found["fit residual"].verdict(0.001)
     assert {finding.kind for finding in found.findings} == {"balance", "residual", "consistency"}
@@ -389,10 +391,10 @@ def test_protocols_without_a_residual_say_so(name):
 
 def test_verdicts_and_dictionaries():
     plan = sunzi.make_plan("mss", 40, 1)
-    found = health.check(plan, honest_tally(plan, 2000, 1))
+    found = check_health(plan, honest_tally(plan, 2000, 1))
     assert "fake values honestly reported would not show" in found.verdict
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert (record["reports"], record["alarm"], record["significance"]) == (2000, False, health.LEVEL)
+    assert (record["reports"], record["alarm"], record["significance"]) == (2000, False, DEFAULT_SIGNIFICANCE)
     assert [test["name"] for test in record["tests"]] == ["block balance", "fit residual", "negative frequencies"]
     for test in record["tests"]:
         assert "\n" not in test["verdict"]
@@ -400,12 +402,12 @@ def test_verdicts_and_dictionaries():
         assert test["alarm"] is False
     assert "degrees of freedom, p = " in record["tests"][0]["verdict"]
     assert found.p_value == pytest.approx(min(1, 3 * found.strongest.p_value))
-    assert found.test_level == pytest.approx(health.LEVEL / 3)
+    assert found.test_level == pytest.approx(DEFAULT_SIGNIFICANCE / 3)
 
 
 def test_no_reports_yet():
     plan = sunzi.make_plan("mss", 40, 1)
-    found = health.check(plan, plan.empty_tally())
+    found = check_health(plan, plan.empty_tally())
     assert (found.verdict, found.p_value, found.alarms, found.strongest) == ("no reports yet", None, (), None)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -413,7 +415,7 @@ def test_no_reports_yet():
 def test_moduli_without_reports():
     """One report leaves most moduli empty: no estimate, and no crash."""
     plan = sunzi.make_plan("mss", 40, 1, moduli=[11, 13, 17, 19])
-    found = health.check(plan, plan.simulate([3], seed=1))
+    found = check_health(plan, plan.simulate([3], seed=1))
     assert "undetermined" in found["fit residual"].reason
     assert found.verdict.startswith("cannot say")
 
@@ -421,8 +423,8 @@ def test_moduli_without_reports():
 def test_wrong_arguments_are_named():
     plan, other = sunzi.make_plan("grr", 5, 1), sunzi.make_plan("grr", 6, 1)
     with pytest.raises(TallyError, match="belongs to the plan"):
-        health.check(plan, other.empty_tally())
+        check_health(plan, other.empty_tally())
     with pytest.raises(ParameterError, match="significance must lie between 0 and 1, got 2"):
-        health.check(plan, plan.empty_tally(), significance=2)
+        check_health(plan, plan.empty_tally(), significance=2)
     with pytest.raises(ParameterError, match="no test named 'nothing'"):
-        health.check(plan, plan.simulate([1, 2], seed=1))["nothing"]
+        check_health(plan, plan.simulate([1, 2], seed=1))["nothing"]

@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 import sunzi
-from sunzi.analysis.crafting import ATTACKS, Crafter, as_bytes
-from sunzi.analysis.health import check
-from sunzi.analysis.poisoning import HONEST, Study, study
-from sunzi.analysis.reach import Reach, spread_targets
+from sunzi.analysis import PoisoningReach, PoisoningStudy, check_health, study_poisoning
+from sunzi.analysis.fake_reports import ATTACKS, FakeClients, as_bytes, spread_targets
+from sunzi.analysis.poisoning import HONEST
 from sunzi.errors import ParameterError
 from sunzi.planning import push_bound
 from sunzi.protocols.base import Protocol
@@ -23,7 +22,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "poisoning.md"
 
 
 def fake_tally(plan, attack, count, targets=(3,), share=0.05, seed=1):
-    messages = Crafter(Reach(plan, targets, share), seed).messages(attack, count)
+    messages = FakeClients(PoisoningReach(plan, targets, share), seed).messages(attack, count)
     return plan.tally(as_bytes(plan, messages))
 
 
@@ -44,7 +43,7 @@ def test_crafted_reports_support_every_target_they_can(name):
     plan = sunzi.make_plan(name, 20, 1)
     for targets, attack in (((3,), "maximal-gain"), ((3,), "balanced"), ((3, 8), "maximal-gain"), ((3, 8), "balanced")):
         gained = 0.2 * plan.estimate(fake_tally(plan, attack, 400, targets)).frequencies[list(targets)].sum()
-        bound = Reach(plan, targets, 0.2).push.bound
+        bound = PoisoningReach(plan, targets, 0.2).push.bound
         if (name, attack, len(targets)) == ("ss-compact", "balanced", 2):
             assert bound / 2 < gained < bound  # not every class of blocks has one with both
         else:
@@ -59,19 +58,19 @@ def test_no_message_supports_more_targets(name):
     for targets in ([5], [0, 4], [1, 2, 3, 7, 11]):
         supported = sum(design.contains(messages, np.full(len(messages), target)).astype(int) for target in targets)
         best = 0.1 * (supported.max() - len(targets) * rates.false) / rates.gap
-        assert Reach(plan, targets, 0.1).push.bound == pytest.approx(best)
+        assert PoisoningReach(plan, targets, 0.1).push.bound == pytest.approx(best)
 
 
 def test_one_target_has_the_planners_bound():
     for name in sunzi.catalogue():
         plan = sunzi.make_plan(name, 20, 1)
-        assert Reach(plan, [4], 0.03).push.bound == pytest.approx(push_bound(plan, 0.03, 4).bound)
+        assert PoisoningReach(plan, [4], 0.03).push.bound == pytest.approx(push_bound(plan, 0.03, 4).bound)
 
 
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr"])
 def test_random_reports_are_uniform(name):
     plan = sunzi.make_plan(name, 12, 1)
-    messages = Crafter(Reach(plan, [3], 0.1), 5).messages("random", 40_000)
+    messages = FakeClients(PoisoningReach(plan, [3], 0.1), 5).messages("random", 40_000)
     design = plan.protocol.design
     counts = np.bincount(np.asarray(design.encode(messages), dtype=np.int64), minlength=design.message_count)
     assert stats.chisquare(counts).pvalue > 1e-6
@@ -81,7 +80,7 @@ def test_random_reports_are_uniform(name):
 @pytest.mark.parametrize("attack", ["balanced", "noiseless"])
 def test_adaptive_reports_are_uniform_over_the_blocks_with_the_target(name, attack):
     plan = sunzi.make_plan(name, 12, 1)
-    messages = Crafter(Reach(plan, [3], 0.1), 5).messages(attack, 20_000)
+    messages = FakeClients(PoisoningReach(plan, [3], 0.1), 5).messages(attack, 20_000)
     design = plan.protocol.design
     assert np.all(design.contains(messages, np.full(len(messages), 3)))
     counts = np.bincount(np.asarray(design.encode(messages), dtype=np.int64), minlength=design.message_count)
@@ -91,10 +90,10 @@ def test_adaptive_reports_are_uniform_over_the_blocks_with_the_target(name, atta
 
 def test_balanced_reports_leave_balances_alone():
     plan = sunzi.make_plan("mss-compact", 100, 1)
-    fake = check(plan, fake_tally(plan, "balanced", 5000, share=0.1))
+    fake = check_health(plan, fake_tally(plan, "balanced", 5000, share=0.1))
     assert fake["block balance"].p_value > 1e-6
     assert fake["class balance"].p_value > 1e-6
-    greedy = check(plan, fake_tally(plan, "maximal-gain", 5000, share=0.1))
+    greedy = check_health(plan, fake_tally(plan, "maximal-gain", 5000, share=0.1))
     assert greedy["block balance"].p_value < 1e-6
     assert greedy["class balance"].p_value < 1e-6
 
@@ -104,7 +103,7 @@ def test_balanced_reports_leave_balances_alone():
 
 def measured(name, attack, size=50, epsilon=1, share=0.05, targets=1, users=4000, runs=12, **options):
     plan = sunzi.make_plan(name, size, epsilon)
-    setting = Study(plan, users, tuple(spread_targets(size, targets)), runs, seed=7, **options)
+    setting = PoisoningStudy(plan, users, tuple(spread_targets(size, targets)), runs, seed=7, **options)
     return setting.run(attack, share)
 
 
@@ -153,7 +152,7 @@ def test_imitations_of_the_honest_client_do_not_show(name, attack):
 
 def test_the_residual_sees_what_balance_does_not_from_some_share_on():
     plan = sunzi.make_plan("mss", 200, 1)
-    setting = Study(plan, 20_000, (100,), runs=3)
+    setting = PoisoningStudy(plan, 20_000, (100,), runs=3)
     faint, strong = setting.run("balanced", 0.002), setting.run("balanced", 0.05)
     assert (faint.detected, strong.detected) == (0, 1)
     assert strong.typical.strongest.name == "fit residual"
@@ -171,15 +170,15 @@ def test_the_residual_sees_what_balance_does_not_from_some_share_on():
 
 def test_a_study_repeats_itself():
     plan = sunzi.make_plan("ss-compact", [f"label {index}" for index in range(30)], 1)
-    rows = [row.row() for row in study(plan, [0.01, 0.1], users=1000, runs=2)]
+    rows = [row.row() for row in study_poisoning(plan, [0.01, 0.1], users=1000, runs=2)]
     assert [row["attack"] for row in rows] == [HONEST, *(attack for attack in ATTACKS for _ in range(2))]
-    alone = [row.row() for row in study(plan, [0.1], ["balanced"], users=1000, runs=2)]
+    alone = [row.row() for row in study_poisoning(plan, [0.1], ["balanced"], users=1000, runs=2)]
     assert alone[0] == rows[0]
     assert alone[1] == next(row for row in rows if (row["attack"], row["share"]) == ("balanced", 0.1))
-    other = [row.row() for row in study(plan, [0.1], ["input"], users=1000, runs=2, seed=2)]
+    other = [row.row() for row in study_poisoning(plan, [0.1], ["input"], users=1000, runs=2, seed=2)]
     assert other[1]["push"] != next(row for row in rows if (row["attack"], row["share"]) == ("input", 0.1))["push"]
     shares = []
-    list(study(plan, [0.1], ["input", "random"], users=500, runs=2, progress=shares.append))
+    list(study_poisoning(plan, [0.1], ["input", "random"], users=500, runs=2, progress=shares.append))
     assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
 
 
@@ -194,25 +193,25 @@ class Silent(Protocol):
 def test_wrong_arguments_are_named():
     plan = sunzi.make_plan("grr", 5, 1)
     with pytest.raises(ParameterError, match=r"targets must be distinct items between 0 and 4, got \[5\]"):
-        Reach(plan, [5], 0.1)
+        PoisoningReach(plan, [5], 0.1)
     with pytest.raises(ParameterError, match="share of lying clients must lie between 0 and 1, got 1"):
-        Reach(plan, [1], 1.0)
+        PoisoningReach(plan, [1], 1.0)
     with pytest.raises(ParameterError, match="targets must be between 1 and 5 items, got 6"):
         spread_targets(5, 6)
     with pytest.raises(ParameterError, match=r"attack must be one of maximal-gain.*'bribery'"):
-        Crafter(Reach(plan, [1], 0.1), 1).messages("bribery", 3)
+        FakeClients(PoisoningReach(plan, [1], 0.1), 1).messages("bribery", 3)
     with pytest.raises(ParameterError, match=r"attack must be one of maximal-gain.*'bribery'"):
-        next(study(plan, [0.1], ["bribery"]))
+        next(study_poisoning(plan, [0.1], ["bribery"]))
     with pytest.raises(ParameterError, match="runs must be a whole number between 2"):
-        Study(plan, 100, (1,), runs=1)
+        PoisoningStudy(plan, 100, (1,), runs=1)
     with pytest.raises(ParameterError, match="users must be a whole number between 2 and 100000000, got 1"):
-        Study(plan, 1, (1,))
+        PoisoningStudy(plan, 1, (1,))
     with pytest.raises(ParameterError, match="seed must be a whole number of at least 0"):
-        Study(plan, 100, (1,), seed=-1)
+        PoisoningStudy(plan, 100, (1,), seed=-1)
     with pytest.raises(ParameterError, match=r"a share of 0\.001 of 100 users is 0 fake clients"):
-        Study(plan, 100, (1,)).run("input", 0.001)
+        PoisoningStudy(plan, 100, (1,)).run("input", 0.001)
     with pytest.raises(ParameterError, match="no attack is known on 'silent'"):
-        Reach(type("Stub", (), {"domain": plan.domain, "protocol": Silent()})(), [1], 0.1)
+        PoisoningReach(type("Stub", (), {"domain": plan.domain, "protocol": Silent()})(), [1], 0.1)
 
 
 # --- the page's tables ------------------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ def test_documented_bounds():
     assert {row[0] for row in rows} == set(sunzi.catalogue())
     for name in sunzi.catalogue():
         plan = sunzi.make_plan(name, 1024, 1)
-        bound = 100 * Reach(plan, spread_targets(1024, 1), 0.01).push.bound
+        bound = 100 * PoisoningReach(plan, spread_targets(1024, 1), 0.01).push.bound
         assert all(agrees(row[2], bound) for row in rows if row[0] == name)
 
 
@@ -248,7 +247,7 @@ def test_documented_pushes():
     """The page's own command, for the protocol that is both quick and modular."""
     rows = {row[1]: row for row in documented("What each attack does") if row[0] == "mss-compact"}
     plan = sunzi.make_plan("mss-compact", 1024, 1)
-    found = {row.attack: row for row in study(plan, [0.01], users=20_000, runs=10, seed=1)}
+    found = {row.attack: row for row in study_poisoning(plan, [0.01], users=20_000, runs=10, seed=1)}
     assert set(rows) == set(ATTACKS)
     for attack, row in rows.items():
         assert agrees(row[3], 100 * found[attack].push), attack
@@ -258,7 +257,7 @@ def test_documented_pushes():
 def test_documented_visibility():
     rows = [row for row in documented("The detectable share") if row[:2] == ["mss-compact", "20,000"]]
     plan = sunzi.make_plan("mss-compact", 1024, 1)
-    found = list(study(plan, [0.005, 0.02], ["balanced"], users=20_000, runs=10, seed=1))[1:]
+    found = list(study_poisoning(plan, [0.005, 0.02], ["balanced"], users=20_000, runs=10, seed=1))[1:]
     for row in found:
         cell = rows[0][{0.005: 3, 0.02: 5}[row.share]]
         assert agrees(cell, 100 * row.detected)
@@ -272,5 +271,5 @@ def test_documented_false_alarms():
         assert number(row[1]) <= 100 * stats.binom.isf(1e-6, 1000, 0.05) / 1000
         assert number(row[2]) <= 100 * stats.binom.isf(1e-6, 1000, 0.001) / 1000
     plan = sunzi.make_plan("oue", 100, 1)
-    found = next(study(plan, [], [], users=2000, runs=1000, seed=1, significance=0.05))
+    found = next(study_poisoning(plan, [], [], users=2000, runs=1000, seed=1, significance=0.05))
     assert agrees(next(row for row in rows if row[0] == "oue")[1], 100 * found.detected)

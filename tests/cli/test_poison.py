@@ -7,9 +7,9 @@ import json
 import pytest
 
 import sunzi
-from sunzi.analysis.crafting import ATTACKS
-from sunzi.analysis.health import LEVEL
-from sunzi.analysis.poisoning import RUNS
+from sunzi.analysis.fake_reports import ATTACKS
+from sunzi.analysis.health import DEFAULT_SIGNIFICANCE
+from sunzi.analysis.poisoning import DEFAULT_RUNS
 from sunzi.cli.main import build_parser, main
 
 
@@ -74,7 +74,7 @@ def test_false_alarms_alone(plan_file, capsys):
 
 def test_defaults_are_the_librarys():
     parsed = build_parser("poison").parse_args(["poison", "plan.json"])
-    assert (parsed.significance, int(parsed.runs)) == (LEVEL, RUNS)
+    assert (parsed.significance, int(parsed.runs)) == (DEFAULT_SIGNIFICANCE, DEFAULT_RUNS)
 
 
 def test_the_help_names_every_attack(capsys):

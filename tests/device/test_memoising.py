@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.analysis.attack import fresh_rounds, repeated
+from sunzi.analysis import attack_growth
+from sunzi.analysis.attack import fresh_rounds
 from sunzi.device.memoising import KEY_BYTES, MemoisingClient
 from sunzi.errors import DomainError, ParameterError, PrivacyError
 from sunzi.numerics.randomness import DerivedSource
@@ -100,11 +101,11 @@ def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
                 assert made == first
             yield first
 
-    grown = repeated(plan, values, rounds(), [1, 10, 1000], memoised=True)
+    grown = attack_growth(plan, values, rounds(), [1, 10, 1000], memoised=True)
     once, ten_times, in_the_end = (growth.success for growth in grown)
     assert once.rate == ten_times.rate == in_the_end.rate
     assert abs(once.rate - plan.attackability) < 0.125  # five standard errors
-    fresh = repeated(plan, values, fresh_rounds(plan.client(seed=5), values), [1, 100])
+    fresh = attack_growth(plan, values, fresh_rounds(plan.client(seed=5), values), [1, 100])
     assert fresh[-1].success.rate > 0.9 > in_the_end.rate
 
 

@@ -21,7 +21,7 @@ from sunzi.numerics.thresholds import (
     truth_threshold,
 )
 from sunzi.plan import make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
 
 SETTINGS = 10_000

@@ -31,8 +31,8 @@ from sunzi.protocols.block_response import (
     ProjectiveGeometryResponse,
     SubsetSelection,
 )
-from sunzi.protocols.catalogue import catalogue
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
 
 SCALE = 1 << 96

@@ -8,7 +8,7 @@ import simulation_statistics as statistics
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import simplex
 from sunzi.plan import make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 SIZE = 43
 MODULI = (7, 11, 31, 37)

@@ -9,7 +9,7 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.subsets import Subsets
 from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 from sunzi.tally import Tally
 
 SIZE = 43

@@ -13,10 +13,10 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.numerics.randomness import WordSource
-from sunzi.protocols import catalogue as registered
+from sunzi.protocols import registry
 from sunzi.protocols.base import Messages
 from sunzi.protocols.block_response import GeneralizedRandomizedResponse
-from sunzi.protocols.catalogue import catalogue, register
+from sunzi.protocols.registry import catalogue, register
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", 1, 3])
@@ -103,7 +103,7 @@ class Deaf(GeneralizedRandomizedResponse):
 
 @pytest.fixture(params=[Spendthrift, Deaf])
 def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(registered, "_PROTOCOLS", dict(registered._PROTOCOLS))
+    monkeypatch.setattr(registry, "_PROTOCOLS", dict(registry._PROTOCOLS))
     register(request.param)
     return request.param.name
 

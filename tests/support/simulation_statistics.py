@@ -13,8 +13,8 @@ from sunzi.domain import Domain
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
-from sunzi.protocols.catalogue import find
 from sunzi.protocols.modular_variance import ModularVariance
+from sunzi.protocols.registry import find
 from sunzi.tally import Tally
 
 FALSE_ALARM = 1e-6

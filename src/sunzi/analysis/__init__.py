@@ -1,1 +1,5 @@
-"""What an attacker learns or breaks: reconstruction, an audit of the shipped client, poisoning and its detection."""
+"""Attacks and checks: reconstruction attacks, audits of a client, poisoning, and its detection."""
+
+from sunzi._lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

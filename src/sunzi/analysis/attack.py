@@ -1,10 +1,10 @@
 """The reconstruction attack: how often an attacker who sees reports guesses the value behind them.
 
-The attacker is Bayes-optimal: knows the plan and the prior, reads the reports from their bytes, and names the value of
-the largest posterior probability. Success with one report has a formula (:mod:`sunzi.analysis.attackability`); the
-simulated attacker, who plays against the shipped client, must agree with it. Over several independent reports of one
-value the log likelihoods add up, and success grows towards certainty. A client that memoises sends the same bytes
-again, which add nothing.
+The attacker is Bayes-optimal: it knows the plan and the prior, reads reports from their bytes, and names the value of
+largest posterior probability. :func:`sunzi.analysis.attackability` gives its success with one report by formula; the
+simulated attacker, who plays against the shipped client, must agree. Over several independent reports of one value the
+log likelihoods add up, and success grows towards certainty. A client that memoises sends the same bytes again, which
+adds nothing.
 """
 
 from __future__ import annotations
@@ -13,22 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import islice, repeat
-from typing import Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers, Progress
-from sunzi.analysis.amounts import check_amount, check_seed
-from sunzi.analysis.attackability import attackability, first_supports
-from sunzi.analysis.evidence import Evidence, Reports, decode, evidence_of, read_reports
-from sunzi.analysis.priors import Prior
-from sunzi.analysis.proportions import Proportion
+from sunzi.analysis.evidence import Evidence, Reports, decode, first_supports, read_reports
+from sunzi.analysis.priors import Prior, attackability
+from sunzi.analysis.statistics import Proportion, check_amount, check_seed
 from sunzi.client import Client
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 Rounds = Iterable[Reports]
-"""One round after the other; each holds one report of every user, in the same order."""
+"""Rounds in order; each holds one report of every user, always in the same order of users."""
 
 _TRIALS = 100_000
 _REPEATED_TRIALS = 2_000
@@ -39,8 +42,8 @@ _BITS_AT_ONCE = 1 << 26
 
 
 @dataclass(frozen=True)
-class Growth:
-    """Success after so many reports of one value."""
+class AttackGrowth:
+    """Success rate after a number of reports of one value."""
 
     reports: int
     success: Proportion
@@ -52,22 +55,22 @@ class Growth:
 
 @dataclass(frozen=True)
 class Attack:
-    """What the attacker achieved, beside what the formula says."""
+    """The attacker's success rates, simulated and by formula."""
 
     protocol: str
     domain_size: int
     epsilon: Fraction
     prior: str
     baseline: float
-    """How often the best guess without any report is right."""
+    """Success rate of the best guess without a report."""
     formula: float | None
-    """How often the best guess from one report is right, exactly; None if there are too many messages to list."""
+    """Exact success rate from one report; None if there are too many messages to list."""
     success: Proportion
-    """How often the simulated attacker was right, from one report."""
-    repeated: tuple[Growth, ...]
+    """Simulated success rate from one report."""
+    repeated: tuple[AttackGrowth, ...]
     """With fresh noise in every report."""
-    memoised: tuple[Growth, ...]
-    """With a client that sends the same report again."""
+    memoised: tuple[AttackGrowth, ...]
+    """With a client that repeats its first report."""
 
     @property
     def agrees(self) -> bool:
@@ -86,11 +89,11 @@ class Attack:
 
 
 def default_trials(plan: Plan) -> int:
-    """As many as take a few seconds: 100,000 where reports are short, fewer where they have hundreds of bits."""
+    """A number that takes a few seconds: 100,000 for short reports, fewer for reports of hundreds of bits."""
     return max(1000, min(_TRIALS, int(_WIDE_BITS / plan.report_bits)))
 
 
-def simulate(
+def simulate_attack(
     plan: Plan,
     *,
     trials: int | None = None,
@@ -101,10 +104,23 @@ def simulate(
     client: Client | None = None,
     progress: Progress | None = None,
 ) -> Attack:
-    """Attack the reports of ``trials`` simulated users whose values follow the prior.
+    """Attack the reports of simulated users whose values follow the prior.
 
-    ``reports``: also after so many reports of each user, such as (1, 2, 5, 10). ``seed`` makes clients and users
-    reproducible; without it the client is the one that ships, with the operating system's randomness.
+    Parameters
+    ----------
+    plan: the plan under attack.
+    trials: number of users; by default as many as take a few seconds.
+    prior: what the attacker believes, see :meth:`Prior.of`; uniform by default.
+    seed: makes clients and users reproducible; without it the client uses the operating system's randomness.
+    reports: also attack after these numbers of reports per user, such as (1, 2, 5, 10).
+    confidence: of the intervals around success rates.
+    client: the client to attack; by default the plan's own.
+    progress: called with the share of the work done.
+
+    >>> import sunzi
+    >>> attack = simulate_attack(sunzi.make_plan("grr", 10, 1), trials=1000, seed=2)
+    >>> attack.agrees
+    True
     """
     number = default_trials(plan) if trials is None else trials
     check_amount("trials", number)
@@ -119,11 +135,11 @@ def simulate(
         evidence = read_reports(plan, speaker.report_indices(secrets))
         successes += int(np.count_nonzero(guess(evidence, belief) == secrets))
         report_progress[0](done / number)
-    grown: list[tuple[Growth, ...]] = [(), ()]
+    grown: list[tuple[AttackGrowth, ...]] = [(), ()]
     if reports:
         users = belief.draw(_repeated_trials(plan, number), generator)
         for index, rounds in enumerate((fresh_rounds(speaker, users), replayed_rounds(speaker, users))):
-            grown[index] = repeated(
+            grown[index] = attack_growth(
                 plan,
                 users,
                 rounds,
@@ -147,12 +163,12 @@ def simulate(
 
 
 def _phase(progress: Progress | None, index: int, phases: int) -> Callable[[float], None]:
-    """Tells the progress of one phase as that of the whole."""
+    """Reports the progress of one phase as progress of the whole."""
     return lambda share: None if progress is None else progress((index + share) / phases)
 
 
 def _portions(plan: Plan, secrets: Integers) -> Iterator[tuple[int, Integers]]:
-    """Pieces whose reports fit in memory, and how many users are done with each."""
+    """Chunks whose reports fit in memory, and how many users are done after each."""
     step = max(1, min(_REPORTS_AT_ONCE, int(_BITS_AT_ONCE / plan.report_bits)))
     for start in range(0, secrets.size, step):
         part = secrets[start : start + step]
@@ -160,15 +176,15 @@ def _portions(plan: Plan, secrets: Integers) -> Iterator[tuple[int, Integers]]:
 
 
 def _repeated_trials(plan: Plan, trials: int) -> int:
-    """The posterior of every user is kept, one number a value."""
+    """Fewer, since the posterior of every user is kept: one number per value."""
     return max(1, min(trials, _REPEATED_TRIALS, _POSTERIOR_CELLS // plan.domain.size))
 
 
 def guess(evidence: Evidence, prior: Prior) -> Integers:
-    """The value of the largest posterior probability for each report.
+    """The value of largest posterior probability for each report.
 
     It is the likeliest value that the report supports, or the likeliest of all if even the odds do not lift the
-    supported one above it. Among equally likely values the first in the domain's order is named.
+    supported one above it. Ties go to the first value in the domain's order.
     """
     order = prior.order
     ranked = prior.chances[order]
@@ -179,23 +195,23 @@ def guess(evidence: Evidence, prior: Prior) -> Integers:
 
 
 def _places(evidence: Evidence, ranked: Floats) -> int:
-    """How many values are likely enough for any support to matter."""
+    """How many values are likely enough for support to matter."""
     lifted = float(np.exp(evidence.log_odds.max(initial=0.0)))
     return max(1, int(np.count_nonzero(lifted * ranked > ranked[0] * (1 - 1e-12))))
 
 
 def fresh_rounds(client: Client, values: Integers) -> Iterator[bytes]:
-    """A client that adds fresh noise every time: rounds without end."""
+    """Endless rounds of a client that adds fresh noise every time."""
     while True:
         yield client.report_indices(values)
 
 
 def replayed_rounds(client: Client, values: Integers) -> Iterator[bytes]:
-    """A client that remembers its report of a value and sends it again: rounds without end."""
+    """Endless rounds of a client that repeats its first report of a value."""
     return repeat(client.report_indices(values))
 
 
-def repeated(
+def attack_growth(
     plan: Plan,
     values: Integers,
     rounds: Rounds,
@@ -205,11 +221,26 @@ def repeated(
     confidence: float = 0.95,
     memoised: bool = False,
     progress: Progress | None = None,
-) -> tuple[Growth, ...]:
-    """Success after each of these numbers of reports, for users who hold ``values``.
+) -> tuple[AttackGrowth, ...]:
+    """How the attacker's success grows with the number of reports per user.
 
-    ``rounds`` may come from any client: each is a batch, or a list of single reports, one a user. An attacker who knows
-    that clients are ``memoised`` counts equal reports of one user once, because a report sent again is no new evidence.
+    Parameters
+    ----------
+    plan: the plan of the reports.
+    values: the index of every user's value.
+    rounds: one batch per round, or a list of single reports, with one report per user; from any client.
+    reports: after which numbers of reports to measure success.
+    prior: what the attacker believes, see :meth:`Prior.of`; uniform by default.
+    confidence: of the intervals around success rates.
+    memoised: whether the attacker knows that clients repeat their reports, and counts equal ones of a user once.
+    progress: called with the share of the work done.
+
+    >>> import numpy as np, sunzi
+    >>> plan, values = sunzi.make_plan("grr", 4, 3), np.arange(4)
+    >>> client = plan.client(seed=1)
+    >>> rounds = [client.report_indices(values) for _ in range(5)]
+    >>> [growth.reports for growth in attack_growth(plan, values, rounds, [1, 5])]
+    [1, 5]
     """
     schedule = sorted(set(reports))
     if not schedule or schedule[0] < 1:
@@ -225,20 +256,20 @@ def repeated(
             raise ParameterError(f"a round must hold one report of each of {values.size} users, got {len(encoded)}")
         new = _unseen(encoded, seen) if memoised else np.arange(values.size)
         if new.size:
-            evidence = evidence_of(plan.protocol, plan.protocol.decode(encoded)).take(new)
+            evidence = Evidence.of(plan.protocol, plan.protocol.decode(encoded)).take(new)
             posterior[new] += evidence.table(plan.domain.size) * evidence.log_odds[:, None]
         if number in schedule:
             right = int(np.count_nonzero(np.argmax(posterior, axis=1) == values))
-            grown.append(Growth(number, Proportion(right, values.size, confidence)))
+            grown.append(AttackGrowth(number, Proportion(right, values.size, confidence)))
         if progress is not None:
             progress(number / schedule[-1])
     if len(grown) < len(schedule):
-        raise ParameterError(f"success after {schedule[-1]} reports needs as many rounds")
+        raise ParameterError(f"success after {schedule[-1]} reports needs {schedule[-1]} rounds")
     return tuple(grown)
 
 
 def _unseen(encoded: Any, seen: list[set[tuple[int, int]]]) -> Integers:
-    """The users whose report is not one that they sent before."""
+    """The users whose report differs from all their earlier ones."""
     new = []
     keys = zip(encoded.selectors.tolist(), encoded.in_order(), strict=True)
     for user, (key, known) in enumerate(zip(keys, seen, strict=True)):
@@ -246,3 +277,61 @@ def _unseen(encoded: Any, seen: list[set[tuple[int, int]]]) -> Integers:
             known.add(key)
             new.append(user)
     return np.array(new, dtype=np.int64)
+
+
+# Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
+_FRESH, _MEMOISED, _LINES = "#D55E00", "#0072B2", "#333333"
+
+
+def draw_growth(attack: Attack) -> Figure:
+    """Plot success against the number of reports, for fresh noise and for a client that repeats its first report.
+
+    Needs matplotlib, the ``plot`` extra.
+    """
+    from matplotlib.figure import Figure
+
+    if not attack.repeated:
+        raise ParameterError("the plot shows success against the number of reports: give some, such as 1,2,5,10")
+    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    _draw_curve(axes, attack.repeated, _FRESH, "o", "-", "fresh noise in every report")
+    _draw_curve(axes, attack.memoised, _MEMOISED, "s", "--", "the same report sent again")
+    if attack.formula is not None:
+        axes.axhline(attack.formula, color=_LINES, linewidth=0.9, linestyle=":", label="one report, by formula")
+    axes.axhline(attack.baseline, color=_LINES, linewidth=0.9, label="no report")
+    axes.set_xscale("log")
+    ticks = [growth.reports for growth in attack.repeated]
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.set_xlabel("reports of one value")
+    axes.set_ylabel("attacker guesses right")
+    axes.set_title(
+        f"{attack.protocol}, {attack.domain_size:,} values, epsilon {float(attack.epsilon):g} per report, "
+        f"prior {PurePath(attack.prior).name}; bars: {100 * attack.success.confidence:g} % intervals",
+        loc="left",
+        fontsize="medium",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, loc="best")
+    return figure
+
+
+def _draw_curve(axes: Axes, grown: Sequence[AttackGrowth], colour: str, marker: str, dash: str, label: str) -> None:
+    rates = np.array([growth.success.rate for growth in grown])
+    low, high = ([getattr(growth.success, end) for growth in grown] for end in ("low", "high"))
+    axes.errorbar(
+        [growth.reports for growth in grown],
+        rates,
+        yerr=np.array([rates - low, high - rates]),
+        color=colour,
+        marker=marker,
+        linestyle=dash,
+        label=label,
+        linewidth=1.6,
+        markersize=5,
+        capsize=3,
+    )

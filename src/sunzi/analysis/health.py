@@ -1,11 +1,11 @@
-"""Whether a tally looks as honest reports must look, whatever the users hold.
+"""Whether a tally looks like honest reports, for any values the users may hold.
 
-Every test compares the tally with something that holds for all histograms at once, so that an alarm means reports that
-the shipped client does not make: crafted ones, a broken client, a damaged store. No alarm means little: fake clients
-that run the honest client on false values, or that imitate its noise, pass (docs/poisoning.md).
+Every test compares the tally with something that holds for all histograms, so an alarm means reports that the shipped
+client does not make: crafted reports, a broken client, a damaged store. No alarm means little: fake clients that run
+the honest client on false values, or imitate its noise, pass (docs/poisoning.md).
 
-Guarantee: with honest reports, ``check`` raises an alarm with probability at most about ``significance`` (exactly for
-the tests on extreme counts, asymptotically for the others, which stay silent where reports are too few for that).
+Guarantee: with honest reports, ``check_health`` raises an alarm with probability at most about ``significance``
+(exactly for the tests on extreme counts, asymptotically for the others, which do not apply where reports are too few).
 """
 
 from __future__ import annotations
@@ -16,57 +16,52 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from sunzi.analysis.balance import (
+from sunzi.analysis.health_tests import (
+    HealthFinding,
     bit_balance,
     block_balance,
     class_balance,
     lowest_counts,
     message_frequency,
 )
-from sunzi.analysis.design_residuals import CountedDesign, message_residual, unused_points
-from sunzi.analysis.health_finding import HealthFinding
-from sunzi.analysis.residue_residual import ResidueResidual, residue_residual
-from sunzi.analysis.tails import any_of
+from sunzi.analysis.residuals import CountedDesign, ResidueResidual, message_residual, residue_residual, unused_points
+from sunzi.analysis.statistics import any_of
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import simplex
 from sunzi.plan import Plan
-from sunzi.protocols.block_response import BlockProtocol
-from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.support import SupportProtocol
-from sunzi.protocols.unary import UnaryProtocol
 from sunzi.tally import Tally
 
-LEVEL = 0.001
-"""How often a check of honest reports may raise an alarm."""
+DEFAULT_SIGNIFICANCE = 0.001
+"""The rate of alarms on honest reports."""
 
-_NO_SURPLUS = "this plan has one counter a value: every tally fits some histogram exactly and leaves no residual"
-_NO_BALANCE = "no part of a report is independent of the value, so there is nothing to balance"
-_NONNEGATIVE = "no frequency is estimated below 0, but for noise"
+_NO_SURPLUS = "this plan has one counter per value: every tally fits some histogram exactly and leaves no residual"
+_NO_BALANCE = "no part of a report is independent of the value"
+_NONNEGATIVE = "no frequency is estimated below 0, up to noise"
 
 
 @dataclass(frozen=True)
 class Health:
-    """The findings on one tally."""
+    """The result of all tests on one tally."""
 
     reports: int
     findings: tuple[HealthFinding, ...]
-    significance: float = LEVEL
+    significance: float = DEFAULT_SIGNIFICANCE
 
     @property
     def p_value(self) -> float | None:
-        """A bound on the chance that honest reports look at least as odd in any test; None if no test could speak."""
+        """A bound on the probability that honest reports look at least as odd in any test; None if no test applies."""
         spoken = [finding.p_value for finding in self.findings if finding.p_value is not None]
         return any_of(spoken) if spoken else None
 
     @property
     def test_level(self) -> float:
-        """At or below this p-value a single finding is an alarm: the significance, shared by all tests that spoke."""
+        """At or below this p-value a single finding is an alarm: the significance, divided by the number of tests."""
         return self.significance / max(1, sum(finding.p_value is not None for finding in self.findings))
 
     @property
     def alarms(self) -> tuple[HealthFinding, ...]:
-        """The findings that honest reports would hardly give, the oddest first."""
+        """The findings that honest reports hardly ever give, smallest p-value first."""
         odd = [finding for finding in self.findings if (finding.p_value or 0.0) <= self.test_level]
         odd = [finding for finding in odd if finding.p_value is not None]
         return tuple(sorted(odd, key=lambda finding: finding.p_value or 0.0))
@@ -108,80 +103,86 @@ class Health:
         }
 
 
-def check(plan: Plan, tally: Tally, significance: float = LEVEL) -> Health:
-    """Every test that this plan's protocol admits, on a tally alone; takes the time of about ten decodings."""
+def check_health(plan: Plan, tally: Tally, significance: float = DEFAULT_SIGNIFICANCE) -> Health:
+    """Run every test that applies to the plan's protocol; takes about as long as ten decodings.
+
+    Parameters
+    ----------
+    plan: the plan of the tally.
+    tally: the counted reports.
+    significance: the rate of alarms on honest reports.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("ss-compact", 20, 1)
+    >>> check_health(plan, plan.simulate([3] * 5000, seed=1)).alarms
+    ()
+    """
     if not 0 < significance < 1:
         raise ParameterError(f"significance must lie between 0 and 1, got {significance}")
     if tally.fingerprint != plan.contract.fingerprint:
-        plan.estimate(tally)  # says which plan it belongs to
+        plan.estimate(tally)  # raises an error that names the other plan
     if not tally.reports:
         return Health(0, (), significance)
-    protocol = plan.protocol
-    if isinstance(protocol, ModularProtocol):
-        findings = _check_modular(plan, protocol, tally)
-    elif isinstance(protocol, SupportProtocol):
-        findings = _check_support(plan, protocol, tally)
-    else:
-        findings = []
+    try:
+        decoder = plan.protocol.residue_decoder(tally)
+        findings = _check_support(plan, tally) if decoder is None else _check_residues(plan, tally, decoder)
+    except EstimateError:
+        reason = "too few reports: moduli without reports leave the histogram undetermined"
+        findings = [block_balance(tally), HealthFinding("fit residual", "residual", "", reason=reason)]
     return Health(tally.reports, tuple(findings), significance)
 
 
-def _check_support(plan: Plan, protocol: SupportProtocol, tally: Tally) -> list[HealthFinding]:
-    findings: list[HealthFinding] = []
-    if isinstance(protocol, BlockProtocol):
-        response = protocol.response
-        support = response.design.point_counts(tally.block(0), response.design.points)
+def _check_support(plan: Plan, tally: Tally) -> list[HealthFinding]:
+    """Of protocols with one channel."""
+    protocol = plan.protocol
+    if not protocol.channels:
+        return []
+    channel, findings = protocol.channels[0], []
+    support = channel.point_counts(tally.block(0))
+    if protocol.responses:
         histogram = simplex.project(plan.estimate(tally).frequencies)
-        counted = CountedDesign(response, tally.block(0), tally.reports, support, histogram)
+        counted = CountedDesign(protocol.responses[0], tally.block(0), tally.reports, support, histogram)
         findings += _check_designs([counted])
         findings += unused_points(counted, protocol.domain_size)
-    else:
-        support = protocol.support_counts(tally)
-    if isinstance(protocol, UnaryProtocol):
-        findings.append(bit_balance(protocol, tally))
+    if channel.has_independent_bits:
+        findings.append(bit_balance(channel, tally))
     kinds = {finding.kind for finding in findings}
     if "balance" not in kinds:
         findings.insert(0, HealthFinding("block balance", "balance", "", reason=_NO_BALANCE))
     if "residual" not in kinds:
         findings.append(HealthFinding("fit residual", "residual", "", reason=_NO_SURPLUS))
-    lowest = support[: protocol.domain_size]
-    score, chance = lowest_counts(lowest, tally.reports, protocol.probabilities.false)
+    score, chance = lowest_counts(support[: protocol.domain_size], tally.reports, channel.probabilities.false)
     return [*findings, HealthFinding("negative frequencies", "consistency", _NONNEGATIVE, score, None, chance)]
 
 
 def _check_designs(parts: list[CountedDesign]) -> list[HealthFinding]:
-    """What the messages of one or several designs must satisfy."""
+    """The tests on the messages of one or several designs."""
     blocks = [(part.response, part.counters, part.reports) for part in parts]
     found = [class_balance(blocks), message_frequency(blocks), message_residual(parts)]
     return [finding for finding in found if finding is not None]
 
 
-def _check_modular(plan: Plan, protocol: ModularProtocol, tally: Tally) -> list[HealthFinding]:
-    findings = [block_balance(tally)]
-    try:
-        decoder = ModularDecoder(protocol, tally, "planned", 0.0, "quick")
-    except EstimateError:
-        reason = "too few reports: moduli without any report leave the histogram undetermined"
-        return [*findings, HealthFinding("fit residual", "residual", "", reason=reason)]
+def _check_residues(plan: Plan, tally: Tally, decoder: ModularDecoder) -> list[HealthFinding]:
+    """Of modular protocols."""
     estimate = decoder.estimate(plan.domain)
     residual = ResidueResidual(decoder, estimate.frequencies)
-    parts = _counted_designs(protocol, tally, residual)
+    parts = _counted_designs(plan, tally, residual)
     scores = estimate.frequencies / np.maximum(estimate.standard_errors(), np.finfo(np.float64).tiny)
     lowest = [lowest_counts(part.support, part.reports, part.response.probabilities.false)[1] for part in parts]
     return [
-        *findings,
+        block_balance(tally),
         *_check_designs(parts),
         residue_residual(residual),
         _nonnegative(float(scores.min()), scores.size, lowest),
     ]
 
 
-def _counted_designs(protocol: ModularProtocol, tally: Tally, residual: ResidueResidual) -> list[CountedDesign]:
+def _counted_designs(plan: Plan, tally: Tally, residual: ResidueResidual) -> list[CountedDesign]:
     """The blocks that have reports, with the support counts behind the residue estimates."""
     used = [index for index, reports in enumerate(tally.block_reports) if reports]
     parts = []
     for index, estimates, histogram in zip(used, residual.residues, residual.histograms, strict=True):
-        response, reports = protocol.responses[index], tally.block_reports[index]
+        response, reports = plan.protocol.responses[index], tally.block_reports[index]
         rates = response.probabilities
         support = np.rint((estimates * rates.gap + rates.false) * reports).astype(np.int64)
         parts.append(CountedDesign(response, tally.block(index), reports, support, histogram))

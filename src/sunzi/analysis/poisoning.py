@@ -1,8 +1,8 @@
-"""Poisoning, measured: honest and fake reports in one tally, how far the estimate moves, and whether it shows.
+"""Poisoning, measured: honest and fake reports in one tally, how far the estimate moves, and whether a test shows it.
 
-Fake reports are made by :mod:`sunzi.analysis.crafting`, travel as bytes and are counted by ``plan.tally``. The *push*
-is the targets' summed estimate with the fake reports minus the one without, on the same honest reports. The bound
-beside it comes from :mod:`sunzi.analysis.reach`, the alarms from :mod:`sunzi.analysis.health`.
+Fake reports come from :mod:`sunzi.analysis.fake_reports`, travel as bytes and are counted by ``plan.tally``. The *push*
+is the targets' summed estimate with the fake reports minus the one without, on the same honest reports. Its bound is
+that of :class:`PoisoningReach`; the alarms are those of :func:`check_health`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Progress
-from sunzi.analysis.amounts import check_amount, check_seed
-from sunzi.analysis.crafting import ATTACKS, Crafter, as_bytes
-from sunzi.analysis.health import LEVEL, Health, check
-from sunzi.analysis.reach import Reach, spread_targets
+from sunzi.analysis.fake_reports import ATTACKS, FakeClients, PoisoningReach, as_bytes, spread_targets
+from sunzi.analysis.health import DEFAULT_SIGNIFICANCE, Health, check_health
+from sunzi.analysis.statistics import check_amount, check_seed
 from sunzi.errors import ParameterError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan
@@ -29,12 +28,12 @@ from sunzi.tally import Tally
 HONEST = "none"
 """The name of the row without fake clients: its alarms are false."""
 
-RUNS = 10
+DEFAULT_RUNS = 10
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One collection with fake clients in it."""
+    """One simulated collection with fake clients."""
 
     push: float
     health: Health
@@ -42,14 +41,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Poisoning:
-    """What one attack did in several simulated collections."""
+    """The effect of one attack in several simulated collections."""
 
     attack: str
     share: float
     targets: tuple[int, ...]
     users: int
     bound: float
-    """No attack by this share pushes the targets' summed frequency by more, in expectation."""
+    """No attack by this share of clients pushes the targets' summed frequency further, in expectation."""
     trials: tuple[Trial, ...]
 
     @property
@@ -64,7 +63,7 @@ class Poisoning:
 
     @property
     def detected(self) -> float:
-        """The share of the collections with an alarm."""
+        """The share of collections with an alarm."""
         return float(np.mean([bool(trial.health.alarms) for trial in self.trials]))
 
     @property
@@ -74,7 +73,7 @@ class Poisoning:
         return ordered[(len(ordered) - 1) // 2]
 
     def row(self) -> dict[str, Any]:
-        """Columns by name; test, statistic and p-value are those of the typical collection's oddest finding."""
+        """Columns by name; test, statistic and p-value are those of the typical collection's strongest finding."""
         oddest = self.typical.strongest
         return {
             "attack": self.attack,
@@ -98,22 +97,22 @@ def _oddness(health: Health) -> float:
 
 
 @dataclass(frozen=True)
-class Study:
-    """Attacks on one plan, in simulated collections of ``users`` clients, ``runs`` of them for each attack and share.
+class PoisoningStudy:
+    """Attacks on one plan in simulated collections of ``users`` clients, ``runs`` for each attack and share.
 
-    The same seed gives the same numbers, whatever else is studied along with it.
+    The same seed gives the same numbers for an attack and share, independently of what else is studied.
     """
 
     plan: Plan
     users: int
     targets: tuple[int, ...]
-    runs: int = RUNS
+    runs: int = DEFAULT_RUNS
     seed: int = 1
     population: Population = UNIFORM
-    significance: float = LEVEL
+    significance: float = DEFAULT_SIGNIFICANCE
 
     def __post_init__(self) -> None:
-        """A standard error needs two runs; an attack, a liar and somebody honest."""
+        """A standard error needs two runs; an attack needs a fake and an honest client."""
         check_amount("runs", self.runs, least=2)
         check_amount("users", self.users, least=2)
         check_seed(self.seed)
@@ -121,22 +120,23 @@ class Study:
     def honest(self) -> Poisoning:
         """Nobody lies: the push is 0 and every alarm is false."""
         trials = [
-            Trial(0.0, check(self.plan, self._honest(self.users, run), self.significance)) for run in range(self.runs)
+            Trial(0.0, check_health(self.plan, self._honest(self.users, run), self.significance))
+            for run in range(self.runs)
         ]
         return Poisoning(HONEST, 0.0, self.targets, self.users, 0.0, tuple(trials))
 
     def run(self, attack: str, share: float) -> Poisoning:
         """One attack by a share of all users."""
         liars = self._liars(share)
-        reach = Reach(self.plan, self.targets, share)
+        reach = PoisoningReach(self.plan, self.targets, share)
         trials = []
         for run in range(self.runs):
             honest = self._honest(self.users - liars, run)
-            crafter = Crafter(reach, self._seed(run, zlib.crc32(attack.encode()), liars))
-            fake = self.plan.tally(as_bytes(self.plan, crafter.messages(attack, liars)))
+            fakes = FakeClients(reach, self._seed(run, zlib.crc32(attack.encode()), liars))
+            fake = self.plan.tally(as_bytes(self.plan, fakes.messages(attack, liars)))
             both = honest + fake
             pushed = self._targets_of(both) - self._targets_of(honest)
-            trials.append(Trial(pushed, check(self.plan, both, self.significance)))
+            trials.append(Trial(pushed, check_health(self.plan, both, self.significance)))
         return Poisoning(attack, share, self.targets, self.users, reach.push.bound, tuple(trials))
 
     def _liars(self, share: float) -> int:
@@ -158,23 +158,43 @@ class Study:
         return [self.seed, run, *purpose]
 
 
-def study(
+def study_poisoning(
     plan: Plan,
     shares: Sequence[float],
     attacks: Sequence[str] = tuple(ATTACKS),
     targets: int = 1,
     users: int = 100_000,
-    runs: int = RUNS,
+    runs: int = DEFAULT_RUNS,
     seed: int = 1,
     population: Population = UNIFORM,
-    significance: float = LEVEL,
+    significance: float = DEFAULT_SIGNIFICANCE,
     progress: Progress | None = None,
 ) -> Iterator[Poisoning]:
-    """The honest row, then every attack at every share, as soon as it is there."""
+    """Simulate every attack at every share; yields the honest row first, then each result as soon as it is known.
+
+    Parameters
+    ----------
+    plan: the plan under attack.
+    shares: shares of fake clients among all clients.
+    attacks: names of attacks: maximal-gain, input, random, balanced, noiseless; all by default.
+    targets: number of targets, spread evenly over the domain.
+    users: clients per collection, fake ones included.
+    runs: simulated collections for each attack and share.
+    seed: the same seed gives the same numbers.
+    population: how the honest values are distributed.
+    significance: rate of false alarms of the health check.
+    progress: called with the share of the work done.
+
+    >>> import sunzi
+    >>> rows = list(study_poisoning(sunzi.make_plan("grr", 10, 1), [0.1], ["input"], users=1000, runs=2))
+    >>> [row.attack for row in rows]
+    ['none', 'input']
+    """
     unknown = next((attack for attack in attacks if attack not in ATTACKS), None)
     if unknown is not None:
         raise ParameterError(f"attack must be one of {', '.join(ATTACKS)}; got {unknown!r}")
-    setting = Study(plan, users, tuple(spread_targets(plan.domain.size, targets)), runs, seed, population, significance)
+    chosen = tuple(spread_targets(plan.domain.size, targets))
+    setting = PoisoningStudy(plan, users, chosen, runs, seed, population, significance)
     total = 1 + len(attacks) * len(shares)
     yield setting.honest()
     for done, (attack, share) in enumerate([(attack, share) for attack in attacks for share in shares], start=1):

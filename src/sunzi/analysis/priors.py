@@ -1,4 +1,13 @@
-"""What an attacker believes before seeing any report."""
+"""What an attacker believes before seeing a report, and how often the best guess after one report is right.
+
+Attackability is Σ_y max_x π(x)·P(y|x), the success rate of the Bayes-optimal attacker (docs/mathematics.md §4). P(y|x)
+takes two values for each report y, so the best guess is either the likeliest value of all or the likeliest one that y
+supports. With the values in the order of their prior probabilities, all that matters of a report is the place of the
+first value that it supports: each channel knows the share of reports for every place.
+
+A modular protocol's channel sees residues. The probability of a residue is that of its likeliest value, since that is
+the one to guess.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +21,33 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
+from sunzi.plan import Plan
 from sunzi.planning.populations import Population
+from sunzi.protocols.channel import Channel
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """How likely the attacker takes each value to be, and a name for it."""
+    """The attacker's prior probability of every value.
+
+    >>> import sunzi
+    >>> prior = Prior.of(sunzi.make_plan("grr", 4, 1).domain, "zipf:1")
+    >>> prior.chances.round(2).tolist()
+    [0.48, 0.24, 0.16, 0.12]
+    """
 
     name: str
     chances: Floats
 
     @classmethod
     def of(cls, domain: Domain, prior: Prior | str | NDArray[np.float64] | None) -> Prior:
-        """A prior as it is; None or a population's name (uniform, zipf:3, spike); a file; or chances in the domain's
-        order.
+        """Make a prior.
+
+        Parameters
+        ----------
+        domain: the domain of the plan.
+        prior: a prior; None or "uniform", "zipf", "zipf:EXPONENT", "spike"; the path of a CSV file of labels and
+            weights; or one probability per value, in the domain's order.
         """
         if isinstance(prior, Prior):
             found = prior
@@ -35,7 +57,7 @@ class Prior:
             found = cls("given", np.asarray(prior, dtype=np.float64))
         chances = found.chances
         if chances.shape != (domain.size,) or not np.all(chances >= 0) or not np.isclose(chances.sum(), 1):
-            raise ParameterError(f"a prior must be {domain.size} chances, none below 0, that sum to 1")
+            raise ParameterError(f"a prior must be {domain.size} non-negative probabilities that sum to 1")
         return cls(found.name, chances / chances.sum())
 
     @property
@@ -50,15 +72,15 @@ class Prior:
 
     @property
     def best_guess(self) -> float:
-        """How often the best guess is right that looks at no report."""
+        """Success rate of the best guess without a report."""
         return float(self.chances.max())
 
     def draw(self, number: int, generator: np.random.Generator) -> Integers:
-        """Values of so many users for whom the prior is true."""
+        """The values of ``number`` users, drawn from the prior."""
         cumulative = np.cumsum(self.chances)
         places = generator.random(number) * cumulative[-1]
         found = np.searchsorted(cumulative, places, side="right")
-        # Rounding may lead past the last value that has a chance at all.
+        # Rounding may lead past the last value of positive probability.
         return np.minimum(found, np.flatnonzero(self.chances)[-1]).astype(np.int64)
 
 
@@ -74,7 +96,7 @@ def _named(domain: Domain, name: str) -> Prior:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines that are not empty, with their numbers, without a first one whose weight is a name."""
+    """The non-empty lines with their numbers, without a header."""
     import csv
 
     with path.open(newline="", encoding="utf-8-sig") as stream:
@@ -95,7 +117,7 @@ def _is_number(text: str) -> bool:
 
 
 def _read_weights(domain: Domain, path: Path) -> Floats:
-    """A file of lines LABEL,WEIGHT, perhaps below a line of names; what it does not list has no chance."""
+    """Read lines LABEL,WEIGHT, perhaps below a header; values that are not listed get probability 0."""
     weights = np.zeros(domain.size)
     for number, row in _rows(path):
         try:
@@ -103,12 +125,58 @@ def _read_weights(domain: Domain, path: Path) -> Floats:
             amount = float(weight)
             index = domain.index(label if domain.has_labels else int(label))
         except DomainError:
-            raise ParameterError(f"{path}, line {number}: {row[0]!r} is no value of the plan") from None
+            raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:
             raise ParameterError(f"{path}, line {number}: expected VALUE,WEIGHT, got {','.join(row)!r}") from None
         if not 0 <= amount < np.inf:
-            raise ParameterError(f"{path}, line {number}: a weight must not be negative nor infinite, got {weight!r}")
+            raise ParameterError(f"{path}, line {number}: a weight must be finite and not negative, got {weight!r}")
         weights[index] += amount
     if not weights.sum() > 0:
         raise ParameterError(f"{path} gives no value a weight above 0")
     return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def attackability(plan: Plan, chances: Floats) -> float | None:
+    """Bayes-optimal success rate from one report when the prior is correct; exact.
+
+    Parameters
+    ----------
+    plan: the plan of the reports.
+    chances: the prior probability of every value, in the domain's order.
+
+    Returns None if a large compact design has too many messages to list.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", 4, 1)
+    >>> round(attackability(plan, Prior.of(plan.domain, "zipf:1").chances), 3)
+    0.51
+    """
+    protocol = plan.protocol
+    if np.all(chances == chances[0]):
+        return protocol.attackability
+    if not protocol.channels:
+        raise ParameterError(f"there is no formula for the attackability of {protocol.name} under a given prior")
+    parts = [_channel_success(channel, _point_chances(chances, channel.points)) for channel in protocol.channels]
+    known = [part for part in parts if part is not None]
+    return sum(known) / len(parts) if len(known) == len(parts) else None
+
+
+def _point_chances(chances: Floats, points: int) -> Floats:
+    """The largest probability among the values of each point."""
+    padded = np.zeros(-(-chances.size // points) * points)
+    padded[: chances.size] = chances
+    return np.asarray(padded.reshape(-1, points).max(axis=0)[: min(points, chances.size)])
+
+
+def _channel_success(channel: Channel, chances: Floats) -> float | None:
+    """Σ_i (share of reports whose first support is i)·max(π_0, odds·π_i), times the factor of unsupported points."""
+    odds = float(channel.likelihood_ratio)
+    order = np.argsort(-chances, kind="stable")
+    ranked = chances[order]
+    # Past the place where even a supported value is less likely than the first one, the guess is the first one.
+    places = max(1, int(np.count_nonzero(odds * ranked > ranked[0])))
+    shares = channel.first_support_shares(order[:places])
+    if shares is None:
+        return None
+    gained = np.maximum(ranked[0], odds * ranked[:places])
+    return channel.unsupported_factor * float(shares @ gained + (1 - shares.sum()) * ranked[0])

@@ -13,7 +13,7 @@ from sunzi.cli.terminal import ProgressBar, print_table, printable, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.analysis.attack import Attack
+    from sunzi.analysis import Attack
 
 _SCHEDULE = "1,2,5,10,20,50"
 _MOST_REPORTS = 10_000
@@ -60,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Attack, then print the result."""
-    from sunzi.analysis.attack import simulate
+    from sunzi.analysis import simulate_attack
     from sunzi.plan import load_plan
 
     reports = _schedule(arguments)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         need_matplotlib("drawing pictures")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
-        attack = simulate(
+        attack = simulate_attack(
             plan,
             trials=trials,
             prior=arguments.prior,
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress=bar.show,
         )
     if arguments.plot is not None:
-        from sunzi.analysis.attack_picture import draw_growth
+        from sunzi.analysis.attack import draw_growth
 
         save_picture(arguments.plot, draw_growth(attack))
     show(arguments.format, table=partial(_print_table, attack), document=attack.to_dict, rows=partial(_rows, attack))

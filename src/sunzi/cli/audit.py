@@ -13,7 +13,7 @@ from sunzi.cli.terminal import ProgressBar, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.analysis.audit import Audit
+    from sunzi.analysis import Audit
     from sunzi.plan import Plan
 
 FAULT_FOUND = 3
@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit, then print the findings."""
-    from sunzi.analysis.audit import audit
+    from sunzi.analysis import audit
     from sunzi.plan import load_plan
 
     trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
@@ -89,7 +89,7 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
 
 def _print_table(found: Audit) -> None:
     """Print the bound, the findings and the verdict."""
-    from sunzi.analysis.audit import SHORTFALL
+    from sunzi.analysis.privacy_audit import SHORTFALL
 
     say(
         f"{found.protocol}, {counted(found.domain_size, 'value')}, epsilon {float(found.epsilon):.4g} "

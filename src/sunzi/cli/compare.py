@@ -107,7 +107,7 @@ def _swept(settings: list[Setting]) -> list[Varied]:
 
 
 def _protocols(arguments: argparse.Namespace) -> list[str]:
-    from sunzi.protocols.catalogue import catalogue, find
+    from sunzi.protocols.registry import catalogue, find
 
     if arguments.protocols is None:
         return list(catalogue())

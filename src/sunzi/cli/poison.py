@@ -13,7 +13,7 @@ from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sunzi.analysis.poisoning import Poisoning
+    from sunzi.analysis import Poisoning
     from sunzi.plan import Plan
 
 _ALL, _NONE = "all", "none"
@@ -62,14 +62,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, then print one row per attack and fraction."""
-    from sunzi.analysis.poisoning import study
+    from sunzi.analysis import study_poisoning
     from sunzi.plan import load_plan
     from sunzi.planning import Population
 
     plan = load_plan(arguments.plan)
     with ProgressBar() as bar:
         rows = list(
-            study(
+            study_poisoning(
                 plan,
                 [float(share) for share in parse_numbers(arguments.share, "--share")],
                 _attacks(arguments.attacks),
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _attacks(text: str) -> list[str]:
-    from sunzi.analysis.crafting import ATTACKS
+    from sunzi.analysis.fake_reports import ATTACKS
 
     if text in (_ALL, _NONE):
         return list(ATTACKS) if text == _ALL else []

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from sunzi.analysis import health
+from sunzi.analysis import check_health
 from sunzi.collector.collector import LiveEpoch, matching_labels
 from sunzi.collector.refusals import documented, giving
 from sunzi.collector.service import require_admin, service_of
@@ -183,7 +183,7 @@ def tally_health(
     tally, _ = service_of(request).collector.estimate(live)
     if not tally.reports:
         raise EstimateError("the tally holds no reports yet, so there is nothing to check")
-    found = health.check(live.plan, tally).to_dict()
+    found = check_health(live.plan, tally).to_dict()
     content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])
     return Response(content, media_type=_MEDIA[form])
 

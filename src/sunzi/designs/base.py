@@ -21,6 +21,7 @@ from sunzi.numerics.counters import Counters
 Payloads = NDArray[np.uint64] | list[int]
 
 _CELLS_AT_ONCE = 1 << 20
+_MOST_QUESTIONS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,20 @@ class Design(ABC):
             found[start : start + step] = contained.reshape(len(part), self.points)
         return found
 
-    def first_support_shares(self, places: int) -> Floats | None:  # noqa: ARG002 - for designs that know
-        """For i < ``places``, the share of messages that contain the i-th of any distinct points and none before it;
-        None if that depends on the points.
+    def first_support_shares(self, points: Integers) -> Floats | None:
+        """For the i-th of these distinct points, the share of messages that contain it and none before it.
+
+        Exact, by asking every message; None if there are too many.
         """
-        return None
+        if self.message_count * min(points.size, self.points / self.block_size) > _MOST_QUESTIONS:
+            return None
+        rest = self.decode(np.arange(self.message_count, dtype=np.uint64))
+        counts = []
+        for point in points.tolist():
+            contained = self.contains(rest, np.full(len(rest), point))
+            counts.append(int(np.count_nonzero(contained)))
+            rest = rest[~contained]
+        return np.array(counts) / self.message_count
 
     @abstractmethod
     def point_counts(self, counters: Counters, limit: int) -> Integers:

@@ -139,6 +139,11 @@ class BlockResponse:
         return (0, *self.design.draw_bounds.tolist())
 
     @property
+    def thresholds(self) -> tuple[int, ...]:
+        """T."""
+        return (self.threshold,)
+
+    @property
     def likelihood_ratio(self) -> Fraction:
         """p(v−w)/((1−p)w)."""
         others = self.design.points - self.design.block_size
@@ -150,9 +155,9 @@ class BlockResponse:
         points = self.design.points
         return float((1 - self.inclusion) * points / (points - self.design.block_size))
 
-    def first_support_shares(self, places: int) -> Floats | None:
+    def first_support_shares(self, points: Integers) -> Floats | None:
         """The design's shares."""
-        return self.design.first_support_shares(places)
+        return self.design.first_support_shares(points)
 
     @property
     def discordance(self) -> tuple[float, float]:

@@ -67,9 +67,9 @@ class Singletons(Design):
         """Equality."""
         return messages == points
 
-    def first_support_shares(self, places: int) -> Floats:
+    def first_support_shares(self, points: Integers) -> Floats:
         """As for subsets of one point."""
-        return subset_first_support_shares(self.points, 1, places)
+        return subset_first_support_shares(self.points, 1, points.size)
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""

@@ -119,9 +119,9 @@ class Subsets(Design):
         np.put_along_axis(found, messages, True, axis=1)
         return found
 
-    def first_support_shares(self, places: int) -> Floats:
+    def first_support_shares(self, points: Integers) -> Floats:
         """w/(v−i)·Π_{t<i}(v−w−t)/(v−t)."""
-        return subset_first_support_shares(self.points, self.block_size, places)
+        return subset_first_support_shares(self.points, self.block_size, points.size)
 
     def count(self, messages: Integers) -> Counters:
         """One counter per point; every report adds 1 to w of them."""

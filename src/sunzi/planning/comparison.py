@@ -23,7 +23,7 @@ from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import Axes, evaluate
 from sunzi.planning.populations import UNIFORM, Population
 from sunzi.protocols.base import check_users
-from sunzi.protocols.catalogue import find
+from sunzi.protocols.registry import find
 
 
 @dataclass(frozen=True)

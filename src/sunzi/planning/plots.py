@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from sunzi.errors import ParameterError
 from sunzi.planning.comparison import ComparisonRow
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel

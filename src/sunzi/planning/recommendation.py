@@ -32,7 +32,7 @@ from sunzi.planning.axes import Axes, evaluate
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate
 from sunzi.planning.moduli_choice import pareto_front
 from sunzi.protocols.base import check_users
-from sunzi.protocols.catalogue import catalogue
+from sunzi.protocols.registry import catalogue
 
 Objective = Literal["balanced", "error", "bits", "attack"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

@@ -13,7 +13,7 @@ from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import error_curve
 from sunzi.planning.recommendation import Recommendation, at_users, recommend
 from sunzi.protocols.base import check_users
-from sunzi.protocols.catalogue import find
+from sunzi.protocols.registry import find
 
 # ε is sought among the numbers of three digits from 0.001 to 32.
 _DIGITS = 3

@@ -4,12 +4,10 @@ from sunzi.numerics.randomness import uniform_below as uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities as SupportProbabilities
 from sunzi.protocols.base import Protocol as Protocol
 from sunzi.protocols.block_response import BlockProtocol as BlockProtocol
-from sunzi.protocols.catalogue import catalogue as catalogue
-from sunzi.protocols.catalogue import register as register
-from sunzi.protocols.modular import ModularProtocol as ModularProtocol
-from sunzi.protocols.modular import ModularSubsetSelection as ModularSubsetSelection
+from sunzi.protocols.channel import Channel as Channel
+from sunzi.protocols.registry import catalogue as catalogue
+from sunzi.protocols.registry import register as register
 from sunzi.protocols.support import SupportProtocol as SupportProtocol
-from sunzi.protocols.unary import UnaryProtocol as UnaryProtocol
 from sunzi.tally import TallyLayout as TallyLayout
 from sunzi.wire import EncodedReports as EncodedReports
 from sunzi.wire import ReportLayout as ReportLayout

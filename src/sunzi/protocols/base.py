@@ -44,6 +44,8 @@ class Protocol(ABC):
     """
 
     name: ClassVar[str]
+    draws_selector: ClassVar[bool] = False
+    """Whether the first word of a report selects its channel."""
 
     if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
 
@@ -91,6 +93,12 @@ class Protocol(ABC):
         exhaustive checks. None if that is not possible.
         """
         return None
+
+    def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:  # noqa: ARG002 - for protocols that know
+        """For every channel, how much the support of each of its points adds to the summed estimate of the targets,
+        before debiasing.
+        """
+        raise ParameterError(f"no attack is known on {self.name!r}")
 
     def residue_decoder(self, tally: Tally) -> ModularDecoder | None:  # noqa: ARG002 - for modular protocols
         """The least-squares problem behind the estimate, for protocols that solve one."""

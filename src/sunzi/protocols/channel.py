@@ -40,6 +40,10 @@ class Channel(Protocol):
         """
 
     @property
+    def thresholds(self) -> tuple[int, ...]:
+        """What these words are compared with."""
+
+    @property
     def likelihood_ratio(self) -> Fraction:
         """P(y|x)/P(y|x') for a report y that supports x and not x'; exact."""
 
@@ -47,9 +51,9 @@ class Channel(Protocol):
     def unsupported_factor(self) -> float:
         """P(y|x) for reports y that do not support x, relative to the measure of :meth:`first_support_shares`."""
 
-    def first_support_shares(self, places: int) -> Floats | None:
-        """For i < ``places``, the share of reports that support the i-th of any distinct points and none before it;
-        None if that depends on the points.
+    def first_support_shares(self, points: Integers) -> Floats | None:
+        """For the i-th of these distinct points, the share of reports that support it and none before it; None if there
+        are too many reports to list.
         """
 
     @property
@@ -65,6 +69,9 @@ class Channel(Protocol):
 
     def payload_probabilities(self, point: int) -> dict[int, Fraction]:
         """P(y|point) of every encoded message y; exact. Only for small channels."""
+
+    def largest_gain(self, values: Floats) -> float:
+        """The most that one report can add to Σ_a values[a]·estimate[a]."""
 
     def supports(self, messages: Any, points: Integers) -> NDArray[np.bool_]:
         """Whether each message supports the point in the same row."""

@@ -67,6 +67,7 @@ class ModularProtocol(Protocol):
     """
 
     designs: ClassVar[frozenset[str]]
+    draws_selector = True
 
     domain_size: int
     responses: tuple[BlockResponse, ...] = field()
@@ -227,6 +228,11 @@ class ModularProtocol(Protocol):
             costs.append(cost)
         total = sum(cost.operations for cost in costs) + solving_cost(self.domain_size, len(costs))
         return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
+
+    def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
+        """The sum of the targets' rows."""
+        rows = zip(*(row.parts for row in self.decoder_rows(targets)), strict=True)
+        return tuple(np.sum(parts, axis=0) for parts in rows)
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[ModularRow]:
         """One solve per item; each row is as large as all moduli together."""

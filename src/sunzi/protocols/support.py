@@ -5,7 +5,7 @@ exactly.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,6 +64,12 @@ class SupportProtocol(Protocol):
         """The same for every histogram: the frequencies add up to 1."""
         check_users(users)
         return self.probabilities.variance(1 / self.domain_size) / users
+
+    def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
+        """1 for each target."""
+        wanted = np.zeros(self.channels[0].points)
+        wanted[list(targets)] = 1.0
+        return (wanted,)
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:
         """Every item has its own support count, so all rows are alike."""

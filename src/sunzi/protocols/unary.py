@@ -197,6 +197,11 @@ class UnaryProtocol(SupportProtocol):
         return (0,) * self.domain_size
 
     @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Of the value's own bit and of any other."""
+        return self.true_threshold, self.false_threshold
+
+    @property
     def likelihood_ratio(self) -> Fraction:
         """p(1−q)/(q(1−p))."""
         words = 1 << self.word_bits
@@ -208,10 +213,10 @@ class UnaryProtocol(SupportProtocol):
         """(1−p)/(1−q), relative to all bits being 1 with probability q."""
         return (1 - self.probabilities.true) / (1 - self.probabilities.false)
 
-    def first_support_shares(self, places: int) -> Floats:
+    def first_support_shares(self, points: Integers) -> Floats:
         """q(1−q)^i."""
         false = self.probabilities.false
-        return np.asarray(false * (1 - false) ** np.arange(places))
+        return np.asarray(false * (1 - false) ** np.arange(points.size))
 
     @property
     def discordance(self) -> tuple[float, float]:
@@ -240,6 +245,11 @@ class UnaryProtocol(SupportProtocol):
             chance = prod((rate if bit else 1 - rate for rate, bit in zip(rates, bits, strict=True)), start=Fraction(1))
             found[sum(bit << place for place, bit in enumerate(bits))] = chance
         return found
+
+    def largest_gain(self, values: Floats) -> float:
+        """Of the report whose bits are 1 where a value is positive."""
+        rates = self.probabilities
+        return float(np.maximum(values, 0.0).sum() - rates.false * values.sum()) / rates.gap
 
     def supports(self, messages: PackedBits, points: Integers) -> NDArray[np.bool_]:
         """Whether the point's bit is 1."""

@@ -1,15 +1,16 @@
-"""The audit: does the shipped client keep the ε of its plan?
+"""The audit: does the client keep the ε of its plan?
 
 Three kinds of checks, each blind to something that another one sees:
 
-- **sampling** bounds ε from below: the client sends many reports, and the rates of its tightest event
-  (:mod:`sunzi.analysis.events`) give a Clopper–Pearson lower bound on ε. If it exceeds the ε of the plan, the client
-  gives away too much. A right client raises this alarm with probability at most 1 − confidence;
-- **conformity** compares all else that reports show with what the plan states (:mod:`sunzi.analysis.conformity`);
-- **exact** checks look below what sampling can resolve: words at the very edge of a decision, and all words of a few
-  bits (:mod:`sunzi.analysis.words`, :mod:`sunzi.analysis.enumeration`).
+- **the lower bound**: the client sends many reports, and the rates of its tightest event give a Clopper–Pearson lower
+  bound on ε. If it exceeds the ε of the plan, the client leaks too much. A correct client raises this alarm with
+  probability at most 1 − confidence;
+- **the distribution**: everything else that reports show is compared with what the plan states
+  (:mod:`sunzi.analysis.audit_sampling`);
+- **exact checks** look below what sampling can resolve: words at the edge of a decision, and all words of a few bits
+  (:mod:`sunzi.analysis.audit_words`, :mod:`sunzi.analysis.audit_enumeration`).
 
-No audit proves privacy: a lower bound on ε is one, and a client may behave differently when it is not watched.
+No audit proves privacy: it bounds ε from below only, and a client may behave differently when it is not watched.
 """
 
 from __future__ import annotations
@@ -22,27 +23,31 @@ from typing import Any, Literal
 import numpy as np
 
 from sunzi._typing import Progress
-from sunzi.analysis.amounts import check_amount, check_seed
-from sunzi.analysis.conformity import check_conformity
-from sunzi.analysis.enumeration import check_enumeration
-from sunzi.analysis.events import TightestEvent, bound_epsilon, tightest_event, trials_for
+from sunzi.analysis.audit_enumeration import check_enumeration
+from sunzi.analysis.audit_sampling import (
+    Finding,
+    TightestEvent,
+    bound_epsilon,
+    check_distribution,
+    tightest_event,
+    trials_for,
+)
+from sunzi.analysis.audit_words import check_words
 from sunzi.analysis.evidence import read_reports
-from sunzi.analysis.findings import Finding
-from sunzi.analysis.proportions import lower_limits
-from sunzi.analysis.words import check_words
+from sunzi.analysis.statistics import check_amount, check_seed, lower_limits
 from sunzi.client import Client
 from sunzi.errors import ParameterError
 from sunzi.numerics.intervals import check_confidence
 from sunzi.plan import Plan
 
-LEVEL = 0.9999
+DEFAULT_CONFIDENCE = 0.9999
 SHORTFALL = 0.04
-"""The bound comes so close to ε, in proportion, if there are as many trials as it asks for."""
+"""With ``trials_needed`` trials, the bound is smaller than ε by at most this share."""
 LIKELY_EVENT = 0.1
 
 _TRIALS, _WIDE_TRIALS = 1_000_000, 200_000
 _WIDE_BITS = 100_000_000
-_CONFORMITY_SHARE = 10
+_DISTRIBUTION_SHARE = 10
 _REPORTS_AT_ONCE = 1 << 17
 _BITS_AT_ONCE = 1 << 26
 
@@ -51,13 +56,13 @@ Verdict = Literal["consistent", "deviation", "violation"]
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found."""
+    """The result of an audit."""
 
     protocol: str
     domain_size: int
     epsilon: Fraction
     exact_epsilon: float
-    """What the integers of the plan give away, by formula: ε up to the rounding of thresholds."""
+    """The ε of the plan's integers, by formula: the plan's ε up to the rounding of thresholds."""
     event: str
     pair: tuple[int, int] | None
     event_probability: float
@@ -67,16 +72,16 @@ class Audit:
     misses: int
     confidence: float
     lower_bound: float
-    """ε is at least this, at this confidence, if what the client sends is what it was seen to send."""
+    """The client's ε is at least this, at this confidence."""
     trials_needed: int
-    """Trials after which the bound would lie within 4 % of ε."""
+    """Trials after which the bound lies within 4 % of ε."""
     is_private: bool
-    """Whether the audited client drew from the operating system; a seeded one can be replayed."""
+    """Whether the client draws from the operating system; a seeded one can be replayed."""
     findings: tuple[Finding, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """``violation``: more than ε is given away. ``deviation``: the client departs from its plan."""
+        """``violation``: the client leaks more than ε. ``deviation``: it departs from its plan."""
         failed = [finding for finding in self.findings if not finding.passed]
         if any(finding.breaks_epsilon for finding in failed):
             return "violation"
@@ -84,7 +89,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether every check passed."""
         return self.verdict == "consistent"
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +105,7 @@ class Audit:
 
 
 def default_trials(plan: Plan) -> int:
-    """A million where reports are short, fewer where they have hundreds of bits and would take minutes."""
+    """A million for short reports, fewer for reports of hundreds of bits, which would take minutes."""
     if plan.protocol.report_layout.is_narrow:
         return _TRIALS
     return max(10_000, min(_WIDE_TRIALS, int(_WIDE_BITS / plan.report_bits)))
@@ -110,18 +115,30 @@ def audit(
     plan: Plan,
     *,
     trials: int | None = None,
-    confidence: float = LEVEL,
+    confidence: float = DEFAULT_CONFIDENCE,
     seed: int | None = None,
     client: Client | None = None,
     pair: tuple[int, int] | None = None,
     exact: bool = True,
     progress: Progress | None = None,
 ) -> Audit:
-    """Audit the client that ships, or another one, against this plan.
+    """Audit a client against a plan.
 
-    ``seed`` makes the audit reproducible, its client included; without it words come from the operating system.
-    ``pair`` fixes the two values of the tightest event. ``exact`` runs the checks by chosen words and by enumeration,
-    which take about a second.
+    Parameters
+    ----------
+    plan: the plan that the client must keep.
+    trials: number of reports for the lower bound; by default up to a million.
+    confidence: of the lower bound and of all other sampled checks; 1 − confidence is the rate of false alarms.
+    seed: makes the audit reproducible, including its client; without it words come from the operating system.
+    client: the client to audit; by default the plan's own.
+    pair: the indices of the two values of the tightest event; chosen at random by default.
+    exact: also run the checks by chosen words and by enumeration, which take about a second.
+    progress: called with the share of the work done.
+
+    >>> import sunzi
+    >>> found = audit(sunzi.make_plan("grr", 10, 1), trials=10_000, seed=1)
+    >>> found.verdict
+    'consistent'
     """
     check_confidence(confidence)
     number = default_trials(plan) if trials is None else trials
@@ -135,9 +152,9 @@ def audit(
         findings += check_words(plan, lambda source: type(clients[0])(clients[0].plan, source=source), seed or 0)
         enumerated = check_enumeration(plan, clients[0])
         findings += [] if enumerated is None else [enumerated]
-    sample = max(2, min(number, 2 * number // _CONFORMITY_SHARE))
+    sample = max(2, min(number, 2 * number // _DISTRIBUTION_SHARE))
     values = event.pair or (0, plan.domain.size - 1)
-    findings += check_conformity(plan, clients, values, sample, confidence, generator)
+    findings += check_distribution(plan, clients, values, sample, confidence, generator)
     hits, misses, bound = 0, 0, 0.0
     if all(finding.passed for finding in findings if finding.check == "readable"):
         hits, misses = _sample(plan, clients[0], event, number, generator, progress)
@@ -168,7 +185,7 @@ def _clients(plan: Plan, client: Client | None, seed: int | None) -> tuple[Clien
     if client is None:
         return plan.client(seed=seed), plan.client(seed=None if seed is None else seed + 1)
     if client.plan.contract.fingerprint != plan.contract.fingerprint:
-        raise ParameterError("this client speaks under another plan than the one that it is audited against")
+        raise ParameterError("the client has another plan than the one it is audited against")
     return client, type(client)(client.plan, seed=None if seed is None else seed + 1)
 
 
@@ -180,7 +197,7 @@ def _sample(
     generator: np.random.Generator,
     progress: Progress | None,
 ) -> tuple[int, int]:
-    """Hits and misses among so many reports."""
+    """Hits and misses in ``trials`` reports."""
     step = max(1, min(_REPORTS_AT_ONCE, int(_BITS_AT_ONCE / plan.report_bits)))
     hits = misses = 0
     for start in range(0, trials, step):
@@ -193,7 +210,7 @@ def _sample(
 
 
 def _judge(plan: Plan, bound: float, confidence: float) -> Finding:
-    alarm = f"a right client raises this alarm once in {1 / (1 - confidence):,.0f} audits"
+    alarm = f"a correct client raises this alarm once in {1 / (1 - confidence):,.0f} audits"
     if bound > float(plan.epsilon):
         detail = f"the lower bound {bound:.4g} exceeds epsilon {float(plan.epsilon):.4g}; {alarm}"
         return Finding("epsilon", False, detail, breaks_epsilon=True)

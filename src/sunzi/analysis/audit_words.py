@@ -1,10 +1,10 @@
-"""The client fed with chosen 64-bit words: it must send what integer arithmetic says.
+"""The audit by chosen words: fed with chosen 64-bit words, the client must send what integer arithmetic gives.
 
-Sampling sees no fault of one part in 2^64. But a client is a function of its words, so the words at which it must
-change its mind can be handed to it: the last word that means the truth and the first that means a lie, the first and
-the last word of a drawn integer, and words that must be rejected. What is due is worked out here, in Python's integers,
-from the terms of the plan alone: the thresholds, Lemire's rule and the order of draws that docs/format.md fixes. The
-block that belongs to given integers is the plan's own; that it is right is a matter of enumeration.
+Sampling cannot see a fault of one part in 2^64. But a client is a function of its words, so it can be given the words
+at which its decision must change: the last word below a threshold and the first above, the first and the last word of a
+drawn integer, and words that must be rejected. The expected report is computed here in Python integers from the plan
+alone: the thresholds, Lemire's rule and the order of draws in docs/format.md. The block for given integers comes from
+the plan's design, which enumeration checks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sunzi.analysis.audit_sampling import Finding
 from sunzi.analysis.evidence import decode
-from sunzi.analysis.findings import Finding
 from sunzi.client import Client
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import RandomnessError, SunziError
@@ -25,9 +25,7 @@ from sunzi.numerics.randomness import FULL_BITS, ScriptedSource, WordSource
 from sunzi.numerics.thresholds import truth_threshold
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.block_response import BlockProtocol
-from sunzi.protocols.modular import ModularProtocol
-from sunzi.protocols.unary import UnaryProtocol
+from sunzi.protocols.channel import Channel
 
 ScriptedClient = Callable[[WordSource], Client]
 Report = tuple[int, int]
@@ -41,7 +39,7 @@ _ANY_SCRIPTS = 40
 
 
 def check_words(plan: Plan, client: ScriptedClient, seed: int = 0) -> list[Finding]:
-    """The certificates of the thresholds, and what the client makes of chosen words."""
+    """The certificates of the thresholds, and the client's reports from chosen words."""
     generator = np.random.default_rng(seed)
     cases = 0
     for value, script in _scripts(plan.protocol, generator):
@@ -50,15 +48,15 @@ def check_words(plan: Plan, client: ScriptedClient, seed: int = 0) -> list[Findi
         cases += 1
         if sent != (due, used):
             return [_certify(plan), Finding("words", False, _difference(value, sent, due, used))]
-    return [_certify(plan), Finding("words", True, f"{cases:,} chosen scripts of words give the reports that are due")]
+    return [_certify(plan), Finding("words", True, f"{cases:,} scripts of chosen words give the expected reports")]
 
 
 def _difference(value: int, sent: tuple[Report, int] | str, due: Report, used: int) -> str:
     if isinstance(sent, str):
-        return f"value {value}, chosen words: no report came, but {sent}"
+        return f"value {value}, chosen words: no report but {sent}"
     if sent[0] == due:
-        return f"value {value}, chosen words: {sent[1]} words were taken, {used} are due"
-    return f"value {value}, chosen words: another report is sent than the one that is due"
+        return f"value {value}, chosen words: {sent[1]} words were taken, expected {used}"
+    return f"value {value}, chosen words: the report differs from the expected one"
 
 
 def scripted_report(plan: Plan, client: ScriptedClient, value: int, script: Script) -> tuple[Report, int] | str:
@@ -68,32 +66,32 @@ def scripted_report(plan: Plan, client: ScriptedClient, value: int, script: Scri
     try:
         encoded = decode(plan, [client(source).report(label)])
     except RandomnessError:
-        return "it asks for more words"
+        return "a request for more words"
     except SunziError as error:
         return str(error)
     return (int(encoded.selectors[0]), int(encoded.in_order()[0])), len(script) - source.remaining
 
 
 def _certify(plan: Plan) -> Finding:
-    """p/(1−p) ≤ e^ε·w/(v−w) with the partial sums of e^ε as exact fractions, and one more would be one too many."""
+    """The likelihood ratio of every channel is at most e^ε, bounded by exact fractions; for block responses, a slightly
+    larger threshold would exceed it.
+    """
     below = _exponential(plan.epsilon)
     above = below * (1 + Fraction(1, 1 << 90))
-    for response in _responses(plan.protocol):
+    for channel in plan.protocol.channels:
+        if channel.likelihood_ratio > below:
+            detail = f"the thresholds of the channel on {channel.points} points leak more than epsilon"
+            return Finding("thresholds", False, detail, True)
+    for response in plan.protocol.responses:
         design, threshold = response.design, response.threshold
         gain, loss = design.points - design.block_size, design.block_size
-        if threshold * gain > below * loss * (_WORDS - threshold):
-            return Finding("thresholds", False, f"threshold {threshold} is above the certified one", True)
         if (threshold + 2) * gain <= above * loss * (_WORDS - threshold - 2):
             return Finding("thresholds", False, f"threshold {threshold} is far below the certified one")
-    if isinstance(plan.protocol, UnaryProtocol):
-        true, false = plan.protocol.true_threshold, plan.protocol.false_threshold
-        if true * (_WORDS - false) > below * false * (_WORDS - true):
-            return Finding("thresholds", False, f"thresholds {true} and {false} leak more than epsilon", True)
     return Finding("thresholds", True, "every threshold keeps the likelihood ratio within e^epsilon, in integers")
 
 
 def _exponential(epsilon: Fraction) -> Fraction:
-    """A partial sum of the series of e^ε: below it, by less than one part in 2^100."""
+    """A partial sum of the series of e^ε: less than e^ε by under one part in 2^100."""
     term, total, index = Fraction(1), Fraction(0), 0
     while term > total / (1 << 110) or index <= epsilon:
         total += term
@@ -102,13 +100,7 @@ def _exponential(epsilon: Fraction) -> Fraction:
     return total
 
 
-def _responses(protocol: Protocol) -> Sequence[BlockResponse]:
-    if isinstance(protocol, BlockProtocol):
-        return (protocol.response,)
-    return protocol.responses if isinstance(protocol, ModularProtocol) else ()
-
-
-# --- what is due
+# --- the expected report
 
 
 class _Queue:
@@ -123,7 +115,7 @@ class _Queue:
         return self._words[self.used - 1]
 
     def below(self, bounds: Sequence[int]) -> list[int]:
-        """One integer below each bound; rejected words are replaced, in order, after all others have been taken."""
+        """One integer below each bound; rejected words are replaced, in order, after all other words are taken."""
         words = [self.next() for _ in bounds]
         while rejected := [i for i, s in enumerate(bounds) if words[i] * s % _WORDS < _WORDS % s]:
             for index in rejected:
@@ -134,29 +126,26 @@ class _Queue:
 def expected_report(protocol: Protocol, value: int, script: Script) -> tuple[Report, int]:
     """(selector, payload) of the report, and how many words it takes."""
     queue = _Queue(script)
-    if isinstance(protocol, UnaryProtocol):
-        bits = [
-            queue.next() < (protocol.true_threshold if place == value else protocol.false_threshold)
-            for place in range(protocol.domain_size)
-        ]
-        return (0, sum(1 << place for place, bit in enumerate(bits) if bit)), queue.used
-    if isinstance(protocol, BlockProtocol):
-        return (0, _block_payload(protocol.response, value, queue)), queue.used
-    assert isinstance(protocol, ModularProtocol), "evidence_of has refused all others"
-    (selector,) = queue.below([len(protocol.responses)])
-    response = protocol.responses[selector]
-    payload = _block_payload(response, value % response.design.points, queue)
-    if len(protocol.report_layout.payload_bits) > 1 or len(protocol.responses) == 1:
-        return (selector, payload), queue.used
-    return (0, payload + sum(r.design.message_count for r in protocol.responses[:selector])), queue.used
+    index = queue.below([len(protocol.channels)])[0] if protocol.draws_selector else 0
+    if protocol.responses:
+        payload = _block_payload(protocol.responses[index], value, queue)
+    else:
+        payload = _bits_payload(protocol.channels[index], value, queue)
+    return protocol.wire_report(index, payload), queue.used
 
 
-def _block_payload(response: BlockResponse, point: int, queue: _Queue) -> int:
+def _bits_payload(channel: Channel, value: int, queue: _Queue) -> int:
+    true, false = channel.thresholds
+    bits = [queue.next() < (true if place == value else false) for place in range(channel.points)]
+    return sum(1 << place for place, bit in enumerate(bits) if bit)
+
+
+def _block_payload(response: BlockResponse, value: int, queue: _Queue) -> int:
     design = response.design
     truth_word = queue.next()
     variates = queue.below([int(bound) for bound in design.draw_bounds])
     is_truth = truth_word < truth_threshold(design.block_size, design.points, response.epsilon)
-    rows: Any = np.array([point]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
+    rows: Any = np.array([value % design.points]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
     return int(design.encode(design.respond(*rows))[0])
 
 
@@ -164,18 +153,18 @@ def _block_payload(response: BlockResponse, point: int, queue: _Queue) -> int:
 
 
 def _scripts(protocol: Protocol, generator: np.random.Generator) -> Iterator[tuple[int, Script]]:
-    """Values and scripts; each script has spare words at its end, for those that are rejected."""
+    """Values and scripts; each script ends with spare words, to replace rejected ones."""
     values = [0, protocol.domain_size - 1, *generator.integers(0, protocol.domain_size, 3).tolist()]
     for turn, script in enumerate(_scripts_of(protocol, values, generator)):
         yield script if isinstance(script, tuple) else (values[turn % len(values)], script)
 
 
 def _scripts_of(protocol: Protocol, values: list[int], generator: np.random.Generator) -> Iterator[Any]:
-    if isinstance(protocol, UnaryProtocol):
-        yield from _unary_scripts(protocol, values, generator)
-    elif isinstance(protocol, BlockProtocol):
-        yield from _block_scripts(protocol.response, generator)
-    elif isinstance(protocol, ModularProtocol):
+    if not protocol.responses:
+        yield from _bit_scripts(protocol.channels[0], values, generator)
+    elif not protocol.draws_selector:
+        yield from _block_scripts(protocol.responses[0], generator)
+    else:
         number = len(protocol.responses)
         longest = max(response.words_per_report for response in protocol.responses)
         for word in _edges(number, generator, number):
@@ -203,11 +192,8 @@ def _block_scripts(response: BlockResponse, generator: np.random.Generator) -> I
             yield script
 
 
-def _unary_scripts(
-    protocol: UnaryProtocol, values: list[int], generator: np.random.Generator
-) -> Iterator[tuple[int, Script]]:
-    size = protocol.domain_size
-    thresholds = (protocol.true_threshold, protocol.false_threshold)
+def _bit_scripts(channel: Channel, values: list[int], generator: np.random.Generator) -> Iterator[tuple[int, Script]]:
+    size, thresholds = channel.points, channel.thresholds
     for value in values:
         for place in {value, *_some(size, _BITS_PROBED, generator)}:
             for threshold, offset in product(thresholds, (-1, 0)):
@@ -217,7 +203,7 @@ def _unary_scripts(
 
 
 def _edges(bound: int, generator: np.random.Generator, number: int) -> list[int]:
-    """The first and the last word of some integers below the bound, those next to them, and rejected words."""
+    """The first and the last word of some integers below the bound, their neighbours, and rejected words."""
     words = [0, 1, _WORDS - 1]
     for integer in _some(bound, number, generator):
         first, stop = -(-integer * _WORDS // bound), -(-(integer + 1) * _WORDS // bound)

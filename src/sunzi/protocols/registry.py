@@ -1,4 +1,4 @@
-"""The explicit list of protocols, by name."""
+"""The protocols, by name."""
 
 from __future__ import annotations
 
@@ -30,19 +30,31 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
 
 
 def catalogue() -> tuple[str, ...]:
-    """The names of all protocols, the registered ones last."""
+    """The names of all protocols, registered ones last.
+
+    >>> catalogue()[:3]
+    ('grr', 'ss', 'ss-compact')
+    """
     return tuple(_PROTOCOLS)
 
 
 def find(name: object) -> type[Protocol]:
-    """The protocol of a name."""
+    """The protocol class of a name; ParameterError if there is none."""
     if not isinstance(name, str) or name not in _PROTOCOLS:
         raise ParameterError(f"protocol must be one of {', '.join(_PROTOCOLS)}; got {shown(name)}")
     return _PROTOCOLS[name]
 
 
 def register(protocol: type[Protocol]) -> type[Protocol]:
-    """Add a protocol of your own under its ``name``, which must be new; usable as a class decorator."""
+    """Add your own protocol; usable as a class decorator.
+
+    Parameters
+    ----------
+    protocol: a subclass of :class:`Protocol` whose ``name`` no other protocol has.
+
+    >>> register(GeneralizedRandomizedResponse).name  # registering a protocol again changes nothing
+    'grr'
+    """
     known = _PROTOCOLS.setdefault(protocol.name, protocol)
     if known is not protocol:
         raise ParameterError(

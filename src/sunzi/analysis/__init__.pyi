@@ -1,0 +1,14 @@
+from sunzi.analysis.attack import Attack as Attack
+from sunzi.analysis.attack import AttackGrowth as AttackGrowth
+from sunzi.analysis.attack import attack_growth as attack_growth
+from sunzi.analysis.attack import simulate_attack as simulate_attack
+from sunzi.analysis.fake_reports import PoisoningReach as PoisoningReach
+from sunzi.analysis.health import Health as Health
+from sunzi.analysis.health import check_health as check_health
+from sunzi.analysis.poisoning import Poisoning as Poisoning
+from sunzi.analysis.poisoning import PoisoningStudy as PoisoningStudy
+from sunzi.analysis.poisoning import study_poisoning as study_poisoning
+from sunzi.analysis.priors import Prior as Prior
+from sunzi.analysis.priors import attackability as attackability
+from sunzi.analysis.privacy_audit import Audit as Audit
+from sunzi.analysis.privacy_audit import audit as audit

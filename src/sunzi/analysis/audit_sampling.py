@@ -1,0 +1,283 @@
+"""The audit by sampling: the tightest event of a protocol, and whether reports have the stated distribution.
+
+For two values x and x', a report's likelihood ratio is e^ε exactly if it supports x and not x', e^−ε if it supports x'
+and not x, and 1 otherwise. So of all events of ratio e^ε the largest is "supports x and not x'". Its mirror image
+belongs to x' and is used as well: if one of the two values is sent by the toss of a coin, a *hit* (supports the value
+sent and not the other) is at most e^ε times as likely as a *miss* (the reverse).
+
+A report of randomised response supports one value only, so there all pairs are covered at once: a hit is a report of
+the value sent, a miss a report of any of the k−1 others, and (k−1)·P(hit) ≤ e^ε·P(miss).
+
+A client may depart from its plan and yet leave the tightest event alone. So two clients send two values many times, and
+everything that a server could count is compared with what the plan states: how often each value is supported, how often
+each selector is drawn, how often two reports are equal, and that every report can be read at all. All comparisons
+together raise a false alarm with probability at most 1 − confidence (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.analysis.evidence import Booleans, Evidence, decode
+from sunzi.analysis.statistics import outside
+from sunzi.client import Client
+from sunzi.errors import DomainError, ParameterError, ReportError, SunziError
+from sunzi.plan import Plan
+from sunzi.protocols.channel import Channel
+from sunzi.wire import EncodedReports
+
+SAMPLING_CHECKS = ("readable", "single reports", "support", "selectors", "freshness")
+_PAIRS_TRIED = 200
+_SINGLE_REPORTS = 200
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check of an audit."""
+
+    check: str
+    passed: bool
+    detail: str
+    breaks_epsilon: bool = False
+    """Whether failing the check proves that the client leaks more than ε, rather than that it departs from its plan."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON and tables."""
+        return asdict(self)
+
+
+# --- the tightest event
+
+
+@dataclass(frozen=True)
+class TightestEvent:
+    """A pair of values, or all values of a randomised response (``pair`` None), and the stated chances of hit and miss.
+
+    ``rivals`` is the number of values that a miss may name: P(hit)·rivals ≤ e^ε·P(miss).
+    """
+
+    pair: tuple[int, int] | None
+    rivals: int
+    hit: float
+    miss: float
+
+    @property
+    def description(self) -> str:
+        """In words."""
+        return "the report is the value sent" if self.pair is None else "supports the value sent and not the other one"
+
+    def draw(self, domain_size: int, number: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
+        """``number`` values to send, and the rival of each."""
+        if self.pair is None:
+            sent = generator.integers(0, domain_size, number)
+            return sent, sent
+        coins = generator.integers(0, 2, number)
+        values = np.array(self.pair, dtype=np.int64)
+        return values[coins], values[1 - coins]
+
+    def count(self, evidence: Evidence, sent: Integers, rivals: Integers) -> tuple[int, int]:
+        """Hits and misses."""
+        own = evidence.supports(sent)
+        if self.pair is None:
+            return int(np.count_nonzero(own)), int(np.count_nonzero(~own))
+        other = evidence.supports(rivals)
+        return int(np.count_nonzero(own & ~other)), int(np.count_nonzero(other & ~own))
+
+    def exact_epsilon(self) -> float:
+        """log(rivals·P(hit)/P(miss)): ε up to the rounding of thresholds."""
+        return log(self.rivals * self.hit / self.miss)
+
+
+def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, int] | None = None) -> TightestEvent:
+    """The event for a given pair of values, or for a random pair that all moduli tell apart."""
+    if pair is not None:
+        if len({*pair}) != 2 or not all(0 <= value < plan.domain.size for value in pair):
+            raise ParameterError(f"a pair is two different values of the domain, got {pair[0]} and {pair[1]}")
+        return _event_of_pair(plan, pair)
+    responses = plan.protocol.responses
+    if len(responses) == 1 and responses[0].design.block_size == 1 and responses[0].points == plan.domain.size:
+        truth = responses[0].inclusion
+        return TightestEvent(None, plan.domain.size - 1, float(truth), float(1 - truth))
+    drawn = (generator.choice(plan.domain.size, 2, replace=False) for _ in range(_PAIRS_TRIED))
+    pairs = [(0, 1), *((int(first), int(second)) for first, second in drawn)]
+    events = [_event_of_pair(plan, pair) for pair in pairs]
+    best = max(event.hit for event in events)
+    return next(event for event in reversed(events) if event.hit == best)
+
+
+def _event_of_pair(plan: Plan, pair: tuple[int, int]) -> TightestEvent:
+    """Over all channels that tell the two values apart."""
+    channels = plan.protocol.channels
+    if not channels:
+        raise ParameterError(f"the tightest event of {plan.protocol.name} is not known, so it cannot be audited")
+    telling = [channel for channel in channels if (pair[0] - pair[1]) % channel.points]
+    parts = np.array([channel.discordance for channel in telling]).sum(axis=0) / len(channels)
+    return TightestEvent(pair, 1, float(parts[0]), float(parts[1]))
+
+
+def bound_epsilon(hits: int, misses: int, rivals: int, low_share: float) -> float:
+    """log(rivals·θ/(1−θ)) for a lower limit θ on the share of hits among hits and misses; never below 0."""
+    if hits + misses == 0 or low_share <= 0:
+        return 0.0
+    if low_share >= 1:
+        return float("inf")
+    return max(0.0, log(rivals) + log(low_share / (1 - low_share)))
+
+
+def trials_for(event: TightestEvent, epsilon: float, quantile: float, shortfall: float = 0.04) -> int:
+    """Trials after which the bound lies within ``shortfall`` below ε with probability 97.7 %.
+
+    The logarithm of the ratio of hits to misses has variance (1/P(hit) + 1/P(miss))/n; the bound lies ``quantile``
+    standard deviations below it, plus two more as a margin.
+    """
+    variance = 1 / event.hit + 1 / event.miss
+    return int(np.ceil(variance * ((quantile + 2) / (shortfall * epsilon)) ** 2))
+
+
+# --- the distribution of reports
+
+
+def check_distribution(
+    plan: Plan, clients: Sequence[Client], pair: tuple[int, int], trials: int, confidence: float, generator: Any
+) -> list[Finding]:
+    """All checks, on ``trials`` reports of each of two clients."""
+    alarm = (1 - confidence) / len(SAMPLING_CHECKS)
+    # Equal values in pairs: reports that reuse words must meet a report of the same value to show it.
+    sent = np.array(pair)[np.repeat(generator.integers(0, 2, max(1, trials // 2)), 2)]
+    try:
+        encoded = [decode(plan, client.report_indices(sent)) for client in clients]
+        if any(len(part) != sent.size for part in encoded):
+            raise ReportError(f"{sent.size} values were given, and another number of reports came out")
+        messages = [plan.protocol.decode(part) for part in encoded]
+    except DomainError:
+        raise
+    except SunziError as error:
+        return [Finding("readable", False, f"the server refuses the reports: {error}")]
+    found = [Finding("readable", True, f"{len(encoded) * sent.size:,} reports are what a server accepts")]
+    found.append(_check_single_reports(plan, clients[0], pair, alarm))
+    selectors, parts = plan.protocol.split(messages[0])
+    found.append(_check_support(plan.protocol.channels, selectors, parts, sent, pair, alarm))
+    if len(plan.protocol.channels) > 1:
+        found.append(_check_selectors(plan.protocol.channels, selectors, sent, pair, alarm))
+    found.append(_check_freshness(plan, encoded, alarm))
+    return found
+
+
+def _check_single_reports(plan: Plan, client: Client, pair: tuple[int, int], alarm: float) -> Finding:
+    """Single reports have the length of their layout, and support the value as often as stated."""
+    for value in pair:
+        label = plan.domain.label(value) if plan.domain.has_labels else value
+        try:
+            encoded = decode(plan, [client.report(label) for _ in range(_SINGLE_REPORTS)])
+            evidence = Evidence.of(plan.protocol, plan.protocol.decode(encoded))
+        except ReportError as error:
+            return Finding("single reports", False, f"a report of value {value} is refused: {error}")
+        own = np.array([np.count_nonzero(evidence.supports(np.full(_SINGLE_REPORTS, value)))])
+        stated = float(np.mean([true for true, _ in plan.protocol.support_probabilities()]))
+        if outside(own, _SINGLE_REPORTS, stated, alarm / 2).any():
+            return Finding(
+                "single reports",
+                False,
+                f"{own[0]} of {_SINGLE_REPORTS} reports support value {value}, stated are {stated:.1%}",
+            )
+    return Finding("single reports", True, f"{2 * _SINGLE_REPORTS} single reports have the stated length")
+
+
+Table = tuple[Integers, int, Floats]
+"""Counts, the number of reports, and the stated rates."""
+
+
+def _check_support(
+    channels: Sequence[Channel], selectors: Integers, parts: Sequence[Any], sent: Integers, pair: Any, alarm: float
+) -> Finding:
+    """How often each point is supported, given the value sent, and given whether that value is supported too."""
+    tables: list[Table] = []
+    for value in pair:
+        for index, (channel, part) in enumerate(zip(channels, parts, strict=True)):
+            chosen = part[sent[selectors == index] == value]
+            tables += _support_tables(channel, chosen, value % channel.points)
+    cells = sum(counts.size for counts, _, _ in tables)
+    for counts, number, stated in tables:
+        if number and outside(counts, number, stated, alarm / cells).any():
+            worst = int(np.argmax(np.abs(counts / number - stated)))
+            return Finding(
+                "support",
+                False,
+                f"point {worst} is supported by {counts[worst] / number:.3%} of "
+                f"{number:,} reports, stated are {stated[worst]:.3%}",
+            )
+    return Finding("support", True, f"{cells:,} rates of support are what the plan states")
+
+
+def _support_tables(channel: Channel, messages: Any, point: int) -> list[Table]:
+    """Points supported by all messages, by those that miss the value's own point, and by those that support it."""
+    if not len(messages):
+        return []
+    stated = np.full(channel.points, channel.probabilities.false)
+    stated[point] = channel.probabilities.true
+    tables = [(channel.point_counts(channel.count(messages)), len(messages), stated)]
+    own = channel.supports(messages, np.full(len(messages), point))
+    for supported in (False, True):
+        part = messages[own == supported]
+        if len(part):
+            given = np.full(channel.points, channel.other_rate(supported))
+            given[point] = float(supported)
+            tables.append((channel.point_counts(channel.count(part)), len(part), given))
+    if channel.has_independent_bits:
+        tables.append(_neighbours(channel.support_table(messages), stated))
+    return tables
+
+
+def _neighbours(bits: Booleans, rates: Floats) -> Table:
+    """Independent bits: neighbours are equal as often as two independent bits are."""
+    equal = np.count_nonzero(bits[:, 1:] == bits[:, :-1], axis=0)
+    return equal, len(bits), rates[1:] * rates[:-1] + (1 - rates[1:]) * (1 - rates[:-1])
+
+
+def _check_selectors(
+    channels: Sequence[Channel], selectors: Integers, sent: Integers, pair: tuple[int, int], alarm: float
+) -> Finding:
+    """Every modulus equally often, for both values."""
+    number = len(channels)
+    for value in pair:
+        mine = selectors[sent == value]
+        counts = np.bincount(mine, minlength=number)
+        if mine.size and outside(counts, mine.size, 1 / number, alarm / (2 * number)).any():
+            worst = int(np.argmax(np.abs(counts / mine.size - 1 / number)))
+            return Finding(
+                "selectors",
+                False,
+                f"value {value} draws modulus {channels[worst].points} in "
+                f"{counts[worst] / mine.size:.2%} of its reports, stated are {1 / number:.2%}",
+            )
+    return Finding("selectors", True, f"{number} moduli are drawn equally often")
+
+
+def _check_freshness(plan: Plan, encoded: Sequence[EncodedReports], alarm: float) -> Finding:
+    """Reports of one value are equal as often as independent ones: neighbours in a batch, and across clients."""
+    stated = collision_probability(plan)
+    first, *others = [list(zip(part.selectors.tolist(), part.in_order(), strict=True)) for part in encoded]
+    compared = [("neighbours in a batch", first[0::2], first[1::2])]
+    compared += [("two clients' reports", first, other) for other in others]
+    for name, left, right in compared:
+        equal = np.array([sum(one == two for one, two in zip(left, right, strict=True))])
+        if outside(equal, len(left), stated, alarm / len(compared)).any():
+            return Finding(
+                "freshness",
+                False,
+                f"{equal[0] / len(left):.2%} of {name} are equal, independent ones "
+                f"would be in {stated:.2%}: randomness is used twice",
+            )
+    return Finding("freshness", True, "no sign that randomness is used twice")
+
+
+def collision_probability(plan: Plan) -> float:
+    """Σ_y P(y|x)², the same for every x."""
+    channels = plan.protocol.channels
+    return sum(channel.collision_probability for channel in channels) / len(channels) ** 2
