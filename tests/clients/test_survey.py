@@ -35,7 +35,7 @@ def test_the_survey_shows_the_outcome_of_a_report(survey):
         browser.open_browser(playwright) as chromium,
         browser.open_page(chromium, survey) as (page, _),
     ):
-        refusal = {"error": "ClosedEpochError", "message": "epoch 1 of browsers is closed; it takes nothing"}
+        refusal = {"error": "ClosedEpochError", "message": "epoch 1 of browsers is closed"}
         page.route(UPLOAD, lambda route: route.fulfill(status=410, json=refusal))
         send(page, "Safari")
         expect(page.locator("#notice")).to_contain_text("rejected a report")

@@ -1,7 +1,6 @@
 """Uploads over HTTP: counted once, acknowledged when durable, refused cleanly."""
 
 import hashlib
-import itertools
 import json
 import threading
 import time
@@ -12,10 +11,9 @@ from running import fresh_id, running
 
 import sunzi
 from sunzi.collector.epochs import Shard
-from sunzi.collector.remote import RemoteCollector
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.errors import ReportError, StoreError
+from sunzi.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 OTHER = sunzi.make_plan("ss-compact", 50, 2)
@@ -252,29 +250,6 @@ def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
     assert limited.send_batch(batch(), epoch=9).status == 401
 
 
-def test_readiness_fails_with_the_commits(service, monkeypatch):
-    assert service.get("/ready").status == 200
-    with monkeypatch.context() as patch:
-        patch.setattr(service.collector.store, "commit", fail)
-        assert service.send_batch(batch()).status == 503
-    answer = service.get("/ready")
-    assert (answer.status, answer.json()["error"]) == (503, "NotReady")
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert service.send_batch(batch()).status == 200
-    assert service.get("/ready").status == 200
-
-
-def test_readiness_tries_the_store_once_a_second_at_most(service, monkeypatch):
-    tried = []
-    check = service.collector.store.check
-    monkeypatch.setattr(service.collector.store, "check", lambda: (tried.append(time.monotonic()), check()))
-    begun = time.monotonic()
-    while time.monotonic() < begun + 2.5:
-        assert service.get("/ready").status == 200
-    assert tried
-    assert all(later - earlier > 0.9 for earlier, later in itertools.pairwise(tried))
-
-
 def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
     """Without another report to remind the writer of it."""
     log = tmp_path / "store.db-wal"
@@ -317,29 +292,6 @@ def test_another_shards_ids_are_misdirected(tmp_path):
         mine, others = "0001" + "0" * 28, "0002" + "0" * 28
         assert service.send_batch(batch(), mine).status == 200
         assert service.send_batch(batch(), others).status == 421
-
-
-def test_the_remote_collector_sends_until_acknowledged(service):
-    remote = RemoteCollector(service.address)
-    epoch = remote.current()
-    assert epoch.plan == PLAN
-    assert remote.upload(epoch, batch(), bytes(16)) == "counted"
-    assert remote.upload(epoch, batch(), bytes(16)) == "repeated"
-    assert remote.upload(epoch, PLAN.client(seed=4).report("word 3")) == "counted"
-    plan, tally = remote.tally()
-    assert (plan, tally.reports) == (PLAN, 21)
-    with pytest.raises(ReportError, match="refused"):
-        remote.upload(epoch, batch()[:-1])
-    remote.close()
-
-
-def test_the_remote_collector_waits_for_one_that_is_away(tmp_path):
-    slept = []
-    remote = RemoteCollector("http://127.0.0.1:9", patience=5, sleep=slept.append)
-    with pytest.raises(StoreError, match="could not be reached"):
-        remote.current()
-    assert len(slept) >= 3
-    assert slept[-1] > slept[0]
 
 
 def test_the_queue_refuses_what_it_cannot_hold(tmp_path):

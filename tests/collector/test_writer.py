@@ -165,7 +165,7 @@ def test_an_error_is_told_to_the_whole_group_and_the_writer_lives(store, mailbox
     assert all(isinstance(mailbox.results[number], StoreError) for number in (0, 1))
     assert mailbox.results[2] is Outcome.COUNTED
     assert writer.counts.failures == 2
-    assert "unforeseen" in caplog.text
+    assert "unexpected error" in caplog.text
 
 
 def test_a_receiver_that_fails_does_not_stop_the_writer(store, mailbox, caplog):
@@ -327,6 +327,6 @@ def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
         writer.submit(a_deposit(epoch, number), number)
         mailbox.wait(number + 1)
         assert writer.is_failing is not works
-    monkeypatch.setattr(writer_module, "_TROUBLE_SECONDS", 0.0)
+    monkeypatch.setattr(writer_module, "_FAILING_SECONDS", 0.0)
     assert not writer.is_failing  # nobody may come to try again, if the service says that it is out of order
     writer.close()

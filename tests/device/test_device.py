@@ -258,7 +258,7 @@ def tables(path):
 def test_a_collectors_store_is_no_device(tmp_path):
     SqliteStore(tmp_path / "store.db").close()
     before = tables(tmp_path / "store.db")
-    with pytest.raises(StoreError, match="not a device"):
+    with pytest.raises(StoreError, match="not a Sunzi device"):
         Device(tmp_path / "store.db", 1)
     assert tables(tmp_path / "store.db") == before
     Device(tmp_path / "device.db", 1)

@@ -1,7 +1,7 @@
-"""The collector without its network: collections, their epochs brought to life, and what uploads become.
+"""The collector without HTTP: open and close epochs, turn uploads into deposits, and estimate.
 
-The plan of an epoch never changes; a new plan is a new epoch. A report names its epoch, so that one which arrives after
-the closing is refused, never counted in the next.
+An epoch's plan never changes; a new plan needs a new epoch. Every report names its epoch, so a late report is refused
+rather than counted in the next epoch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.plan import Plan
 from sunzi.tally import Tally
-from sunzi.wire import is_batch
 
 
 class UnknownEpochError(StoreError):
@@ -26,7 +25,7 @@ class UnknownEpochError(StoreError):
 
 
 class ClosedEpochError(StoreError):
-    """The epoch takes no reports any more, and never will."""
+    """The epoch is closed, for good."""
 
 
 class MisdirectedError(StoreError):
@@ -35,19 +34,31 @@ class MisdirectedError(StoreError):
 
 @dataclass(frozen=True)
 class LiveEpoch:
-    """An epoch and its plan, ready to count reports."""
+    """An epoch with its parsed plan."""
 
     epoch: Epoch
     plan: Plan
 
     @property
     def is_quick(self) -> bool:
-        """Whether reports are counted in microseconds: those that are one small integer each."""
+        """Whether decoding takes microseconds, because each report is one small integer."""
         return self.plan.protocol.report_layout.is_narrow
 
 
 class Collector:
-    """A store brought to life: its collections and their open epochs, and what an upload becomes."""
+    """The collections of a store.
+
+    Parameters
+    ----------
+    store: an open store; the caller closes it.
+
+    >>> import sunzi
+    >>> from sunzi.collector import open_store
+    >>> collector = Collector(open_store("collector.db"))
+    >>> collector.open("browsers", sunzi.make_plan("grr", ["Firefox", "other"], epsilon=1)).epoch.number
+    1
+    >>> collector.store.close()
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -58,7 +69,7 @@ class Collector:
         self.refresh()
 
     def refresh(self) -> None:
-        """Learn of epochs that were opened or closed meanwhile, here or by another process."""
+        """Reload the epochs, which another process may have opened or closed."""
         with self._lock:
             for epoch in self.store.epochs():
                 known = self._live.get((epoch.collection, epoch.number))
@@ -66,20 +77,20 @@ class Collector:
                 self._live[epoch.collection, epoch.number] = LiveEpoch(epoch, plan)
 
     def collections(self) -> list[str]:
-        """Their names, in alphabetical order."""
+        """The names of all collections, sorted."""
         return sorted({collection for collection, _ in self._live})
 
     def epochs(self, collection: str | None = None) -> list[LiveEpoch]:
-        """All epochs, or those of one collection, as the store has them now."""
+        """All epochs, or those of one collection, reloaded from the store."""
         self.refresh()
         return [live for key, live in sorted(self._live.items()) if collection in (None, key[0])]
 
     def known(self, collection: str, number: int) -> LiveEpoch | None:
-        """An epoch, if it was met before: a look into memory, which never waits for the store."""
+        """An epoch from memory, without asking the store; None if it is not loaded."""
         return self._live.get((collection, number))
 
     def find(self, collection: str, number: int | None = None) -> LiveEpoch:
-        """An epoch by number; without one, the newest that is open, or else the newest."""
+        """An epoch by number; without a number, the newest open one, or the newest if all are closed."""
         found = None if number is None else self.known(collection, number)
         if found is not None:
             return found
@@ -91,9 +102,12 @@ class Collector:
         return next((live for live in reversed(wanted) if live.epoch.is_open), wanted[-1])
 
     def open(self, collection: str, plan: Plan) -> LiveEpoch:
-        """The open epoch of a collection that has this plan; a new one if there is none.
+        """Return the collection's open epoch with this plan, or open a new one.
 
-        A plan that names its labels by their hash is kept as it is given, with the labels that it was loaded with.
+        Parameters
+        ----------
+        collection: a name of a-z, 0-9, - and _.
+        plan: the plan. If it refers to its labels by hash, the labels it was loaded with stay in memory.
         """
         counters = plan.protocol.tally_layout.length
         epoch = self.store.ensure_epoch(collection, plan.contract.canonical, counters)
@@ -102,40 +116,48 @@ class Collector:
         return live
 
     def close(self, collection: str, number: int) -> LiveEpoch:
-        """Close an epoch for good."""
+        """Close an epoch for good. Closing twice is no error."""
         self.store.close_epoch(self.find(collection, number).epoch.key)
         self.refresh()
         return self._live[collection, number]
 
     def deposit(self, live: LiveEpoch, identity: bytes, body: bytes, token: bytes | None = None) -> Deposit:
-        """What an upload adds: one report, or one batch. Raises for anything that is not wholly in order."""
+        """Decode an upload, a report or a batch, into a deposit. Raises if anything in it is invalid.
+
+        Parameters
+        ----------
+        live: the epoch that the upload names.
+        identity: the upload's 16-byte id.
+        body: a report or a batch.
+        token: the single-use token to spend, or None.
+        """
         if not live.epoch.is_open:
-            raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed; it takes nothing")
+            raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
         if len(identity) != ID_BYTES:
             raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(identity)}")
         if not self.store.shard.takes(identity):
-            raise MisdirectedError(f"this collector is shard {self.store.shard}; the id belongs to another one")
+            raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
         reports, counters = live.plan._count(body)
         if not reports:
-            raise ReportError("the batch holds no report")
+            raise ReportError("the batch holds no reports")
         cells, counts = counters.nonzero()
         hashed = None if token is None else hashlib.sha256(token).digest()
         return Deposit(live.epoch.key, identity, reports, cells, counts, hashed)
 
     def make_tokens(self, live: LiveEpoch, count: int) -> list[str]:
-        """Single-use upload tokens; the store keeps their hashes alone."""
+        """Create single-use upload tokens; the store keeps only their hashes."""
         tokens = [secrets.token_hex(TOKEN_BYTES) for _ in range(count)]
         self.store.add_tokens(live.epoch.key, [hashlib.sha256(bytes.fromhex(token)).digest() for token in tokens])
         return tokens
 
     def tally(self, live: LiveEpoch) -> Tally:
-        """The epoch's tally as it stands, its invariants checked."""
+        """The epoch's current tally, with its invariants checked."""
         return stored_tally(self.store, live.epoch, live.plan)
 
     def estimate(self, live: LiveEpoch) -> tuple[Tally, Estimate]:
-        """The tally as it stands and its estimate, which is kept until another report is counted."""
+        """The current tally and its estimate, cached until another report is counted."""
         key = live.epoch.key
-        with self._estimating:  # several readers of one epoch wait for one computation
+        with self._estimating:  # concurrent readers share one computation
             current = find_epoch(self.store, live.epoch.collection, live.epoch.number)
             kept = self._estimates.get(key)
             if kept is None or kept[0].reports != current.reports:
@@ -145,7 +167,7 @@ class Collector:
 
 
 def matching_labels(plan: Plan, text: str, limit: int) -> list[int]:
-    """The places of the labels that contain a text, whatever its case; at most ``limit`` of them."""
+    """The indices of at most ``limit`` labels that contain a text, ignoring case."""
     domain, wanted = plan.domain, text.casefold()
     if not domain.has_labels:
         try:
@@ -154,8 +176,3 @@ def matching_labels(plan: Plan, text: str, limit: int) -> list[int]:
             return []
     found = (place for place in range(domain.size) if wanted in domain.shown(place).casefold())
     return [place for place, _ in zip(found, range(limit), strict=False)]
-
-
-def is_single(body: bytes) -> bool:
-    """Whether an upload is one report rather than a batch."""
-    return not is_batch(body)

@@ -1,7 +1,7 @@
-"""A collector seen from afar, by its address: fetch the plan, upload until acknowledged, read the tally.
+"""A client of a collector over HTTP: fetch the plan, upload until acknowledged, read the tally.
 
-An upload keeps its id and its bytes however often it is sent, so that it is counted once. Only a collector's own words
-count, as an acknowledgement and as a refusal: what a proxy or a hotel's portal says is neither. Needs no extra.
+An upload is retried with the same id and bytes, so it is counted once. Only a collector's own JSON counts as an
+acknowledgement or a refusal; responses of proxies and captive portals do not. Needs no extra.
 """
 
 from __future__ import annotations
@@ -24,32 +24,46 @@ from sunzi.tally import Tally
 
 DEFAULT_COLLECTION = "default"
 
-_AGAIN = (408, 425, 429)  # and every 5xx: the trouble of a server or a proxy may pass, whatever its number
+_AGAIN = (408, 425, 429)  # and every 5xx: these may be temporary
 _SECONDS = 30.0
 _LONGEST_WAIT = 60.0
 _EPOCH_URL = re.compile("([^?#]+/v1/collections/([^/?#]+))/epochs/([0-9]{1,10})")
 
 
 class UnauthorizedError(StoreError):
-    """The collector does not know the key or the token. With the right one the same upload may still be counted."""
+    """The key or token is unknown. The same upload can still be counted with the right one."""
 
 
 @dataclass(frozen=True)
 class RemoteEpoch:
-    """What a client must know to report: the plan, and the epoch that its reports name."""
+    """The plan, and the epoch that reports must name."""
 
     plan: Plan
     collection: str
     number: int
     is_open: bool
     url: str = ""
-    """Where its reports go: ``…/v1/collections/NAME/epochs/N``."""
+    """Where to upload: ``…/v1/collections/NAME/epochs/N``."""
 
 
 class RemoteCollector:
-    """One collection of a collector: ``http://host:port``, or ``http://host:port/v1/collections/NAME``.
+    """One collection of a remote collector.
 
-    ``patience`` seconds are spent on trying again what may succeed later: a full queue, a restart, a lost connection.
+    Parameters
+    ----------
+    address: ``http://HOST:PORT`` for the collection ``default``, or ``http://HOST:PORT/v1/collections/NAME``.
+    secret: an upload key or the admin token.
+    patience: for how many seconds to retry temporary failures: a full queue, a restart, a lost connection.
+    sleep: called to pause between attempts.
+
+    >>> import sunzi
+    >>> from sunzi.collector import serve
+    >>> with serve(sunzi.make_plan("grr", ["yes", "no"], epsilon=1)) as collector:
+    ...     remote = RemoteCollector(collector.url)
+    ...     epoch = remote.current()
+    ...     print(remote.upload(epoch, epoch.plan.client().report("yes")))
+    ...     remote.close()
+    counted
     """
 
     def __init__(
@@ -73,32 +87,38 @@ class RemoteCollector:
         self._patience, self._sleep = patience, sleep
 
     def current(self) -> RemoteEpoch:
-        """The epoch that is open now, and its plan, checked as a client must."""
+        """The newest open epoch and its plan, with the fingerprint checked."""
         envelope = _fields(self._get("plan"))
         try:
             terms, fingerprint, number = envelope["plan"], envelope["fingerprint"], int(envelope["epoch"])
         except (KeyError, TypeError, ValueError):
-            raise StoreError(f"{self.url}/plan does not answer as a collector does") from None
+            raise StoreError(f"{self.url}/plan is not a collector's response") from None
         plan = Plan.from_contract(Contract.from_json(terms))
         if plan.fingerprint != fingerprint:
-            raise PlanError(f"{self.collection}: the plan does not have the fingerprint that the collector names")
+            raise PlanError(f"{self.collection}: the plan does not match the fingerprint sent with it")
         is_open = envelope.get("open") is True
         return RemoteEpoch(plan, self.collection, number, is_open, f"{self.url}/epochs/{number}")
 
     def upload(
         self, epoch: RemoteEpoch, body: bytes, identity: bytes | None = None, *, token: str | None = None
     ) -> str:
-        """Send a report or a batch until it is acknowledged; return ``counted`` or ``repeated``. ``token`` is the
-        single-use token, 64 hexadecimal digits, that a collector may ask for in every upload.
+        """Send a report or a batch until it is acknowledged; return ``counted`` or ``repeated``.
 
-        Raises ReportError if the collector refuses it for good, StoreError if patience runs out or somebody else
-        answers, and UnauthorizedError, which is one too, if the key or the token is wrong: then the same bytes under
-        the same id may be sent again at any later time.
+        Raises ReportError if the collector refuses it for good. Raises StoreError if patience runs out or the response
+        is not a collector's, and its subclass UnauthorizedError if the key or token is wrong: then send the same bytes
+        under the same id again later.
+
+        Parameters
+        ----------
+        epoch: from :meth:`current`.
+        body: a report or a batch.
+        identity: 16 random bytes, by default new ones. Pass the same id to repeat an upload.
+        token: the single-use token, 64 hexadecimal digits, if the collector requires one.
         """
         return self.send(epoch.number, epoch.plan.fingerprint, body, identity or secrets.token_bytes(ID_BYTES), token)
 
     def send(self, number: int, fingerprint: str, body: bytes, identity: bytes, token: str | None = None) -> str:
-        """:meth:`upload` where only the epoch's number and its plan's fingerprint are at hand."""
+        """:meth:`upload`, given only the epoch's number and the plan's fingerprint."""
         from sunzi.wire import is_batch
 
         query = {"id": identity.hex()}
@@ -113,21 +133,21 @@ class RemoteCollector:
             return str(said["outcome"])
         words = f"({status}): {_message(answer)}"
         if status < 400 or not (isinstance(said.get("error"), str) and isinstance(said.get("message"), str)):
-            raise StoreError(f"{self.url} does not answer as a collector does {words}")
+            raise StoreError(f"{self.url} is not a collector's response {words}")
         if status == 401:
-            raise UnauthorizedError(f"the collector does not know this key or token {words}")
+            raise UnauthorizedError(f"the collector rejected this key or token {words}")
         raise ReportError(f"the collector refused an upload {words}")
 
     def tally(self, number: int | None = None) -> tuple[Plan, Tally]:
-        """An epoch's plan and tally; of the current epoch, unless a number is given."""
+        """The plan and tally of an epoch, by default the current one."""
         which = "current" if number is None else str(number)
         terms = self._get(f"epochs/{which}/plan")
         if not _fields(terms):
-            raise StoreError(f"{self.url}/epochs/{which}/plan does not answer as a collector does: {_message(terms)}")
+            raise StoreError(f"{self.url}/epochs/{which}/plan is not a collector's response: {_message(terms)}")
         return Plan.from_json(terms), Tally.from_bytes(self._get(f"epochs/{which}/tally"))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def _get(self, path: str) -> bytes:
@@ -137,7 +157,7 @@ class RemoteCollector:
         return answer
 
     def _persist(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """One request, again and again while it may still succeed."""
+        """Send one request, and retry it while it may still succeed."""
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
             try:
@@ -147,7 +167,7 @@ class RemoteCollector:
                 status, answer, wait = 0, f"{type(error).__name__}: {error}".encode(), None
             if 0 < status < 500 and status not in _AGAIN:
                 return status, answer
-            # Half of the wait is random, so that thousands of clients do not come back together.
+            # Half of the pause is random, so that clients do not retry in step.
             pause = min(_LONGEST_WAIT, max(pause, wait or 0.0))
             chosen = pause * (0.5 + secrets.randbelow(1000) / 2000)
             if time.monotonic() + chosen > deadline:
@@ -166,7 +186,7 @@ class RemoteCollector:
 
 
 def parse_epoch_url(url: str) -> tuple[str, int]:
-    """The address of the collection and the number of the epoch that a :attr:`RemoteEpoch.url` names."""
+    """Split a :attr:`RemoteEpoch.url` into the collection's address and the epoch's number."""
     matched = _EPOCH_URL.fullmatch(url)
     if matched is None:
         raise ParameterError(f"an epoch's address is http(s)://HOST/v1/collections/NAME/epochs/N, got {url!r}")
@@ -176,20 +196,20 @@ def parse_epoch_url(url: str) -> tuple[str, int]:
 
 
 def _split(address: str) -> SplitResult:
-    """The parts of a collector's address, which it must have."""
+    """Parse a collector's address; raise ParameterError if it is not one."""
     try:
         parts = urlsplit(address)
         is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_right = False
     if not is_right:
-        wanted = "http://HOST or https://HOST, perhaps with a port of at most 65535"
+        wanted = "http://HOST or https://HOST, with an optional port up to 65535"
         raise ParameterError(f"a collector's address begins with {wanted}, got {address!r}")
     return parts
 
 
 def _fields(answer: bytes) -> dict[str, Any]:
-    """What a collector's answer holds; nothing if it is not a JSON object, and so not a collector's."""
+    """The fields of a JSON object; empty if the response is anything else."""
     try:
         parsed = json.loads(answer)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""How a service behaves, decided before it starts."""
+"""The settings of a service: addresses, limits and secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _ANY = "*"
 
 @dataclass(frozen=True)
 class UploadKey:
-    """Somebody who may upload, by the SHA-256 of a secret, and how many reports a minute."""
+    """A client that may upload: its name, the SHA-256 of its secret, and its quota.
+
+    >>> UploadKey("app", hashlib.sha256(b"secret").digest(), reports_per_minute=10_000).name
+    'app'
+    """
 
     name: str
     digest: bytes
@@ -29,7 +33,24 @@ class UploadKey:
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits, secrets and addresses. Secrets are compared in constant time and never printed."""
+    """Addresses, limits and secrets. Secrets are compared in constant time and never printed.
+
+    Parameters
+    ----------
+    host, port: where to listen; any host but this machine requires an admin token. Port 0 is any free one.
+    body_bytes, body_seconds: the limits of a request's body.
+    header_bytes, header_seconds: the limits of a request's headers.
+    waiting_deposits: the number of uploads that may wait for a commit.
+    admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
+        other web origins are refused.
+    upload_keys: who may upload, with quotas; empty means everyone.
+    single_use_tokens: whether every upload must spend a token.
+    allow_origins: the web origins that may fetch plans and upload (CORS).
+    trusted_proxies: the addresses or networks of proxies whose forwarded headers are used.
+
+    >>> Settings(port=0, body_bytes=1 << 20).host
+    '127.0.0.1'
+    """
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -47,7 +68,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.admin_token is None and self.host not in _LOOPBACK:
             raise ParameterError(
-                f"everyone who reaches {self.host} could read and close collections; give an admin token, or bind to "
+                f"anyone who can reach {self.host} could read and close collections; set an admin token, or bind to "
                 "127.0.0.1"
             )
         if self.admin_token is not None and len(self.admin_token) < _SHORTEST_SECRET:
@@ -59,30 +80,30 @@ class Settings:
             raise ParameterError(f"a port is a number from 0 to 65535, got {self.port}")
         names = [key.name for key in self.upload_keys]
         if len({key.digest for key in self.upload_keys}) < len(names) or len(set(names)) < len(names):
-            raise ParameterError("every upload key needs a name and a secret of its own")
+            raise ParameterError("upload keys must have distinct names and secrets")
         for origin in self.allow_origins:
             if origin != _ANY and not _ORIGIN.fullmatch(origin):
                 raise ParameterError(
-                    f"an origin is like https://example.org, in lower case and no more, got {origin!r}"
+                    f"an origin is SCHEME://HOST[:PORT] in lower case, such as https://example.org, got {origin!r}"
                 )
         for proxy in self.trusted_proxies:
             if proxy != _ANY and not _is_network(proxy):
-                raise ParameterError(f"a proxy is trusted by its address or network, such as 10.0.0.0/8, got {proxy!r}")
+                raise ParameterError(f"a trusted proxy is an address or network, such as 10.0.0.0/8, got {proxy!r}")
 
     def is_admin(self, secret: str | None) -> bool:
-        """Whether this opens everything but uploading; without an admin token everyone who can connect is trusted."""
+        """Whether this is the admin token. Always true if none is set."""
         if self.admin_token is None:
             return True
         return secret is not None and hmac.compare_digest(secret.encode(), self.admin_token.encode())
 
     def upload_key(self, secret: str | None) -> UploadKey | None:
-        """Whose secret this is."""
+        """The key with this secret, or None."""
         digest = hashlib.sha256((secret or "").encode()).digest()
         return next((key for key in self.upload_keys if hmac.compare_digest(key.digest, digest)), None)
 
 
 def is_local(authority: str) -> bool:
-    """Whether a HOST or HOST:PORT names this machine and no other can claim the name."""
+    """Whether HOST or HOST:PORT is a loopback name, which no other machine can have."""
     return re.sub(":[0-9]+$", "", authority).strip("[]").lower() in _LOOPBACK
 
 
@@ -95,7 +116,7 @@ def _is_network(text: str) -> bool:
 
 
 def read_secret(path: str | Path) -> str:
-    """A secret from a file, white space around it aside."""
+    """Read a secret from a file, without surrounding white space."""
     secret = Path(path).read_text(encoding="utf-8").strip()
     if not secret.isascii() or not secret.isprintable() or " " in secret:
         raise ParameterError(f"{path}: a secret is printable ASCII without spaces")
@@ -103,7 +124,7 @@ def read_secret(path: str | Path) -> str:
 
 
 def read_upload_keys(path: str | Path) -> tuple[UploadKey, ...]:
-    """Keys from a JSON file: a list of {"name", "sha256" of the secret in hexadecimal, "reports_per_minute"}."""
+    """Read keys from a JSON file: a list of {"name", "sha256" of the secret in hexadecimal, "reports_per_minute"}."""
     try:
         entries = json.loads(Path(path).read_text(encoding="utf-8"))
         keys = tuple(
@@ -114,14 +135,14 @@ def read_upload_keys(path: str | Path) -> tuple[UploadKey, ...]:
         raise ParameterError(
             f'{path}: upload keys are a JSON list of {{"name", "sha256", "reports_per_minute"}}: {error}'
         ) from None
-    if not keys or not all(_is_whole(key) for key in keys):
+    if not keys or not all(_is_valid(key) for key in keys):
         raise ParameterError(
-            f"{path}: a key needs 64 hexadecimal digits and a whole number of reports a minute, at least 1; a file of "
-            "keys needs one of them"
+            f"{path}: list at least one key, each with a sha256 of 64 hexadecimal digits and a whole number of "
+            "reports_per_minute, at least 1"
         )
     return keys
 
 
-def _is_whole(key: UploadKey) -> bool:
-    # A JSON true is an int to Python, and no quota.
+def _is_valid(key: UploadKey) -> bool:
+    # type() because True is an int in Python.
     return len(key.digest) == 32 and type(key.reports_per_minute) is int and key.reports_per_minute >= 1

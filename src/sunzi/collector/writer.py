@@ -1,7 +1,7 @@
-"""Group commit: one thread writes, and everything that waits when it is free goes into its next transaction.
+"""Group commit: one thread writes all waiting deposits in one transaction, then starts the next.
 
-So a lone deposit is written at once, and under load one flush of the disk serves hundreds. Guarantees: an outcome is
-given only after its transaction is durable; at most ``limit`` deposits wait, and the next is refused rather than kept.
+A single deposit is written at once; under load, one disk flush serves hundreds. Guarantees: an outcome is delivered
+only after its transaction is durable; at most ``limit`` deposits wait, and further ones are refused.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Ticket = TypeVar("Ticket")
 _log = logging.getLogger(__name__)
 
 _LARGEST_GROUP = 4096
-# Where several came together last time, others are on their way: a moment's patience saves flushes and the work around.
-_CROWD = 4
+# If the last group was large, more deposits are on their way: waiting briefly saves flushes.
+_LARGE_GROUP = 4
 _GATHER_SECONDS = 0.004
 _SETTLE_SECONDS = 5.0
-# After a commit has failed, nobody may come to try another; then only an attempt can tell whether the trouble is over.
-_TROUBLE_SECONDS = 10.0
+# After a failed commit, wait this long before reporting ready again: only another commit can tell if the store works.
+_FAILING_SECONDS = 10.0
 
 
 class OverloadError(StoreError):
-    """More deposits wait than the writer takes: send it again later."""
+    """Too many deposits are waiting: send it again later."""
 
 
 @dataclass
 class WriterCounts:
-    """What a writer has done since it began, for metrics."""
+    """What a writer has done since it started, for metrics."""
 
     groups: int = 0
     deposits: int = 0
@@ -47,12 +47,17 @@ class WriterCounts:
 
 
 class Writer(Generic[Ticket]):
-    """Owns the writing to a store. :meth:`submit` may be called from any thread.
+    """Commits deposits to a store on its own thread. :meth:`submit` may be called from any thread.
 
-    ``deliver`` is called in the writer's thread once a group, with the ticket and the result of each deposit: its
-    outcome, or the error that prevented one. The log of the store is emptied at the beginning, and ``settle_seconds``
-    after a commit, when :meth:`settle` asks for it, or as soon as nobody reads from it any more, so that no trace of a
-    small group outlives it by long.
+    The store is settled at the start, ``settle_seconds`` after a commit, and on :meth:`settle`; if a reader prevents
+    that, it is retried. So the log does not keep traces of small groups for long.
+
+    Parameters
+    ----------
+    store: the store.
+    deliver: called on the writer's thread once per group, with each deposit's ticket and its outcome or error.
+    limit: the number of deposits that may wait.
+    settle_seconds: the delay between a commit and settling.
     """
 
     def __init__(
@@ -66,11 +71,11 @@ class Writer(Generic[Ticket]):
         self._deliver = deliver
         self._limit = limit
         self._settle_seconds = settle_seconds
-        self._settle_at: float | None = time.monotonic()  # a collector that was killed may have left its log behind
+        self._settle_at: float | None = time.monotonic()  # a killed collector may have left its log behind
         self._waiting: deque[tuple[Deposit, Ticket]] = deque()
         self._changed = threading.Condition()
         self._ending = False
-        self._crowded = False
+        self._is_busy = False
         self._failed_at: float | None = None
         self.counts = WriterCounts()
         self._thread = threading.Thread(target=self._run, name="sunzi-writer", daemon=True)
@@ -78,24 +83,24 @@ class Writer(Generic[Ticket]):
 
     @property
     def waiting(self) -> int:
-        """Deposits that no transaction has taken up yet."""
+        """The number of deposits that are not in a transaction yet."""
         return len(self._waiting)
 
     @property
     def is_alive(self) -> bool:
-        """Whether anything that is submitted will be answered."""
+        """Whether submitted deposits will be processed."""
         return self._thread.is_alive() and not self._ending
 
     @property
     def is_failing(self) -> bool:
         """Whether the last commit failed, within the last ten seconds."""
         failed_at = self._failed_at
-        return failed_at is not None and time.monotonic() < failed_at + _TROUBLE_SECONDS
+        return failed_at is not None and time.monotonic() < failed_at + _FAILING_SECONDS
 
     def submit(self, deposit: Deposit, ticket: Ticket) -> None:
-        """Have a deposit counted; the ticket names it when its result is delivered.
+        """Queue a deposit; its result is delivered with the ticket.
 
-        An id that the store would not take is refused here, so that nobody else's deposit fails with it.
+        Invalid ids are refused here, so that they cannot fail a group with other deposits.
         """
         self._store.check_identities([deposit.identity])
         with self._changed:
@@ -107,13 +112,13 @@ class Writer(Generic[Ticket]):
             self._changed.notify()
 
     def settle(self) -> None:
-        """Have the store settled soon: an epoch was closed, and somebody who read may have kept its ids from going."""
+        """Settle the store soon, because an epoch was closed while a reader may have kept its ids."""
         with self._changed:
             self._settle_at = time.monotonic()
             self._changed.notify()
 
     def close(self) -> None:
-        """Count what is waiting, then end. Nothing more is taken."""
+        """Commit all waiting deposits, then stop; new ones are refused."""
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -134,15 +139,15 @@ class Writer(Generic[Ticket]):
         return self._settle_at is not None and (self._ending or time.monotonic() >= self._settle_at)
 
     def _next_group(self) -> list[tuple[Deposit, Ticket]]:
-        """All that waits, as soon as anything does; nothing when it is time to settle or to end."""
+        """Wait for deposits and return them; empty when it is time to settle or to stop."""
         with self._changed:
             while not (self._waiting or self._ending or self._is_time_to_settle()):
                 self._changed.wait(None if self._settle_at is None else self._settle_at - time.monotonic())
-        if self._crowded and not self._ending:
+        if self._is_busy and not self._ending:
             time.sleep(_GATHER_SECONDS)
         with self._changed:
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LARGEST_GROUP))]
-        self._crowded = len(group) >= _CROWD
+        self._is_busy = len(group) >= _LARGE_GROUP
         return group
 
     def _commit(self, deposits: Sequence[Deposit]) -> Sequence[Result]:
@@ -155,8 +160,8 @@ class Writer(Generic[Ticket]):
             return outcomes
         except StoreError as error:
             failure = error
-        except Exception as error:  # whatever it is, those who wait must be told, and the thread must live
-            _log.exception("the store failed in an unforeseen way")
+        except Exception as error:  # report any error to the waiting clients, and keep the thread running
+            _log.exception("unexpected error in the store")
             failure = StoreError(f"the store failed: {type(error).__name__}")
         self.counts.failures += 1
         self._failed_at = time.monotonic()
@@ -165,15 +170,15 @@ class Writer(Generic[Ticket]):
     def _answer(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
         try:
             self._deliver(list(zip(tickets, results, strict=True)))
-        except Exception:  # who does not hear of it sends it again; the thread must live for all others
+        except Exception:  # clients without an answer send again; keep the thread running
             self.counts.failures += 1
             _log.exception("the results of %d deposits could not be delivered", len(tickets))
 
     def _settle(self) -> None:
-        self._settle_at = None  # what is asked for from now on is for another time
+        self._settle_at = None  # requests from now on are for the next time
         try:
             settled = self._store.settle()
-        except Exception:  # it is durable as it is, and there is a next time
+        except Exception:  # everything is durable already; retry later
             settled = False
         if not settled:
             self._settle_at = time.monotonic() + self._settle_seconds

@@ -1,8 +1,8 @@
-"""One device that reports over months: its key, the ledger of what it has spent, and the reports still to be sent.
+"""A device that reports over months: its key, the ledger of spent ε, and the outbox of unsent reports.
 
-All three live in one SQLite file and change together: a report is made, its ε debited and its bytes put into the outbox
-by one durable transaction, before anything is sent. Several processes may use one file. A crash or a power cut at any
-moment neither loses a debit nor sends a report that was not paid for.
+All three are in one SQLite file. One durable transaction debits a report's ε and stores its bytes in the outbox before
+anything is sent, so a crash or power cut neither loses a debit nor sends a report that was not debited. Several
+processes may share one file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from sunzi.plan import Plan
 Epsilon = int | float | str | Decimal | Fraction
 Upload = Callable[["QueuedReport"], object]
 
-APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module know the file
+APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module recognise the file
 VERSION = 1
 _ID_BYTES = 16
 _WAIT_SECONDS = 30.0
-# EXTRA also makes the removal of the rollback journal durable: one that came back after a power cut would undo the
-# debit of a report that has left. fullfsync is for macOS, whose fsync leaves data in the disk's own memory.
+# EXTRA also makes the removal of the rollback journal durable: if it reappeared after a power cut, it would undo the
+# debit of a report that was sent. On macOS, fsync leaves data in the disk's cache; fullfsync does not.
 _SETTINGS = ("synchronous=EXTRA", "fullfsync=ON", "secure_delete=ON")
 _TABLES = {"device", "debits", "outbox"}
 _SCHEMA = """
@@ -46,27 +46,27 @@ CREATE TABLE outbox (
     fingerprint TEXT, token TEXT
 ) WITHOUT ROWID;
 """
-# Files of version 0 have no mark, and reports that do not say which plan they were made under.
+# Files of version 0 have no application id, and their reports do not name a plan.
 _UPGRADE = "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT"
 
 
 @dataclass(frozen=True)
 class QueuedReport:
-    """A report in the outbox: the same bytes under the same id, for one epoch, until it is acknowledged."""
+    """A report in the outbox, sent with the same bytes and id until it is acknowledged."""
 
     identity: bytes
     destination: str
-    """The address of its epoch."""
+    """The URL of its epoch."""
     body: bytes
     fingerprint: str | None = None
-    """Of the plan that it was made under; None if an older release queued it."""
+    """The fingerprint of its plan; None if an older release queued it."""
     token: str | None = None
-    """The single-use token that it is to spend."""
+    """The single-use token that it spends."""
 
 
 @dataclass(frozen=True)
 class QueueResult:
-    """What became of one value: whether it lay outside the domain, and what this report cost."""
+    """The report's id, whether its value was outside the domain, and the ε spent on it."""
 
     identity: bytes
     outside: bool
@@ -74,10 +74,20 @@ class QueueResult:
 
 
 class Device:
-    """One device: it never spends more ε than its caps, and keeps every report until a collector has answered for it.
+    """A device that never spends more ε than its caps, and keeps every report until a collector acknowledges it.
 
-    ``lifetime_epsilon`` caps what each attribute may ever spend, over all plans and collections; ``caps`` sets other
-    caps for some.
+    Parameters
+    ----------
+    path: the device's SQLite file, created if it is missing.
+    lifetime_epsilon: the most that each attribute may ever spend, over all plans and collections.
+    caps: different caps for some attributes.
+
+    >>> import sunzi
+    >>> device, plan = Device("device.db", lifetime_epsilon=3), sunzi.make_plan("grr", ["yes", "no"], epsilon=1)
+    >>> url = "https://collector.example/v1/collections/default/epochs/1"
+    >>> queued = [device.queue(plan, "answer", "yes", url) for day in range(5)]
+    >>> device.spent("answer")
+    Fraction(1, 1)
     """
 
     def __init__(self, path: str | Path, lifetime_epsilon: Epsilon, caps: Mapping[str, Epsilon] | None = None) -> None:
@@ -88,22 +98,22 @@ class Device:
             if not self.path.exists():
                 self.path.touch(mode=0o600)  # the key is in it
         except OSError as error:
-            raise StoreError(f"a device cannot be kept at {self.path}: {error.strerror}") from error
+            raise StoreError(f"cannot create the device file {self.path}: {error.strerror}") from error
         with self._transaction() as connection:
             self._prepare(connection)
             connection.execute("INSERT OR IGNORE INTO device VALUES (1, ?)", (secrets.token_bytes(KEY_BYTES),))
             self._key: bytes = connection.execute("SELECT key FROM device").fetchone()[0]
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables or bring older ones up to date; refuse a file of somebody else's and leave it as it is."""
+        """Create the tables, or upgrade older ones. Other programs' files are refused unchanged."""
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         is_unmarked = (mark, version, tables) == (0, 0, _TABLES)
         if tables and mark != APPLICATION_ID and not is_unmarked:
-            raise StoreError(f"{self.path} is an SQLite file, but not a device of Sunzi")
+            raise StoreError(f"{self.path} is an SQLite file, but not a Sunzi device")
         if version > VERSION:
-            raise StoreError(f"{self.path} has version {version}; this release knows versions up to {VERSION}")
+            raise StoreError(f"{self.path} has version {version}; this release supports versions up to {VERSION}")
         if is_unmarked or not tables:
             for statement in (_SCHEMA if not tables else _UPGRADE).split(";"):
                 connection.execute(statement)
@@ -111,7 +121,7 @@ class Device:
             connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def client(self, plan: Plan, attribute: str, *, max_epsilon: Epsilon | None = None) -> MemoisingClient:
-        """A memoising client with this device's key. Its reports are not debited: prefer :meth:`queue`."""
+        """A memoising client with this device's key. It does not debit reports: prefer :meth:`queue`."""
         return MemoisingClient(plan, self._key, attribute, max_epsilon=max_epsilon)
 
     def queue(
@@ -124,18 +134,23 @@ class Device:
         max_epsilon: Epsilon | None = None,
         token: str | None = None,
     ) -> QueueResult:
-        """Make the report of a value, debit it, and keep it for sending to an epoch.
+        """Make a report, debit its ε, and queue it for an epoch.
 
-        ``destination`` is that epoch's address, :attr:`RemoteEpoch.url <sunzi.collector.remote.RemoteEpoch.url>`, and
-        ``token`` the single-use token to spend, where the collector asks for one.
+        A value that this attribute has already reported under the same plan costs nothing, since its bytes are the
+        same. A value outside the domain is reported as "other" if the plan has that, else as a background report:
+        sending nothing would reveal it.
 
-        Raises BudgetError if too little is left, PrivacyError if the plan asks for more than ``max_epsilon``, and
-        ParameterError if the plan's labels are in a file that it was loaded without: then nothing was spent and nothing
-        made.
+        Raises BudgetError if too little ε is left, PrivacyError if the plan's ε exceeds ``max_epsilon``, and
+        ParameterError if the plan was loaded without its label file. Then nothing is spent or queued.
 
-        A value that this attribute reported before under the same plan costs nothing: its bytes are the same. A value
-        outside the domain is sent as "other" where the plan has that; else as the background report, since silence
-        would speak.
+        Parameters
+        ----------
+        plan: the plan of the epoch.
+        attribute: what is measured, with the same name in all collections.
+        value: a label or index of the plan's domain.
+        destination: the epoch's URL, :attr:`RemoteEpoch.url <sunzi.collector.remote.RemoteEpoch.url>`.
+        max_epsilon: the largest ε to accept in a plan.
+        token: the single-use token to spend, if the collector requires one.
         """
         parse_epoch_url(destination)
         client = self.client(plan, attribute, max_epsilon=max_epsilon)
@@ -164,25 +179,26 @@ class Device:
         return epsilon
 
     def spent(self, attribute: str) -> Fraction:
-        """What an attribute has spent so far."""
+        """The ε that an attribute has spent so far."""
         with self._transaction() as connection:
             rows = connection.execute("SELECT epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
         return sum((Fraction(text) for (text,) in rows), Fraction(0))
 
     def waiting(self) -> list[QueuedReport]:
-        """The reports that no collector has acknowledged yet, oldest first."""
+        """The reports that are not acknowledged yet, oldest first."""
         columns = "id, destination, body, fingerprint, token"
         with self._transaction() as connection:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
         return [QueuedReport(*row) for row in rows]
 
     def flush(self, upload: Upload | None = None) -> int:
-        """Send all that waits, each report to its epoch; return how many were acknowledged. What is acknowledged is
-        deleted at once.
+        """Send every queued report to its epoch, and delete the acknowledged ones; return how many these are.
 
-        ``upload`` is a :class:`~sunzi.device.sending.Sender` unless told. It sends one report and returns if that
-        is acknowledged; it raises ReportError if it is refused for good, which deletes it too, and StoreError if it may
-        succeed later: then this destination has to wait for the next flush, and all others go on.
+        Parameters
+        ----------
+        upload: sends one report, by default a :class:`~sunzi.device.sending.Sender`. It returns once the report is
+            acknowledged. It raises ReportError if the report is refused for good, which deletes it, and StoreError if
+            it may succeed later: then the other reports for this destination wait for the next flush.
         """
         if upload is None:
             with closing(Sender()) as sender:
@@ -197,7 +213,7 @@ class Device:
             except ReportError:
                 pass
             except StoreError as error:
-                # A token that is not known is this report's own trouble, a key that is not known everybody's.
+                # An unknown token affects only this report, an unknown key the whole destination.
                 if report.token is None or not isinstance(error, UnauthorizedError):
                     waits.add(report.destination)
                 continue
@@ -207,7 +223,7 @@ class Device:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One durable transaction on a connection of its own: threads, processes and forks share nothing."""
+        """One durable transaction on a new connection, so that threads, processes and forks share nothing."""
         try:
             connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
@@ -221,4 +237,4 @@ class Device:
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: {error}") from error
         finally:
-            connection.close()  # rolls back what is not committed
+            connection.close()  # rolls back an open transaction

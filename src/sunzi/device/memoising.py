@@ -1,12 +1,11 @@
-"""A client that sends the same bytes whenever it reports the same value: noise that is drawn once cannot be averaged
-away.
+"""A client that sends the same bytes whenever it reports the same value, so that repeated reports do not average out.
 
-All randomness of a report, the choice of a modulus included, is derived from a device key, the attribute, the plan's
-terms and the value, by HMAC-SHA256. The name of a collection plays no part: a renamed collection gets no fresh noise.
-Another plan does, and so does another value: each costs its ε once, which a ledger can cap.
+All randomness of a report, including the choice of a modulus, is derived by HMAC-SHA256 from the device key, the
+attribute, the plan and the value. The collection's name is not used: a renamed collection gets no fresh noise. Another
+plan or value does, and costs its ε once, which a ledger can cap.
 
-This is local differential privacy against those who cannot break HMAC-SHA256 and do not have the key: with the key and
-an unsent report, the value is found by trying all of them.
+This is local differential privacy against an attacker who cannot break HMAC-SHA256 and does not have the key. With the
+key, an attacker can find the value of a report by trying all values.
 """
 
 from __future__ import annotations
@@ -28,10 +27,20 @@ _OUTSIDE = _LENGTH.pack(0xFFFFFFFF)
 
 
 class MemoisingClient:
-    """Reports one attribute of one device under one plan; equal values give equal bytes, for as long as the key lives.
+    """Reports one attribute of one device under one plan; equal values give equal bytes.
 
-    The key has 32 secret bytes, drawn once a device (``secrets.token_bytes(32)``) and never sent. ``attribute`` names
-    what is measured, the same in all collections that ask for it.
+    Parameters
+    ----------
+    plan: the plan.
+    key: the device's secret, ``secrets.token_bytes(32)``; drawn once per device and never sent.
+    attribute: what is measured, with the same name in all collections.
+    max_epsilon: the largest ε to accept; PrivacyError is raised if the plan's is larger.
+    fingerprint: the expected fingerprint of the plan, if known.
+
+    >>> import sunzi
+    >>> client = MemoisingClient(sunzi.make_plan("grr", ["yes", "no"], epsilon=1), bytes(32), "answer")
+    >>> client.report("yes") == client.report("yes")
+    True
     """
 
     def __init__(
@@ -46,29 +55,29 @@ class MemoisingClient:
         if len(key) != KEY_BYTES:
             raise ParameterError(f"a device key has {KEY_BYTES} bytes, got {len(key)}")
         if not attribute:
-            raise ParameterError("attribute must name what is measured, got an empty text")
+            raise ParameterError("attribute must name what is measured, got an empty string")
         if plan.domain.has_labels and plan.domain.labels is None:
-            # Not a DomainError: that says that a value is outside, and a background report would follow.
+            # Not a DomainError, which would mean that a value is outside the domain and cause a background report.
             raise ParameterError("this plan's labels are in a separate file; load the plan with labels=PATH")
-        # Its own checks of the plan, the largest ε and the fingerprint are the same as those of any client.
+        # Runs the same checks of the plan, its ε and its fingerprint as any client.
         plan.client(max_epsilon=max_epsilon, fingerprint=fingerprint)
         self.plan, self.attribute = plan, attribute
         self._key = key
 
     def report(self, value: object) -> bytes:
-        """The bytes of the one report of this value."""
+        """The report of a value."""
         return self.report_index(self.plan.domain.index(value))
 
     def report_index(self, index: int | None) -> bytes:
-        """The same for a value's place in the domain; for None the one background report of all values outside it."""
+        """The report of the value with this index; None is the background report of values outside the domain."""
         client = Client(self.plan, source=DerivedSource(self.derive(index)))
         return client.report_background() if index is None else client.report_index(index)
 
     def derive(self, index: int | None) -> bytes:
-        """The key of one report's randomness: HMAC(device key, purpose, fingerprint, attribute, value).
+        """The seed of a report's randomness: HMAC(device key, purpose, fingerprint, attribute, value).
 
-        Lengths stand before texts, so that no two different sets of terms read the same. A value outside the domain
-        has the length 2^32 − 1 and no text, whatever it is.
+        Each text is preceded by its length, so that different inputs never encode alike. Any value outside the domain
+        is encoded as the length 2^32 − 1 without text.
         """
         domain = self.plan.domain
         value = _OUTSIDE if index is None else _text(domain.label(index) if domain.has_labels else str(index))
@@ -76,7 +85,7 @@ class MemoisingClient:
         return hmac.digest(self._key, message, "sha256")
 
     def __repr__(self) -> str:
-        """Terms, never the key."""
+        """The plan and attribute, never the key."""
         return f"MemoisingClient({self.plan.protocol.name}, epsilon {self.plan.epsilon}, {self.attribute!r})"
 
 

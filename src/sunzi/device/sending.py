@@ -1,4 +1,4 @@
-"""Sending what a device has queued: each report to the epoch that it was made for, and nowhere else."""
+"""Sends queued reports over HTTP, each to the epoch that it was made for."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ _PATIENCE_SECONDS = 1.0
 
 
 class Sender:
-    """Uploads waiting reports over HTTP, one connection a collection: ``device.flush(Sender(secret=…))``.
+    """Uploads queued reports over HTTP, with one connection per collection.
 
-    ``secret`` is an uploader's key; every collector that reports wait for is sent it. ``patience`` seconds are spent on
-    trying again what may succeed later, a destination at a time.
+    Parameters
+    ----------
+    secret: an upload key; it is sent to every collector that has queued reports.
+    patience: for how many seconds to retry temporary failures, per report.
+
+    >>> from sunzi.device import Device
+    >>> Device("device.db", lifetime_epsilon=3).flush(Sender(secret="upload-key"))
+    0
     """
 
     def __init__(self, *, secret: str | None = None, patience: float = _PATIENCE_SECONDS) -> None:
@@ -27,12 +33,12 @@ class Sender:
     def __call__(self, report: QueuedReport) -> str:
         """Send one report; return ``counted`` or ``repeated``, and raise as :meth:`RemoteCollector.upload` does.
 
-        The collector is told which plan the report was made under, and refuses it if its epoch has another.
+        The collector refuses the report if its epoch has another plan.
         """
         if report.fingerprint is None:
             raise StoreError(
-                f"the report for {report.destination!r} was queued by a release that did not note its plan; "
-                "send it by an upload of your own"
+                f"the report for {report.destination!r} was queued by a release that did not store its plan; "
+                "pass an upload function of your own"
             )
         collection, number = parse_epoch_url(report.destination)
         if collection not in self._remotes:
@@ -40,7 +46,7 @@ class Sender:
         return self._remotes[collection].send(number, report.fingerprint, report.body, report.identity, report.token)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         for remote in self._remotes.values():
             remote.close()
         self._remotes.clear()
