@@ -20,6 +20,10 @@ settings.register_profile("sunzi", deadline=None, derandomize=_REQUIRE_ALL)
 settings.load_profile("sunzi")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="draw more: the runs that measure rates are six times as many")
+
+
 def _skips(config):
     """The reports of skipped tests and modules. Only the process that talks to the terminal knows of them all."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
