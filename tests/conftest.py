@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,27 @@ settings.load_profile("sunzi")
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="draw more: the runs that measure rates are six times as many")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        """A file goes to one process, so that what its tests share is made once; all that need Spark go to the same."""
+
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            return "spark" if "test_spark_" in path else path
+
+    config.option.loadscopereorder = False  # the order below is better than the number of tests
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Files with many slow tests come first, so that all processes end at about the same time."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: ("test_spark_" not in item.path.name, -slow[item.path]))
 
 
 def _skips(config):
