@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,12 +139,12 @@ def running_cluster(directory: Path) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def driver(cluster: Cluster) -> Iterator[SparkSession]:
-    """A session of this process on the cluster."""
+def driver(cluster: Cluster, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session of this process on the cluster, with more settings than those of every session."""
     before = dict(os.environ)
     os.environ.update(cluster.environment())
     builder = SparkSession.builder.master(cluster.url).appName("sunzi tests")
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS | dict(settings or {})).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -21,7 +21,7 @@ import sunzi
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.stores import find_epoch, stored_tally
 
-KILLS = 8
+KILLS = 5
 PLAN = sunzi.make_plan("grr", 60_000, 5)
 
 
@@ -117,4 +117,4 @@ def test_every_acknowledged_report_is_counted_once_whatever_is_killed(tmp_path):
     sent = np.zeros(PLAN.domain.size, dtype=np.int64)
     sent[: next(values)] = 1
     assert np.array_equal(tally.counts, sent)
-    assert len(acknowledged) > 100
+    assert len(acknowledged) > 50

@@ -31,7 +31,7 @@ def runs(pytestconfig):
 
 
 def measure(plan, source, frequencies, users, runs, seed, groups, batch=500):
-    """The share of each group's items that their intervals covered, run by run; "together" is about all items at once."""
+    """The share of each group's items that are covered, run by run; "together" is about all items at once."""
     shares = {(name, target): [] for name in (*groups, "together") for target in TARGETS}
     for own, tally in statistics.run_batches(source, frequencies, users, runs, seed, batch):
         estimate = plan.estimate(tally)

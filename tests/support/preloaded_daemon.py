@@ -3,6 +3,7 @@
 import os
 
 import sunzi
+import sunzi.tables.spark  # what tasks need is imported once, before the fork
 
 client = sunzi.make_plan("oue", 200, 1).client()
 client.report(3)

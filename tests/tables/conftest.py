@@ -1,21 +1,35 @@
-"""A real cluster on loopback, one for every process of a test run."""
+"""A real cluster on loopback, and one session on it: all tests that need them run in one process."""
 
+import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from benchmarks.spark_cluster import Cluster, driver, running_cluster
 from packages import install
 from pyspark.sql import SparkSession
 
+SUPPORT = str(Path(__file__).resolve().parents[1] / "support")
+PRELOADED = {
+    # Every task is a fork of its own, of a daemon that has imported what tasks need.
+    "spark.python.daemon.module": "preloaded_daemon",
+    "spark.python.worker.reuse": "false",
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")])),
+}
+
 
 @pytest.fixture(scope="session")
-def java() -> None:
+def java() -> Iterator[None]:
     """Java 17 or later; installed first, if it is missing and this machine can install it."""
     if shutil.which("java") is None:
         reason = install("openjdk-17-jre-headless")
         if reason is not None:
             pytest.skip(f"Spark needs Java 17: {reason}")
+    with pytest.MonkeyPatch.context() as patch:
+        # Virtual machines that live for seconds: compile quickly rather than well, and collect garbage in one thread.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -26,5 +40,5 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 @pytest.fixture(scope="session")
 def spark(cluster: Cluster) -> Iterator[SparkSession]:
-    with driver(cluster) as session:
+    with driver(cluster, PRELOADED) as session:
         yield session

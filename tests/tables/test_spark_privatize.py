@@ -37,6 +37,25 @@ def test_workers_share_no_randomness(tmp_path, values):
     assert len(set(reports)) == USERS
 
 
+def test_a_pool_filled_before_the_fork_is_not_shared(spark):
+    """The same for clients that tasks inherited, with random words already drawn, from the daemon of their executor."""
+
+    def reports(batches):
+        import os
+
+        import preloaded_daemon
+        import pyarrow as pa
+
+        assert preloaded_daemon.filled_by != os.getpid(), "this task did not inherit its client"
+        for batch in batches:
+            made = [preloaded_daemon.client.report(3) for _ in range(batch.num_rows)]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(made, pa.binary()), "heir": [os.getpid()] * len(made)})
+
+    rows = spark.range(64, numPartitions=16).mapInArrow(reports, "report binary, heir bigint").collect()
+    assert len({row.heir for row in rows}) == 16
+    assert len({bytes(row.report) for row in rows}) == len(rows) == 64
+
+
 def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values):
     """Reports that a failed attempt had made are never seen; its values are randomised once more, and once only."""
     attempts = str(tmp_path)

@@ -1,6 +1,7 @@
 """Jobs given to ``spark-submit``, and the command that runs one by itself."""
 
-import re
+import contextlib
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from report_tables import reports_of, table_of, write
 
 import sunzi
 from sunzi.cli.main import main
+from sunzi.tables import spark_session
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "examples" / "spark" / "tally_job.py"
@@ -21,9 +23,15 @@ def plan():
     return sunzi.make_plan("mss-compact", 60, 1)
 
 
-def submit(cluster, *words, **settings):
+@pytest.fixture
+def in_session(spark, monkeypatch):
+    """Commands of this process run in the session that there is, and leave it running."""
+    monkeypatch.setattr(spark_session, "started", lambda master, show_progress: contextlib.nullcontext(spark))
+
+
+def submit(cluster, *words):
     """How a submitted job ended, and what it printed: Spark puts the driver's errors and output in one stream."""
-    options = [word for name, value in (SETTINGS | settings).items() for word in ("--conf", f"{name}={value}")]
+    options = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
     command = [HOME / "bin" / "spark-submit", "--master", cluster.url, *options, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=cluster.environment(), timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -39,34 +47,23 @@ def test_the_job_file(cluster, tmp_path, plan):
     assert "sunzi: warning: 1 cell holds no report of this plan, left out of the tally: 1 missing" in printed
 
 
-def test_a_job_that_fails_writes_nothing(cluster, tmp_path, plan):
+def test_a_job_that_fails_writes_nothing(in_session, monkeypatch, tmp_path, plan, capsys):
     folder = write(table_of([*reports_of(plan, 90), None]), tmp_path / "reports")
     plan.save(tmp_path / "plan.json")
     words = (JOB, tmp_path / "plan.json", folder, "--bad-reports", "fail", "-o", tmp_path / "t")
-    code, printed = submit(cluster, *words)
-    assert code == 2, printed
-    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in printed
+    monkeypatch.setattr(sys, "argv", [*map(str, words)])
+    with pytest.raises(SystemExit) as ending:
+        runpy.run_path(str(JOB), run_name="__main__")
+    assert ending.value.code == 2
+    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in capsys.readouterr().err
     assert not (tmp_path / "t").exists()
 
 
-def test_a_pool_filled_before_the_fork_is_not_shared(cluster):
-    """Two reports of 200 noisy bits are equal with probability below 2^-100, unless their words came from one pool."""
-    here = str(ROOT / "tests" / "support")
-    code, printed = submit(
-        cluster,
-        Path(here) / "forked_job.py",
-        **{
-            "spark.python.daemon.module": "preloaded_daemon",
-            "spark.python.worker.reuse": "false",  # every task is a fork of its own
-            "spark.executorEnv.PYTHONPATH": here,
-        },
-    )
-    assert code == 0, printed
-    found = re.search(r"^(\d+) reports by (\d+) heirs, (\d+) different$", printed, re.MULTILINE)
-    assert found, printed
-    made, heirs, different = map(int, found.groups())
-    assert made == different == 64
-    assert heirs == 16
+def test_files_that_spark_does_not_find(in_session, tmp_path, plan, capsys):
+    plan.save(tmp_path / "plan.json")
+    words = [str(tmp_path / "plan.json"), str(tmp_path / "nowhere"), "--engine", "spark", "-o", str(tmp_path / "none")]
+    assert main(["tally", *words]) == 2
+    assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in capsys.readouterr().err
 
 
 def test_the_command_by_itself(java, tmp_path, plan):
@@ -82,9 +79,6 @@ def test_the_command_by_itself(java, tmp_path, plan):
     }
     tallies = [sunzi.load_tally(path) for path in (tmp_path / "out").glob("*.tally")]
     assert sum(tallies) == plan.tally(reports)
-    done = run(tmp_path, *words, "nowhere", "-o", "none")
-    assert done.returncode == 2
-    assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in done.stderr
     done = run(tmp_path, "plan.json", folder, "--engine", "spark", "--master", "nowhere", "-o", "none")
     assert done.returncode == 2
     assert "sunzi: error: Spark did not start. It needs Java 17" in done.stderr
