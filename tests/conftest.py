@@ -40,8 +40,17 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
+_SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "client_directory"}
+
+
 def pytest_collection_modifyitems(items):
-    """Files with many slow tests come first, so that all processes end at about the same time."""
+    """Mark as slow what needs Spark, PostgreSQL, a browser or Node; the files with most slow tests come first, so that
+    all processes end at about the same time.
+    """
+    for item in items:
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if _SLOW_FIXTURES & set(item.fixturenames) or "postgres" in map(str, parameters):
+            item.add_marker("slow")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: ("test_spark_" not in item.path.name, -slow[item.path]))
 

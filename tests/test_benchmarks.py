@@ -19,6 +19,8 @@ from benchmarks.results import Result
 from sunzi.numerics.toeplitz import adjoint
 from sunzi.plan import make_plan
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 TINY = 0.02
 

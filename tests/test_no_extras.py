@@ -10,6 +10,8 @@ import pytest
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 EXTRAS = (
     "numba",
     "matplotlib",

@@ -105,6 +105,7 @@ def skipping_suite(directory: Path, require_all: str, *arguments: str) -> subpro
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-n", "1")])
 def test_require_all_turns_a_skip_into_a_failure(tmp_path, arguments):
     run = skipping_suite(tmp_path, "1", *arguments)
@@ -113,6 +114,7 @@ def test_require_all_turns_a_skip_into_a_failure(tmp_path, arguments):
     assert "test_some.py::test_skips: Skipped: no such part" in run.stdout
 
 
+@pytest.mark.slow
 def test_a_skip_is_allowed_by_default(tmp_path):
     run = skipping_suite(tmp_path, "")
     assert run.returncode == pytest.ExitCode.OK, run.stdout + run.stderr

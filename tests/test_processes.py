@@ -146,6 +146,7 @@ def workers_of(process):
     return [child for one in lists for child in one.read_text().split()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the list of processes that Linux keeps")
 def test_a_reproduction_ends_on_sigterm(tmp_path):
     command = ["reproduce", "mse", "--full", "--jobs", "2", "--out", str(tmp_path)]

@@ -15,6 +15,8 @@ import pytest
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 TUTORIALS = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 PAGES = sorted(TUTORIALS.glob("*.md"))
 # Pages show these only where a command is meant to fail.

@@ -32,6 +32,7 @@ def trials_for(plan):
     return min(default_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 100, 1024])
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_the_attacker_succeeds_as_often_as_the_formula_says(name, size):

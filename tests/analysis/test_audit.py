@@ -19,6 +19,7 @@ EPSILONS = ["1/2", 1, 2, 5]
 MILLION = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("size", [7, 15, 100, 1024])
 @pytest.mark.parametrize("name", sunzi.catalogue())
@@ -41,6 +42,7 @@ def test_a_million_trials_bound_epsilon_within_four_per_cent_from_below(name, si
     assert np.count_nonzero(bounds > float(plan.epsilon)) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "epsilon", "options"),
     [

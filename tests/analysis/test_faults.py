@@ -22,6 +22,7 @@ def failed(found):
     return {finding.check for finding in found.findings if not finding.passed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_caught(fault):
     plan = fault.plan()
@@ -35,6 +36,7 @@ def test_every_fault_is_caught(fault):
 _controls = {(fault.plan, fault.trials, str(fault.options)): fault for fault in faults.FAULTS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", _controls.values(), ids=lambda fault: fault.name)
 def test_without_the_fault_every_check_passes(fault):
     found = control(fault)

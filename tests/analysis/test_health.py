@@ -208,6 +208,7 @@ ALWAYS_SPEAK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size", "epsilon", "users", "population"), SETTINGS)
 def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, population):
     plan = sunzi.make_plan(name, size, epsilon)
@@ -264,6 +265,7 @@ def test_too_few_reports_are_told():
     assert "too few reports" in found["message residual"].reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ss-compact", "oue"])
 def test_ten_million_reports(name):
     plan = sunzi.make_plan(name, 1024, 1)

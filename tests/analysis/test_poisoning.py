@@ -107,6 +107,7 @@ def measured(name, attack, size=50, epsilon=1, share=0.05, targets=1, users=4000
     return setting.run(attack, share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_maximal_gain_comes_near_the_bound_and_no_attack_exceeds_it(name):
     cases = [(attack, 1) for attack in ATTACKS] + [("maximal-gain", 3), ("balanced", 3)]

@@ -52,6 +52,7 @@ def estimated(capsys, *source):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
     with serving(tmp_path, "plan.json", "--single-use-tokens") as address:
         request = urllib.request.Request(
@@ -72,6 +73,7 @@ def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_collection_by_commands(plan, tmp_path, capsys):
     with serving(tmp_path, "plan.json") as address:
         assert main(["simulate", "--send", address, "--users", "2050", "--population", "spike"]) == 0
@@ -110,6 +112,7 @@ def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):
     store.close()
 
 
+@pytest.mark.slow
 def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
     secret = "a-token-of-sixteen-or-more"
     with serving(tmp_path, "one=plan.json", "two=plan.json", SUNZI_ADMIN_TOKEN=secret) as address:

@@ -174,6 +174,7 @@ def test_a_domain_is_required_and_formats_are_known(capsys):
             main(words)
 
 
+@pytest.mark.slow
 def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeypatch, shown):
     """Its commands run, and the table on it is the one they print."""
     monkeypatch.chdir(tmp_path)

@@ -27,6 +27,8 @@ import sunzi
 from sunzi.collector.epochs import Deposit
 from sunzi.collector.stores import open_store
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 KILLS = 15
 

@@ -16,10 +16,13 @@ import time
 from contextlib import closing
 
 import numpy as np
+import pytest
 
 import sunzi
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.stores import find_epoch, stored_tally
+
+pytestmark = pytest.mark.slow
 
 KILLS = 5
 PLAN = sunzi.make_plan("grr", 60_000, 5)

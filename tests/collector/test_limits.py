@@ -12,6 +12,8 @@ from running import fresh_id, running
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 
 

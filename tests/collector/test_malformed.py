@@ -7,9 +7,12 @@ from collections import Counter
 from contextlib import closing
 
 import numpy as np
+import pytest
 from running import fresh_id, running
 
 import sunzi
+
+pytestmark = pytest.mark.slow
 
 PLAN = sunzi.make_plan("mss-compact", 200, 2)
 FOREIGN = sunzi.make_plan("mss-compact", 201, 2)

@@ -9,6 +9,8 @@ from running import running
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"

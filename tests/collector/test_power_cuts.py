@@ -127,6 +127,7 @@ class Life:
         return difference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
     life = Life(tmp_path, seed)

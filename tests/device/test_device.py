@@ -132,6 +132,7 @@ def test_a_crash_between_debit_and_send_loses_neither(plan, path):
     assert len(device.waiting()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("payments", [0, 1, 5, 20])
 def test_a_process_killed_in_mid_queue(path, payments):
     """kill -9 while it queues: every debit has its report, every report its debit, and the cap still holds."""
@@ -151,6 +152,7 @@ def test_a_process_killed_in_mid_queue(path, payments):
     assert (device.spent("browser"), paid, refused) == (30, 30 - len(waiting), 30)
 
 
+@pytest.mark.slow
 def test_processes_racing_for_the_last_budget(path):
     racers = [Process(path, 5, range(40)), Process(path, 5, range(39, -1, -1)), Process(path, 5, range(50, 90))]
     for racer in racers:

@@ -83,6 +83,7 @@ def test_terms_and_keys_are_checked():
     assert KEY.hex() not in repr(MemoisingClient(plan, KEY, "browser"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grr", "ss-compact", "mss-compact", "oue"])
 def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
     """An attacker's success after 1,000 memoised rounds is that after one, to the last user; with fresh noise it is

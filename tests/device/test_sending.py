@@ -102,6 +102,7 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
         assert (device.waiting(), service.tally(epoch=2).reports) == ([], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -177,6 +178,7 @@ def test_a_rotated_key_deletes_nothing(plan, device, tmp_path):
         assert service.tally().reports == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [PORTAL, b"[]", b"{}", b'{"plan":1}', b"[" * 100_000])
 def test_a_portal_is_no_collector(plan, body):
     with answering(200, body) as (address, _), closing(RemoteCollector(address)) as remote:

@@ -212,6 +212,7 @@ def test_a_script_refuses_words_and_widths_that_do_not_fit(words, bits):
         ScriptedSource(words, bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 2, 3, 5, 8])
 def test_uniform_integers_are_exactly_uniform_on_narrow_words(bits):
     """All words of b bits: those that are not rejected give every integer below the bound equally often."""

@@ -40,6 +40,7 @@ def test_errors_reached_by_compact_blocks_on_a_large_domain(epsilon, bits):
     assert plan.expected_mse(1) == pytest.approx(found.error, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "effort"), [(100, 800), (1024, 50)])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_never_worse_than_the_papers_search(size, effort, epsilon):

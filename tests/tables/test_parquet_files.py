@@ -125,6 +125,7 @@ def test_a_folders_name_goes_before_a_column_inside(tmp_path):
     assert tally(tmp_path / "t", PLAN, ["country"], jobs=1) == {("FR",): PLAN.tally(REPORTS[:50])}
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(deduplication, "_BYTES_PER_PARTITION", 5000)
     monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 50)
