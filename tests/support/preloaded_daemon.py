@@ -2,8 +2,12 @@
 
 import os
 
+# What tasks need is imported once, before the fork.
+import pandas  # noqa: F401
+import pyarrow  # noqa: F401
+
 import sunzi
-import sunzi.tables.spark  # what tasks need is imported once, before the fork
+import sunzi.tables.spark_frames
 
 client = sunzi.make_plan("oue", 200, 1).client()
 client.report(3)

@@ -26,7 +26,7 @@ def plan():
 @pytest.fixture
 def in_session(spark, monkeypatch):
     """Commands of this process run in the session that there is, and leave it running."""
-    monkeypatch.setattr(spark_session, "started", lambda master, show_progress: contextlib.nullcontext(spark))
+    monkeypatch.setattr(spark_session, "start_session", lambda master, show_progress: contextlib.nullcontext(spark))
 
 
 def submit(cluster, *words):
