@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 
 SUPPORT = str(Path(__file__).resolve().parents[1] / "support")
 PRELOADED = {
-    # Every task is a fork of its own, of a daemon that has imported what tasks need.
+    # Python workers are forks of a daemon that has imported what tasks need.
     "spark.python.daemon.module": "preloaded_daemon",
-    "spark.python.worker.reuse": "false",
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")])),
 }
 

@@ -37,23 +37,33 @@ def test_workers_share_no_randomness(tmp_path, values):
     assert len(set(reports)) == USERS
 
 
-def test_a_pool_filled_before_the_fork_is_not_shared(spark):
-    """The same for clients that tasks inherited, with random words already drawn, from the daemon of their executor."""
+def test_a_pool_filled_before_the_fork_is_not_shared(spark, tmp_path):
+    """The same for clients that workers inherited, with random words already drawn, from the daemon of their executor.
+    A task that fails ends its worker, so each is tried in a fork of its own.
+    """
+    folder = str(tmp_path)
 
     def reports(batches):
         import os
+        from pathlib import Path
 
         import preloaded_daemon
-        import pyarrow as pa
+        from pyspark import TaskContext
 
-        assert preloaded_daemon.filled_by != os.getpid(), "this task did not inherit its client"
+        assert preloaded_daemon.filled_by != os.getpid(), "this worker did not inherit its client"
         for batch in batches:
-            made = [preloaded_daemon.client.report(3) for _ in range(batch.num_rows)]
-            yield pa.RecordBatch.from_pydict({"report": pa.array(made, pa.binary()), "heir": [os.getpid()] * len(made)})
+            with (Path(folder) / str(os.getpid())).open("ab") as file:
+                file.writelines(preloaded_daemon.client.report(3) for _ in range(4))
+            if TaskContext.get().attemptNumber() == 0:
+                raise OSError("fails at first")
+            yield batch
 
-    rows = spark.range(64, numPartitions=16).mapInArrow(reports, "report binary, heir bigint").collect()
-    assert len({row.heir for row in rows}) == 16
-    assert len({bytes(row.report) for row in rows}) == len(rows) == 64
+    spark.range(8, numPartitions=8).mapInArrow(reports, "id bigint").collect()
+    length = len(sunzi.make_plan("oue", 200, 1).client().report(3))
+    made = [file.read_bytes() for file in tmp_path.iterdir()]
+    found = [content[start : start + length] for content in made for start in range(0, len(content), length)]
+    assert len(made) >= 8
+    assert len(set(found)) == len(found) >= 64
 
 
 def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values):
