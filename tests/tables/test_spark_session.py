@@ -1,6 +1,8 @@
-"""Jobs given to ``spark-submit``, and the command that runs one by itself."""
+"""Jobs given to ``spark-submit``, the command that runs one by itself, and the examples of the page."""
 
 import contextlib
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from sunzi.cli.main import main
 from sunzi.tables import spark_session
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "cluster.md"
 JOB = ROOT / "examples" / "spark" / "tally_job.py"
 
 
@@ -95,3 +98,21 @@ def test_a_submitted_job_needs_a_file_for_its_tally(monkeypatch, tmp_path, plan,
     plan.save(tmp_path / "plan.json")
     assert main(["tally", str(tmp_path / "plan.json"), "reports", "--engine", "spark"]) == 2
     assert "give -o FILE" in capsys.readouterr().err
+
+
+def test_examples_of_the_page(java, tmp_path):
+    """All of docs/cluster.md, from top to bottom in one process, with Dask's example."""
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    assert "import dask" in blocks[-1]
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 cells hold no report of this plan, left out of the tally: 1 missing, 1 out of range" in done.stdout
