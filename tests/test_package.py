@@ -101,7 +101,20 @@ def skipping_suite(directory: Path, require_all: str, *arguments: str) -> subpro
         "import pytest\n\ndef test_passes():\n    assert True\n\ndef test_skips():\n    pytest.skip('no such part')\n"
     )
     environment = os.environ | {"SUNZI_REQUIRE_ALL": require_all}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", ".", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:schemathesis",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        ".",
+        *arguments,
+    ]
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
