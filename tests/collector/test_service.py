@@ -41,6 +41,7 @@ def test_readiness_fails_with_the_commits(service, monkeypatch):
     assert service.get("/ready").status == 200
 
 
+@pytest.mark.slow
 def test_readiness_tries_the_store_once_a_second_at_most(service, monkeypatch):
     tried = []
     check = service.collector.store.check

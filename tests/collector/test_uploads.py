@@ -250,6 +250,7 @@ def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
     assert limited.send_batch(batch(), epoch=9).status == 401
 
 
+@pytest.mark.slow
 def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
     """Without another report to remind the writer of it."""
     log = tmp_path / "store.db-wal"
