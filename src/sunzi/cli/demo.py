@@ -69,12 +69,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "run it again over HTTP with a collector and its live page."
     )
     parser = commands.add_parser("demo", description=description, allow_abbrev=False)
-    parser.add_argument("--users", type=int, default=100_000, help="number of simulated users (default: %(default)s)")
-    parser.add_argument("--size", type=int, default=1_000, help="number of words in the domain (default: %(default)s)")
-    parser.add_argument("--epsilon", default="2", help="privacy of one report: 2, 0.5 or 1/2 (default: %(default)s)")
-    parser.add_argument("--protocol", default="mss-compact", help="name of the protocol (default: %(default)s)")
-    parser.add_argument("--output", default="sunzi-demo.png", help="picture file (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the population (default: %(default)s)")
+    parser.add_argument(
+        "--users", metavar="N", type=int, default=100_000, help="number of simulated users (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--size", metavar="K", type=int, default=1_000, help="number of words in the domain (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--epsilon", metavar="E", default="2", help="privacy of one report: 2, 0.5 or 1/2 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--protocol", metavar="NAME", default="mss-compact", help="name of the protocol (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", default="sunzi-demo.png", help="picture file (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", metavar="S", type=int, default=1, help="seed of the population (default: %(default)s)"
+    )
     parser.add_argument("--serve", action="store_true", help="run the collection again over HTTP, with the live page")
     parser.add_argument("--port", type=int, default=0, help="port of the collector, with --serve (default: a free one)")
     parser.add_argument("--once", action="store_true", help="with --serve: exit at once instead of waiting for Ctrl+C")

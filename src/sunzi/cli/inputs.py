@@ -41,15 +41,18 @@ def add_confidence(parser: argparse.ArgumentParser, default: float = 0.95, meani
 def add_client_seed(parser: argparse.ArgumentParser) -> None:
     """Add ``--seed`` for a reproducible client."""
     parser.add_argument(
-        "--seed", type=int, help="seed for a reproducible run; replaces the operating system's randomness"
+        "--seed", metavar="S", type=int, help="seed for a reproducible run; replaces the operating system's randomness"
     )
 
 
 def add_simulation(parser: argparse.ArgumentParser, population: str) -> None:
     """Add ``--seed`` and ``--population`` for simulated users."""
-    parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
+    parser.add_argument(
+        "--seed", metavar="S", type=int, default=1, help="seed of the simulation (default: %(default)s)"
+    )
     parser.add_argument(
         "--population",
+        metavar="NAME",
         default=population,
         help="distribution of the simulated values: uniform, spike (all users hold the same value) or zipf:EXPONENT "
         "(default: %(default)s)",

@@ -52,6 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_simulation(parser, population="uniform")
     parser.add_argument(
         "--significance",
+        metavar="P",
         type=float,
         default=0.001,
         help="false-alarm probability of the health tests (default: %(default)s)",

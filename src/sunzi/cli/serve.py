@@ -60,10 +60,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="trust the forwarded headers of this proxy; may be repeated",
     )
     parser.add_argument(
-        "--body-bytes", type=int, default=4 << 20, help="maximum size of an upload (default: %(default)s)"
+        "--body-bytes",
+        metavar="N",
+        type=int,
+        default=4 << 20,
+        help="maximum size of an upload in bytes (default: %(default)s)",
     )
     parser.add_argument(
         "--waiting",
+        metavar="N",
         type=int,
         default=10_000,
         help="maximum number of queued uploads; more are refused (default: %(default)s)",

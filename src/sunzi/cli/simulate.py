@@ -32,17 +32,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--send", metavar="URL", required=True, help="URL of the collector or of one of its collections"
     )
-    parser.add_argument("--users", type=int, default=10_000, help="number of users (default: %(default)s)")
+    parser.add_argument("--users", metavar="N", type=int, default=10_000, help="number of users (default: %(default)s)")
     parser.add_argument(
-        "--batch", type=int, default=100, help="reports per upload; 1 sends single reports (default: %(default)s)"
+        "--batch",
+        metavar="N",
+        type=int,
+        default=100,
+        help="reports per upload; 1 sends single reports (default: %(default)s)",
     )
     parser.add_argument(
         "--population",
+        metavar="NAME",
         default="zipf",
         help="distribution of the values: uniform, spike (all users hold the same value), zipf or zipf:EXPONENT "
         "(default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the values (default: %(default)s)")
+    parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed of the values (default: %(default)s)")
     parser.add_argument("--key-file", metavar="FILE", help="file with the upload key, if the collector requires one")
     parser.add_argument(
         "--tokens-file", metavar="FILE", help="file of single-use tokens, one per line, if the collector requires them"

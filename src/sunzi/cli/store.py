@@ -4,72 +4,69 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.inputs import only_collection
 from sunzi.cli.numbers import counted
 from sunzi.cli.outputs import open_output
-from sunzi.cli.terminal import is_terminal, say, table
+from sunzi.cli.terminal import is_terminal, print_table, say
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``store`` and its own commands to the command line."""
-    description = "Work on a collector's store: an SQLite file, or postgresql://USER@HOST/DATABASE."
+    """Add ``store`` and its actions to the command line."""
+    description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
     parser = commands.add_parser("store", description=description, allow_abbrev=False)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="list collections and epochs", allow_abbrev=False)
-    show.add_argument("store", metavar="STORE")
-    show.set_defaults(run=_show)
-    backup = actions.add_parser(
-        "backup", help="copy a store to a new SQLite file, also while a collector uses it", allow_abbrev=False
-    )
-    backup.add_argument("store", metavar="STORE")
-    backup.add_argument("file", metavar="FILE")
-    backup.set_defaults(run=_backup)
-    restore = actions.add_parser("restore", help="copy a backup into a new or empty store", allow_abbrev=False)
-    restore.add_argument("file", metavar="FILE")
-    restore.add_argument("store", metavar="STORE")
-    restore.set_defaults(run=_restore)
-    merge = actions.add_parser("merge", help="add up a closed epoch of all shards into one tally", allow_abbrev=False)
-    merge.add_argument("stores", metavar="STORE", nargs="+")
-    merge.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
-    merge.add_argument("--epoch", metavar="N", type=int, required=True, help="epoch")
+
+    def add_action(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
+        description = f"{summary[0].upper()}{summary[1:]}."
+        added = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
+        added.set_defaults(run=run)
+        return added
+
+    store = "SQLite file or postgresql://USER@HOST/DATABASE"
+    show = add_action("show", _show, "list collections and epochs")
+    show.add_argument("store", metavar="STORE", help=store)
+    backup = add_action("backup", _backup, "copy a store to a new SQLite file, also while a collector uses it")
+    backup.add_argument("store", metavar="STORE", help=store)
+    backup.add_argument("file", metavar="FILE", help="new SQLite file")
+    restore = add_action("restore", _restore, "copy a backup into a new or empty store")
+    restore.add_argument("file", metavar="FILE", help="SQLite file that backup wrote")
+    restore.add_argument("store", metavar="STORE", help=store)
+    merge = add_action("merge", _merge, "add up a closed epoch of all shards into one tally")
+    merge.add_argument("stores", metavar="STORE", nargs="+", help=f"stores of all shards: {store}")
+    _add_epoch(merge)
     merge.add_argument("-o", "--output", metavar="FILE", help="tally file (default: standard output)")
-    merge.set_defaults(run=_merge)
-    close = actions.add_parser(
-        "close",
-        help="close an epoch permanently and delete its ids",
-        description="Close an epoch permanently and delete its ids. While a collector uses an SQLite store, send the "
-        "request to the collector instead: POST /v1/collections/NAME/epochs/N/close.",
-        allow_abbrev=False,
+    close = add_action("close", _close, "close an epoch permanently and delete its ids")
+    close.description = (
+        f"{close.description} While a collector uses an SQLite store, send the request to the collector instead: "
+        "POST /v1/collections/NAME/epochs/N/close."
     )
-    close.add_argument("store", metavar="STORE")
-    close.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
-    close.add_argument("--epoch", metavar="N", type=int, required=True, help="epoch")
-    close.set_defaults(run=_close)
+    close.add_argument("store", metavar="STORE", help=store)
+    _add_epoch(close)
 
 
-@contextmanager
-def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
+def _add_epoch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
+    parser.add_argument("--epoch", metavar="N", type=int, required=True, help="number of the epoch")
+
+
+def _opened(address: str) -> AbstractContextManager[Store]:
+    """Open an existing store; leaving the context closes it."""
     from sunzi.collector.stores import open_store
 
-    store = open_store(address, create=create)
-    try:
-        yield store
-    finally:
-        store.close()
+    return closing(open_store(address, create=False))
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    import json
-
     from sunzi.plan import Plan
 
     with _opened(arguments.store) as store:
@@ -105,8 +102,7 @@ def _show(arguments: argparse.Namespace) -> int:
         ]
         for record in records
     ]
-    for line in table(header, cells):
-        say(line)
+    print_table(header, cells)
     return 0
 
 
@@ -126,19 +122,13 @@ def _backup(arguments: argparse.Namespace) -> int:
 def _restore(arguments: argparse.Namespace) -> int:
     from sunzi.collector.stores import copy_store, open_store
 
-    with _opened(arguments.file) as source:
-        target = open_store(arguments.store, source.shard)
-        try:
-            epochs = copy_store(source, target)
-        finally:
-            target.close()
+    with _opened(arguments.file) as source, closing(open_store(arguments.store, source.shard)) as target:
+        epochs = copy_store(source, target)
     say(f"{counted(epochs, 'epoch')} restored to {arguments.store}", sys.stderr)
     return 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    from contextlib import ExitStack
-
     from sunzi.collector.stores import merge_shards
 
     with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
