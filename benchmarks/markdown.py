@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,11 +17,11 @@ from benchmarks.results import Result, bound_text, duration, near_bounds, number
 BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
 END = "<!-- measured: end -->"
 ELSEWHERE = ("planning", "parquet", "spark")
-"""Benchmarks whose figures stand on pages of their own, with what they mean."""
+"""Benchmarks whose figures are on other pages, with their explanation."""
 
 
 def write_into(path: Path, results: Sequence[Result]) -> None:
-    """Replace what stands between the two marks of a page; everything else stays."""
+    """Replace the text between the two marks of a page; the rest is unchanged."""
     page = path.read_text(encoding="utf-8")
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -30,7 +31,7 @@ def write_into(path: Path, results: Sequence[Result]) -> None:
 
 
 def _of_one_page(results: Sequence[Result]) -> Sequence[Result]:
-    """Those that stand on the general page; all, if none of them does."""
+    """The results for the general page; all of them, if none belongs there."""
     return [result for result in results if result.name.split("/")[0] not in ELSEWHERE] or results
 
 
@@ -40,7 +41,7 @@ def section(results: Sequence[Result]) -> str:
     alone = [result for result in results if result.ratio is None and not result.name.startswith("growth/")]
     parts = [machine()]
     if compared:
-        parts += ["### Ratios", _ratios(compared), f"{summary(compared)} {near_bounds(compared)}"]
+        parts += ["### Ratios", _ratios(compared), _wrapped(f"{summary(compared)} {near_bounds(compared)}")]
     if alone:
         parts += ["### Times alone", _times(alone)]
     if grown := growth_markdown(results):
@@ -48,8 +49,12 @@ def section(results: Sequence[Result]) -> str:
     return "\n\n".join(parts)
 
 
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def machine() -> str:
-    """Where and with what this was measured."""
+    """The machine and the versions used for the measurement."""
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
     return f"A machine of {os.cpu_count()} cores ({_processor()}), {platform.system()}, {versions}."
 

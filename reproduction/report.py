@@ -5,6 +5,8 @@ self-contained web page.
 from __future__ import annotations
 
 import base64
+import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -115,7 +117,7 @@ def _introduction(report: _Report) -> list[str]:
 
 
 def _markdown(report: _Report) -> str:
-    lines = [f"# {_TITLE}", "", *(line for text in _introduction(report) for line in (text, ""))]
+    lines = [f"# {_TITLE}", "", *(line for text in _introduction(report) for line in (_wrapped(text), ""))]
     lines += ["| | claim of the paper | evidence |", "|---|---|---|"]
     for judgement in report.judgements.values():
         pieces = [
@@ -137,21 +139,37 @@ def _finding(judgement: _Judgement, piece: Evidence) -> str:
 
 def _markdown_section(section: _Section, report: _Report) -> list[str]:
     experiment = section.experiment
-    lines = [f"## {experiment.name}", "", f"**{experiment.title}.** Reproduces {experiment.reproduces}.", ""]
+    opening = _wrapped(f"**{experiment.title}.** Reproduces {experiment.reproduces}.")
+    lines = [f"## {experiment.name}", "", opening, ""]
     for note in section.notes:
-        lines += [note, ""]
+        lines += [_wrapped(note), ""]
     lines += [f"![{experiment.title}](results/{experiment.name}.svg)", ""]
-    lines += [f"{section.setting} [Table](results/{experiment.name}.csv).", ""]
+    lines += [_wrapped(f"{section.setting} [Table](results/{experiment.name}.csv)."), ""]
     for piece in section.evidence:
         judgement = report.judgements[piece.claim]
         others = ", ".join(f"[{name}](#{name})" for name in judgement.others(section.name))
+        verdict = f"{_MARKS[judgement.verdict]} **{judgement.verdict}**"
         lines += [
-            f"- {_MARKS[judgement.verdict]} **{judgement.verdict}**: “{piece.claim.words}” ({piece.claim.where})",
-            *([f"  - this experiment: {piece.finding}; see also {others}"] if others else []),
-            f"  - measured: {piece.measured}",
-            f"  - why: {piece.why}",
+            _wrapped(f"{verdict}: “{piece.claim.words}” ({piece.claim.where})", "- "),
+            *([_wrapped(f"this experiment: {piece.finding}; see also {others}", "  - ")] if others else []),
+            _wrapped(f"measured: {piece.measured}", "  - "),
+            _wrapped(f"why: {piece.why}", "  - "),
         ]
     return lines
+
+
+def _wrapped(text: str, bullet: str = "") -> str:
+    """A paragraph or list item, wrapped so that no line starts like a list item, a heading or a quotation."""
+    joined = re.sub(r" (?=(?:[-+*>]|#+|\d+[.)]) )", "\0", text)
+    lines = textwrap.wrap(
+        joined,
+        120,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace("\0", " ")
 
 
 _STYLE = """

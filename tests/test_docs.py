@@ -50,6 +50,20 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def lines_of_prose(text: str) -> list[str]:
+    """The lines of a page outside code, tables and lines that are a single link."""
+    text = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in text.splitlines() if not re.match(r"\||\s*([-*] )?!?\[[^]]*\]\([^)]*\)[,.;]?$", line)]
+
+
+def test_markdown_wraps_at_120_columns() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = listed.stdout.split() or [str(page.relative_to(ROOT)) for page in PAGES]
+    assert len(names) > 15
+    long = {name: [line for line in lines_of_prose((ROOT / name).read_text()) if len(line) > 120] for name in names}
+    assert {name: lines for name, lines in long.items() if lines} == {}
+
+
 def test_error_table_is_complete() -> None:
     from sunzi import errors
 
