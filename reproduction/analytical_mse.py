@@ -96,7 +96,7 @@ def _tight(table: Table) -> Evidence:
         measured=f"formula against measurement: SS {_signed(parts['ss'])}, MSS {_signed(parts['mss'])} (standard "
         f"errors up to {noise:.1%}); for light items only, MSS {_signed(light)}",
         finding=finding(float((everything < _TIGHT + 4 * noise).mean())),
-        why="The exact variance, S = diag(d0+d1·g) + α11ᵀ + β(1gᵀ+g1ᵀ) − ggᵀ a block, is tight everywhere. It is not "
+        why="The exact variance, S = diag(d0+d1·g) + α11ᵀ + β(1gᵀ+g1ᵀ) − ggᵀ per block, is tight everywhere. It is not "
         "the paper's equation. Formulas for light items fall short at large ε, where items that share a residue with a "
         "frequent one err more.",
     )

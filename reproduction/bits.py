@@ -186,8 +186,8 @@ class Bits(Experiment):
             found = pooled(table, size)
             errors = [row["error"] for row in found]
             texts.append(
-                f"k = {size:,}: {found[0]['trials']:g} searches a point, error {min(errors):.2f} to {max(errors):.2f} "
-                f"times SS in the mean over {found[0]['with_error']:g} of them"
+                f"k = {size:,}: {found[0]['trials']:g} searches per point, error {min(errors):.2f} to "
+                f"{max(errors):.2f} times SS in the mean over {found[0]['with_error']:g} of them"
             )
         check = table.where(part="check")
         note = "The paper's search with its own parameters, a new seed each time. " + "; ".join(texts) + "."

@@ -139,7 +139,7 @@ class Reconstruction(Experiment):
             why=(
                 "By formula the attacker's success on MSS and SS nearly agrees unless ε is high for the domain: both "
                 "supports hold about k/(e^ε+1) values. Where e^ε is near k, the best subset of SS is a single "
-                "value, and a residue still stands for several values: there MSS gives away less, at the price of a "
+                "value, and a residue still stands for several values: there MSS reveals less, at the price of a "
                 "larger error. A further part of the gap comes from the populations: both put nearly everybody on "
                 "value 0, whose residue is one of those that most values share."
             ),
@@ -247,8 +247,8 @@ class Reconstruction(Experiment):
         """How it was measured."""
         users = table.distinct("users")[-1]
         return (
-            f"{users:,} users a trial. MSS uses moduli of the paper's own search, {max(table.distinct('searches'))} "
-            "searches a point, the trials spread over them. The paper's attacker guesses at random among the values "
+            f"{users:,} users per trial. MSS uses moduli of the paper's own search, {max(table.distinct('searches'))} "
+            "searches per point, the trials spread over them. The paper's attacker guesses at random among the values "
             "that a report supports, and among all if it supports none; whether that succeeds is drawn from the exact "
             "law of the support for subsets and bits, and from reports of the shipped client for the others.",
             "The attacker who knows the population is the Bayes-optimal one of `sunzi.analysis.attack`; the curves are "

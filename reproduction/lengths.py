@@ -206,7 +206,7 @@ def _middle(sets: Table) -> Evidence:
         f"at {int(better['error'].sum())} of {better['error'].size} ε, in bits at {int(better['bits'].sum())}; error "
         f"relative to SS {_listed(sets, 'error')}; bits relative to SS {_listed(sets, 'bits')}",
         finding=finding_of(curved, bool(better["error"].any()), bool(better["bits"].any())),
-        why="Non-linear it is: every further modulus brings less. With few moduli each must be large to tell all "
+        why="It is non-linear: every further modulus gains less. With few moduli each must be large to tell all "
         "values apart (Σ(m_j−1) ≥ k), which costs bits; with more they may be smaller, down to the band's lower end "
         "k/(20ℓ), as long as κ ≤ 10. Single draws scatter enough for one set of ℓ = 9 to beat one of ℓ = 12.",
     )
@@ -237,7 +237,7 @@ def _not_monotone(sets: Table) -> Evidence:
         measured=f"a set of the next larger ℓ {text}",
         finding=finding_of(*(bool(values.max() > 0.05) for values in worse.values())),
         why="Sets of one ℓ differ more from each other than their mean does from that of the next ℓ, so a larger ℓ "
-        "promises nothing for one set."
+        "guarantees nothing for a single set."
         + ("" if rises["error"].any() else " In the mean over sets the error does not rise with ℓ."),
     )
 
@@ -251,7 +251,7 @@ def _near_optimal(table: Table) -> Evidence:
         measured=f"{ratio.min():.3f} to {ratio.max():.3f} times the error of the best fixed ℓ, {base.min():.3f} to "
         f"{base.max():.3f} times that of SS",
         finding=finding(float((ratio <= 1.02).mean())),
-        why="It takes the best of 19 draws, one an ℓ, by the exact error of light items.",
+        why="It takes the best of 19 draws, one per ℓ, by the exact error of light items.",
     )
 
 

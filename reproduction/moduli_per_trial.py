@@ -344,9 +344,9 @@ def _error_bound(table: Table) -> Evidence:
         claim=claims.ERROR_BOUND,
         measured=f"true of {below:.0%} of the sets that the search found{example}",
         finding="against" if broken else finding(below),
-        why="The proof needs ‖G‖² = κ²/σ_max², so the bound holds with κ² only (and every column of A has one 1 a "
+        why="The proof needs ‖G‖² = κ²/σ_max², so the bound holds with κ² only (and every column of A has one 1 per "
         "block, not every row). With κ² and κ ≤ 10 it promises 100 times the error of SS, where at most "
-        f"{ratio.max():.2f} is found: it says nothing of practical use. See erratum 4 of docs/paper-notes.md.",
+        f"{ratio.max():.2f} is found: it is of no practical use. See erratum 4 of docs/paper-notes.md.",
     )
 
 

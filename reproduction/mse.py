@@ -90,7 +90,7 @@ class MeanSquaredError(CollectingExperiment):
         searches = max(table.where(method="mss").distinct("searches"))
         ridge = _ratios(table, RIDGE) / _ratios(table, "mss")
         return (
-            f"`mss` uses moduli that the paper's own search found: {searches} searches a point, among which the "
+            f"`mss` uses moduli that the paper's own search found: {searches} searches per point, among which the "
             "trials are divided (in the experiment `moduli-per-trial` every trial searches anew). Frequencies are "
             "decoded without bias. Decoded with the paper's ridge 1/ε² and weights instead, the same tallies have "
             f"{_range(ridge)} times that error (see `ridge`). `ss-compact` and `mss-compact` are not in the paper.",

@@ -156,9 +156,9 @@ def _within(table: Table) -> Evidence:
         f"all settings ({inside[spiky].mean():.0%} of those with the paper's populations)"
         + (f"; worst: {examples}" if examples else ""),
         finding=finding(float(inside.mean())),
-        why="On small domains at large ε a report says nearly everything of its residue, and what limits the estimate "
-        "is that values share residues: then the error depends on who else is there, and a search by the error of "
-        "light items does not see it. `sunzi.planning.choose_moduli` can plan for flat histograms "
+        why="On small domains at large ε a report reveals nearly everything about its residue, and the error comes "
+        "from values that share residues: it depends on the frequencies of the others, which a search by the error of "
+        "light items ignores. `sunzi.planning.choose_moduli` can plan for flat histograms "
         "instead (docs/moduli.md).",
     )
 
@@ -177,7 +177,7 @@ def _scales(table: Table) -> Evidence:
         measured=f"the error falls as 1/n: n times the error differs by a factor {worst:.3f} at most between numbers "
         "of users",
         finding=finding(float(np.mean(np.array(spreads) < 1.15))),
-        why="Exactly, but for the few users a block that 1,000 users leave (n_j varies more).",
+        why="Exactly, except that 1,000 users leave few users per block, so n_j varies more.",
     )
 
 

@@ -108,11 +108,11 @@ def _introduction(report: _Report) -> list[str]:
     counts = ", ".join(f"{verdicts.count(name)} {words}" for name, words in _COUNTED.items() if name in verdicts)
     return [
         f"Every claim that {_PAPER} makes about experiments, measured anew: {len(verdicts)} claims; {counts}.",
-        "A claim has one verdict, from all experiments that speak of it: it holds if the evidence of all of them is "
-        "for it, does not hold if that of all is against it (a theorem: if that of one is), and else holds in part.",
+        "Each claim gets one verdict from all experiments about it: it holds if all evidence is for it, does not hold "
+        "if all evidence is against it (for a theorem: if any is), and otherwise holds in part.",
         "This report, its tables and its pictures are written by `sunzi reproduce`. A trial is one simulated "
-        "collection with users of its own, unless a section says otherwise; a standard error is that of the mean over "
-        "trials, and bars in pictures are two of them.",
+        "collection with its own users, unless a section says otherwise. Standard errors are those of the mean over "
+        "trials; bars in pictures show two of them.",
     ]
 
 

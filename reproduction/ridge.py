@@ -155,8 +155,8 @@ def _proportional(table: Table) -> Evidence:
         measured="from λ = 4/ε² to 16/ε² the bias of the most frequent item grows "
         f"{ratios.min():.2f} to {ratios.max():.2f} times as much as from 1/ε² to 4/ε² (4 if proportional)",
         finding=finding(float(((ratios > 3) & (ratios < 4.5)).mean())),
-        why="The bias is −λ(T+λI)⁻¹f: proportional to λ while λ is small beside the eigenvalues of T, which grow with "
-        "n.",
+        why="The bias is −λ(T+λI)⁻¹f: proportional to λ while λ is small relative to the eigenvalues of T, which grow "
+        "with n.",
     )
 
 
@@ -188,9 +188,9 @@ def _practically(table: Table) -> Evidence:
         claim=claims.PRACTICALLY_UNBIASED,
         measured="; ".join(parts),
         finding=finding(float(np.mean(np.concatenate(shares) < 0.2))),
-        why="λ = 1/ε² is added to weights of about n(e^ε−1)²/(4ℓe^ε) a block: it is small beside them with 10,000 "
-        "users and ε ≥ 0.5, and no longer so with fewer users or smaller ε. A 95 % interval that ignores a bias of one "
-        "standard deviation covers 83 %. With κ ≤ 10 it is not needed for stability.",
+        why="λ = 1/ε² is added to weights of about n(e^ε−1)²/(4ℓe^ε) per block: it is small relative to them with "
+        "10,000 users and ε ≥ 0.5, and no longer so with fewer users or smaller ε. A 95 % interval that ignores a bias "
+        "of one standard deviation covers 83 %. With κ ≤ 10 it is not needed for stability.",
     )
 
 

@@ -171,8 +171,8 @@ class Runtime(Experiment):
             measured=f"{text}, at scipy's default tolerances, for κ from {kappa.min():.2f} to {kappa.max():.2f} and "
             f"ε from {min(table.distinct('epsilon')):g} to {max(table.distinct('epsilon')):g}",
             finding=finding_of(bool(iterations.max() <= limit), max(means) <= 1.5 * min(means)),
-            why=f"The error falls by (κ−1)/(κ+1) an iteration, so κ ≤ 10 bounds r by {limit:.0f} for the tolerance "
-            f"{_TOLERANCE:g}, whatever k. The library needs none: T is Toeplitz.",
+            why=f"The error falls by (κ−1)/(κ+1) per iteration, so κ ≤ 10 bounds r by {limit:.0f} for the tolerance "
+            f"{_TOLERANCE:g}, for any k. The library needs none: T is Toeplitz.",
         )
 
     def notes(self, table: Table) -> Sequence[str]:

@@ -246,7 +246,7 @@ def evaluate_moduli(
     ----------
     domain_size, epsilon: of the plan.
     kind: ``"mss"`` or ``"mss-compact"``.
-    moduli: distinct primes that together tell all values apart.
+    moduli: distinct primes that together distinguish all values.
     histogram: ``"light"`` for the error of items that nobody holds, ``"flat"`` for equally frequent values.
 
     >>> evaluate_moduli(10, 1, "mss", [5, 11]).max_bits
