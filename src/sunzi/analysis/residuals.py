@@ -46,7 +46,7 @@ _FEWEST_PROBES, _MOST_PROBES = 3, 16
 _SMALLEST_NORMAL = 30
 _MOST_UNUSED = 4096
 _SEED = 20_231
-# Below this squared coefficient of variation, expected counts are even but for a per cent or two of the variance.
+# Below this squared coefficient of variation, uneven expected counts change the variance by at most 1 or 2 per cent.
 _EVEN = 0.01
 _EVEN_RESIDUES = 0.02
 _NEGLIGIBLE = 0.02
@@ -112,7 +112,7 @@ def message_residual(parts: Sequence[CountedDesign]) -> HealthFinding | None:
         statistic += scale * _outside(part)
         total += _cumulants(part).scaled(scale)
     if total.has_too_few_reports:
-        return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for so many messages")
+        return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for these messages")
     return HealthFinding(name, "residual", expected, statistic, freedom, total.upper_tail(statistic))
 
 
@@ -177,7 +177,7 @@ def unused_points(part: CountedDesign, domain_size: int) -> list[HealthFinding]:
     variance = reports * rate * (1 - rate)
     cumulants = _unused_cumulants(part, number, domain_size).scaled(1 / variance)
     if cumulants.has_too_few_reports:
-        return [_unused(number, reason="too few reports for so many points")]
+        return [_unused(number, reason="too few reports for these points")]
     statistic = float(support @ support) / variance
     findings = [_unused(number, statistic, cumulants.upper_tail(statistic))]
     if number > 1:
@@ -281,7 +281,7 @@ class ResidueResidual:
         mean, excess = reports * self._mean(), self._unevenness()
         coincidences = reports**3 * self._coincidences()
         if excess <= _EVEN_RESIDUES * freedom:
-            # nQS is a projection P but for E: tr(P(1+E))² = df + 2·tr PE + tr PEPE, and the mean knows tr PE.
+            # nQS = P(1 + E) with a projection P: tr(P(1+E))² = df + 2·tr PE + tr PEPE, and the mean knows tr PE.
             return Cumulants.of_traces(mean, 2 * mean - freedom + excess, 3 * mean - 2 * freedom + excess, coincidences)
         size = sum(decoder.moduli)
         traces = np.mean([self._traces(signs) for signs in probes(size, freedom, size)], axis=0)
@@ -381,6 +381,6 @@ def residue_residual(residual: ResidueResidual) -> HealthFinding:
         return HealthFinding(name, "residual", expected, reason="the moduli leave no degree of freedom")
     cumulants = residual.cumulants()
     if cumulants.has_too_few_reports:
-        return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for so many residues")
+        return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for these residues")
     statistic = residual.statistic()
     return HealthFinding(name, "residual", expected, statistic, freedom, cumulants.upper_tail(statistic))

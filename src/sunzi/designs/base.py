@@ -87,8 +87,8 @@ class Design(ABC):
 
     @property
     def class_count(self) -> int:
-        """Messages form this many runs of equal length; a report falls into each with equal probability, whatever its
-        value.
+        """Messages form this many runs of equal length; a report of any value falls into each with equal
+        probability.
         """
         return 1
 

@@ -1,4 +1,4 @@
-"""Which block size and which compact design suit a number of points and ε: choices of a planner, never of a client."""
+"""Which block size and which compact design suit a number of points and ε. Planners choose; clients never do."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
 
 
 def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: int | None = None) -> Cyclotomic:
-    """The best union of a given number of classes, on the given prime or on the first prime above the domain that has
-    so many.
-    """
+    """The best union of ``classes`` classes, on ``points`` points or on the first suitable prime above the domain."""
     classes = whole_number("classes", classes, 1)
     prime = _prime_with(classes, domain_size) if points is None else whole_number("points", points, 2, MOST_POINTS)
     if (prime - 1) % classes:

@@ -94,7 +94,7 @@ class Projective(Design):
 
     def point_counts(self, counters: Counters, limit: int, route: Route | None = None) -> Integers:
         """By Fourier transform, by the dynamic programme of PGR's authors or by adding the reported hyperplanes
-        (``route`` "fourier", "dynamic" or "direct"); unless told, by the cheapest.
+        (``route`` "fourier", "dynamic" or "direct"); the cheapest by default.
         """
         return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
 

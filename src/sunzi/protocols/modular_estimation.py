@@ -60,7 +60,7 @@ class ModularDecoder:
         self.gram = self._gram(planned=weights == "planned")
 
     def _check_determined(self) -> None:
-        """A plan's moduli tell all values apart together; those that have reports may not, unless there is a ridge."""
+        """All moduli of a plan tell all values apart; without a ridge, the moduli that have reports must do so too."""
         reached = sum(self.moduli) - len(self.moduli)
         if not self.ridge and reached < self.protocol.domain_size - 1:
             raise EstimateError(

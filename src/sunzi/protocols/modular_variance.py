@@ -1,4 +1,4 @@
-"""Variances of the modular estimator: of every item, whatever the histogram, and a quick upper bound.
+"""Variances of the modular estimator: of every item, for any histogram, and a quick upper bound.
 
 See docs/mathematics.md §3.3.
 
@@ -22,11 +22,11 @@ from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 
 # Up to this domain size nothing is approximated: it takes a tenth of a second, and few residues average badly.
 _FORMED_SIZE = 1024
-# One column of H_j, solved for, takes as long as so many where all are formed.
+# Solving for one column of H_j takes as long as forming this many columns when all are formed.
 _COLUMN_COST = 6
 # Rows of the inverse are worked on together up to this many numbers: more would leave the cache.
 _STACK_CELLS = 1 << 17
-# Columns that are solved for have at most so many numbers together, which takes ten to thirty seconds.
+# At most this many numbers in all columns that are solved for, which takes ten to thirty seconds.
 _MOST_CELLS = 1 << 28
 # What residues that count as typical may add to a variance or take from it, as a share of it, as far as one item tells.
 _NEGLIGIBLE = 0.02
