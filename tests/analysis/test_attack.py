@@ -1,6 +1,6 @@
 """The simulated attacker agrees with the formula, under any prior; more reports help, a report sent again does not."""
 
-from itertools import count, islice, product
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import sunzi
 from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
 from sunzi.analysis.attack import default_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
-from sunzi.analysis.statistics import Proportion, lower_limits, outside, upper_limits
 
 # Seeds are fixed; over all seeds one of these comparisons in a million would fail.
 LEVEL = 1 - 1e-6
@@ -204,94 +203,9 @@ def test_another_client_than_the_one_that_ships_is_attacked():
     assert not found.agrees
 
 
-def test_shares_too_large_to_list_have_no_formula(monkeypatch):
-    from sunzi.designs import base
-
-    plan = sunzi.make_plan("ss-compact", 100, 1)
-    chances = Prior.of(plan.domain, "zipf:1").chances
-    assert attackability(plan, chances) is not None
-    monkeypatch.setattr(base, "_MOST_QUESTIONS", 10)
-    assert attackability(plan, chances) is None
-    assert attackability(plan, np.full(100, 0.01)) == plan.attackability
-    assert simulate_attack(plan, trials=100, seed=1, prior="zipf:1").agrees
-
-
-def test_randomised_response_has_a_formula_at_any_size():
-    """Σ_y max_x π(x)·P(y|x) term by term: a report's best guess is itself or the likeliest value of all."""
-    plan = sunzi.make_plan("grr", 22_000, 3)
-    chances = 1 + np.linspace(0.1, 0, 22_000)
-    chances /= chances.sum()
-    true, other = (float(rate) for rate in plan.protocol.support_probabilities()[0])
-    rivals = np.where(np.arange(22_000) == 0, chances[1], chances[0])
-    expected = np.maximum(true * chances, other * rivals).sum()
-    assert attackability(plan, chances) == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("amount", [0, -1, 10**9, 10**400])
 def test_amounts_out_of_reach_are_refused(amount):
     with pytest.raises(sunzi.ParameterError, match="trials must be a whole number between 1 and 100000000"):
         simulate_attack(sunzi.make_plan("grr", 5, 1), trials=amount)
     with pytest.raises(sunzi.ParameterError, match="the seed must be a whole number of at least 0, got -1"):
         simulate_attack(sunzi.make_plan("grr", 5, 1), trials=10, seed=-1)
-
-
-def test_priors(tmp_path):
-    domain = sunzi.Domain(["a", "b", "c"])
-    assert Prior.of(domain, None).chances.tolist() == [1 / 3] * 3
-    assert Prior.of(domain, np.array([0.5, 0.5, 0.0])).best_guess == 0.5
-    path = tmp_path / "prior.csv"
-    path.write_text("value,weight\nb,3\n\na,1\n")
-    assert Prior.of(domain, str(path)).chances.tolist() == [0.25, 0.75, 0]
-    path.write_text("1,1\n0,1\n1,2\n")
-    assert Prior.of(sunzi.Domain(3), str(path)).chances.tolist() == [0.25, 0.75, 0]
-    path.write_bytes("\ufeff0,1\n1,3\n".encode())  # as some spreadsheets write it
-    assert Prior.of(sunzi.Domain(3), str(path)).chances.tolist() == [0.25, 0.75, 0]
-    drawn = Prior.of(domain, np.array([0.5, 0.5, 0.0])).draw(10_000, np.random.default_rng(1))
-    assert np.bincount(drawn, minlength=3)[2] == 0
-    assert abs(np.mean(drawn) - 0.5) < 0.03
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a,1\nz,2\n", "line 2: 'z' is not a value"),
-        ("a,1\nb,-2\n", "line 2: a weight must be finite and not negative, got '-2'"),
-        ("a,-5\nb,1\n", "line 1: a weight must be finite and not negative"),
-        ("a,nan\nb,1\n", "line 1: a weight must be finite and not negative"),
-        ("a\nb,1\n", "line 1: expected VALUE,WEIGHT"),
-        ("z,1\nb,1\n", "line 1: 'z' is not a value"),
-        ("b,1\na,\xff1\n", "not UTF-8"),
-        ("a,1\nb\n", "line 2: expected VALUE,WEIGHT"),
-        ("a,0\n", "no value a weight"),
-    ],
-)
-def test_wrong_prior_files_are_refused(text, words, tmp_path):
-    path = tmp_path / "prior.csv"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(sunzi.ParameterError, match=words):
-        Prior.of(sunzi.Domain(["a", "b"]), str(path))
-
-
-@pytest.mark.parametrize("prior", ["gauss", "none.csv", np.array([0.5, 0.6]), np.array([1.5, -0.5]), np.ones(3) / 3])
-def test_wrong_priors_are_refused(prior):
-    with pytest.raises(sunzi.ParameterError):
-        Prior.of(sunzi.Domain(2), prior)
-
-
-def test_limits_of_proportions_cover_exactly():
-    """Clopper and Pearson by summing the binomial distribution."""
-    from scipy import stats
-
-    for trials, alarm in product((1, 5, 40), (0.05, 1e-4)):
-        hits = np.arange(trials + 1)
-        low, high = lower_limits(hits, trials, alarm), upper_limits(hits, trials, alarm)
-        assert low[0] == 0
-        assert high[-1] == 1
-        np.testing.assert_allclose(stats.binom.sf(hits[1:] - 1, trials, low[1:]), alarm, rtol=1e-8)
-        np.testing.assert_allclose(stats.binom.cdf(hits[:-1], trials, high[:-1]), alarm, rtol=1e-8)
-    found = Proportion(3, 10, 0.9)
-    assert found.low < found.rate == 0.3 < found.high
-    assert outside(np.array([0, 500, 1000]), 1000, 0.5, 1e-3).tolist() == [True, False, True]
-    for successes, trials in ((3, 2), (-1, 2), (0, 0)):
-        with pytest.raises(sunzi.ParameterError):
-            Proportion(successes, trials)
