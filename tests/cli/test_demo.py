@@ -96,3 +96,9 @@ def test_progress_lines_only_on_a_terminal(monkeypatch):
         with demo._Clock().step("plan"):
             pass
         assert screen.text() == expected
+
+
+def test_the_demo_runs_over_http_and_stops(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--users", "2000", "--size", "30", "--serve", "--once"]) == 0
+    assert "It counted 2,000 reports, each exactly once" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """What the command line costs before it does anything, and that the page about it is up to date."""
 
+import argparse
 import runpy
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sunzi.cli.main import COMMANDS, build_parser
+from sunzi.cli.main import COMMANDS, build_parser, main
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "scipy", "matplotlib", "numba", "pyarrow", "sunzi.plan", "sunzi.tables")
@@ -34,6 +35,25 @@ def test_every_command_is_listed_with_its_summary(capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for name, summary in COMMANDS.items():
         assert f"{name} {summary}" in printed
+
+
+def parsers(parser):
+    """The parser and those of its actions."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.values()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_complete_help(command, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: sunzi {command}")
+    found = next(action for action in build_parser(command)._actions if action.choices).choices[command]
+    for parser in parsers(found):
+        assert parser.description
+        assert all(action.help for action in parser._actions)
 
 
 def test_the_page_about_the_command_line_is_up_to_date():

@@ -84,7 +84,8 @@ def build_parser(*commands: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sunzi",
         description="Frequency estimation under local differential privacy.",
-        epilog="Exit codes: " + ". ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+        epilog="exit codes:\n" + "\n".join(f"  {code:<9} {meaning}" for code, meaning in EXIT_CODES.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sunzi {__version__}")

@@ -1,4 +1,4 @@
-"""serve, simulate, store, and estimate --from: a collection over HTTP by the commands themselves."""
+"""A collection over HTTP: serve, simulate, store, and estimate --from."""
 
 import json
 import os
@@ -150,9 +150,3 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
 def test_bad_commands_are_refused(plan, capsys, words, complaint):
     assert main(words) == 2
     assert complaint in capsys.readouterr().err
-
-
-def test_the_demo_runs_over_http_and_stops(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo", "--users", "2000", "--size", "30", "--serve", "--once"]) == 0
-    assert "It counted 2,000 reports, each exactly once" in capsys.readouterr().out

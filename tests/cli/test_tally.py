@@ -3,7 +3,6 @@
 import pytest
 
 import sunzi
-from sunzi.cli.main import main
 
 
 def test_several_files_are_one_tally(counted):
@@ -74,16 +73,3 @@ def test_reports_are_not_overwritten_by_their_tally(counted, complaint):
 def test_a_missing_file(counted, complaint):
     assert counted.run("merge", "tally.bin", "gone.bin", "-o", "out.bin") == 1
     assert "gone.bin: No such file" in complaint()
-
-
-@pytest.mark.parametrize("command", ["privatize", "tally", "merge", "estimate", "inspect"])
-def test_every_command_has_complete_help(command, capsys):
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main([command, "--help"])
-    text = capsys.readouterr().out
-    assert text.startswith(f"usage: sunzi {command}")
-    from sunzi.cli.main import build_parser
-
-    parser = next(action for action in build_parser(command)._actions if action.choices).choices[command]
-    assert parser.description
-    assert all(action.help for action in parser._actions)
