@@ -56,7 +56,7 @@ class AnalyticalReconstruction(Experiment):
                 f"ratio {_ratios(part, 'uniform').min():.3f} to {_ratios(part, 'uniform').max():.3f}"
             ),
             finding=finding(float((distances < 4.5).mean())),
-            why="All values are alike to SS, so e^ε/(we^ε + k − w) is exact for every population.",
+            why="SS treats all values alike, so e^ε/(we^ε + k − w) is exact for every population.",
         )
 
     def _bound(self, table: Table) -> Evidence:
@@ -71,10 +71,10 @@ class AnalyticalReconstruction(Experiment):
             ),
             finding=finding(above / len(part)),
             why=(
-                "p_j/(w_j⌈k/m_j⌉) takes the largest support that a report can have, and so the smallest chance of a "
-                "right guess: it is a lower bound for every value and every population, as the boxed inequality itself "
-                "says. It is met where w_j = 1 and the population sits on a residue that most values share, as value 0 "
-                "does. See erratum 6 of docs/paper-notes.md."
+                "p_j/(w_j⌈k/m_j⌉) assumes the largest support that a report can have, and so the smallest probability "
+                "of a right guess. It is a lower bound for every value and every population, as the boxed inequality "
+                "itself says. It is exact where w_j = 1 and all users have a residue that most values share, such as "
+                "that of value 0. See erratum 6 of docs/paper-notes.md."
             ),
         )
 
@@ -85,15 +85,16 @@ class AnalyticalReconstruction(Experiment):
             claim=claims.TABLE_ATTACK,
             measured=(
                 f"measured over Table 1's formula is {uniform.min():.2f} to {uniform.max():.2f} under these "
-                f"populations; the same expectation with the population's own chances is met within {exact.max():.1f} "
+                f"populations; the same expectation weighted by the population agrees within {exact.max():.1f} "
                 "standard errors"
             ),
             finding=finding(float((np.abs(uniform - 1) <= 0.03).mean())),
             why=(
-                "Table 1's formula is exact when all values are equally frequent. Zipf and Spike put nearly everybody "
-                "on value 0, which lies in a residue class with ⌈k/m_j⌉ members, so they are guessed less often than "
-                "average. A formula for the uniform case held against these populations lies above the measured "
-                "points: this may be the overestimate that the paper's figure shows and takes for a conservative bound."
+                "Table 1's formula is exact when all values are equally frequent. Zipf and Spike put nearly all users "
+                "on value 0, which lies in a residue class with ⌈k/m_j⌉ members, so it is guessed less often than "
+                "average. Compared with these populations, a formula for the uniform case is above the measured "
+                "points. This may be the overestimate that the paper's figure shows and interprets as a conservative "
+                "bound."
             ),
         )
 

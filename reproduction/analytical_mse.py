@@ -55,8 +55,8 @@ class AnalyticalError(CollectingExperiment):
         """What the curves are."""
         return (
             "Three formulas for MSS: Sunzi's exact variance at the population's histogram (`expected_mse` with a "
-            "histogram), the same for items that nobody holds (trace(T⁻¹)/k, which is what its search for moduli "
-            "minimises), and the paper's equation as printed (k = 1,024 only: it needs dense matrices).",
+            "histogram), the same for items that nobody holds (trace(T⁻¹)/k, which its search for moduli minimises), "
+            "and the paper's equation as printed (k = 1,024 only: it needs dense matrices).",
         )
 
 
@@ -96,9 +96,9 @@ def _tight(table: Table) -> Evidence:
         measured=f"formula against measurement: SS {_signed(parts['ss'])}, MSS {_signed(parts['mss'])} (standard "
         f"errors up to {noise:.1%}); for light items only, MSS {_signed(light)}",
         finding=finding(float((everything < _TIGHT + 4 * noise).mean())),
-        why="The exact variance, S = diag(d0+d1·g) + α11ᵀ + β(1gᵀ+g1ᵀ) − ggᵀ per block, is tight everywhere. It is not "
-        "the paper's equation. Formulas for light items fall short at large ε, where items that share a residue with a "
-        "frequent one err more.",
+        why="The exact variance, S = diag(d0+d1·g) + α11ᵀ + β(1gᵀ+g1ᵀ) − ggᵀ per block, is tight everywhere. It is "
+        "not the paper's equation. Formulas for light items are too low at large ε, where items that share a residue "
+        "with a frequent one have a larger error.",
     )
 
 
@@ -111,10 +111,10 @@ def _printed(table: Table) -> Evidence:
         measured=f"the equation as printed against measurement: {_signed(values)}; tight at {tight:.0%} of points",
         finding=finding(tight),
         why="Its covariance diag(π) − ππᵀ is right for subsets of one residue only. In a subset of fixed size ω two "
-        "residues are nearly uncorrelated, and the variance in almost every direction is π(1−π), not π: as printed the "
-        "equation exceeds the truth by up to 1/(1−π) ≈ 1+e^−ε, and is tight at large ε only. (The paper's curves may "
+        "residues are nearly uncorrelated, and the variance in almost every direction is π(1−π), not π: the printed "
+        "equation is too large by a factor up to 1/(1−π) ≈ 1+e^−ε, and tight only at large ε. (The paper's curves may "
         "come from code that differs from the equation.) The cross-block term −(ℓ/n²)uuᵀ does not exist either, as "
-        "blocks are uncorrelated given their sizes, but is too small to be seen.",
+        "blocks are uncorrelated given their sizes, but is too small to be visible.",
     )
 
 

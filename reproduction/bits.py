@@ -136,9 +136,9 @@ class Bits(Experiment):
             ),
             finding="for" if reached else "in part" if near else "against",
             why=(
-                "The search looks for the smallest error and not for short reports, so the saving is what the mean "
-                "modulus happens to be: somewhat less than one half in the mean, more for lucky searches, and no more "
-                "in high-privacy regimes than elsewhere. A search with a limit on bits does better at the same error "
+                "The search minimises the error, not the length of reports, so the mean modulus determines the saving: "
+                "somewhat less than one half on average, more for some searches, and no more in high-privacy regimes "
+                "than elsewhere. A search with a limit on bits achieves shorter reports at the same error "
                 "(docs/moduli.md)."
             ),
         )
@@ -154,8 +154,8 @@ class Bits(Experiment):
             ),
             finding=finding(float(np.mean(np.array(factors) <= 1.05))),
             why=(
-                "A residue has ⌈log2 m_j⌉ bits, but a report is a subset of residues, as the paper's own formula for "
-                "the cost says. The abstract's figure is reached only where w_j = 1. See erratum 8 of "
+                "A residue has ⌈log2 m_j⌉ bits, but a report is a subset of residues, as in the paper's own formula "
+                "for the cost. The abstract's figure is reached only where w_j = 1. See erratum 8 of "
                 "docs/paper-notes.md."
             ),
         )
@@ -187,16 +187,16 @@ class Bits(Experiment):
             errors = [row["error"] for row in found]
             texts.append(
                 f"k = {size:,}: {found[0]['trials']:g} searches per point, error {min(errors):.2f} to "
-                f"{max(errors):.2f} times SS in the mean over {found[0]['with_error']:g} of them"
+                f"{max(errors):.2f} times SS on average over {found[0]['with_error']:g} of them"
             )
         check = table.where(part="check")
-        note = "The paper's search with its own parameters, a new seed each time. " + "; ".join(texts) + "."
+        note = "The paper's search with its own parameters and a new seed each time. " + "; ".join(texts) + "."
         if check.rows:
             note += (
-                " What a search finds depends on ε only through the ratio of the blocks' weights, so one search serves "
-                f"all ε at k = 22,000 and those up to {_LOW:g} at k = 1,024; of {int(check.column('searches').sum())} "
-                f"searches run again at the ends of these ranges, {int(check.column('same').sum())} found the same "
-                "moduli."
+                " The result of a search depends on ε only through the ratio of the blocks' weights, so one search "
+                f"serves all ε at k = 22,000 and those up to {_LOW:g} at k = 1,024; of "
+                f"{int(check.column('searches').sum())} searches run again at the ends of these ranges, "
+                f"{int(check.column('same').sum())} found the same moduli."
             )
         return (note,)
 

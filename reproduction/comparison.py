@@ -129,8 +129,8 @@ class Comparison(Experiment):
             claim=claims.TABLE_BITS,
             measured=f"right for all but {', '.join(wrong)}: {'; '.join(differences)}" if wrong else "right for all",
             finding=finding(1 - len(differences) / len(part)),
-            why="PGR names one of the K ≥ k hyperplanes of a geometry. Reports are padded to whole bytes, which adds "
-            "up to 7 bits when they travel alone.",
+            why="PGR reports one of the K ≥ k hyperplanes of a geometry. Reports are padded to whole bytes, which "
+            "adds up to 7 bits when they are sent one by one.",
         )
 
     def _errors(self, table: Table) -> Evidence:
@@ -152,10 +152,9 @@ class Comparison(Experiment):
             ),
             finding=finding(1 - len(above) / len(ratios)),
             why=(
-                "The formulas are errors of values that nobody holds; values that are held vary more at high ε, by "
-                f"{held:.0%} for GRR at ε = {last:g}. RAPPOR's is another protocol's: symmetric "
-                "encoding has e^{ε/2}/(n(e^{ε/2}−1)²), and the formula given is that of OUE (erratum 9 of "
-                "docs/paper-notes.md)."
+                f"The formulas are for values that nobody holds; other values vary more at high ε, by {held:.0%} for "
+                f"GRR at ε = {last:g}. RAPPOR's formula belongs to another protocol: symmetric encoding has "
+                "e^{ε/2}/(n(e^{ε/2}−1)²), and the stated formula is that of OUE (erratum 9 of docs/paper-notes.md)."
             ),
         )
 
@@ -169,8 +168,8 @@ class Comparison(Experiment):
             f"{min(subsets):.2f} to {max(subsets):.2f} times the error of SS",
             finding=finding(float((shares <= 1).mean())),
             why=(
-                "It holds for these moduli with room to spare. It is no theorem: for ill-conditioned moduli the error "
-                "grows like κ² and passes the bound (erratum 4 of docs/paper-notes.md)."
+                "It holds for these moduli by a wide margin. It is not a theorem: for ill-conditioned moduli the error "
+                "grows like κ² and exceeds the bound (erratum 4 of docs/paper-notes.md)."
             ),
         )
 
@@ -193,9 +192,9 @@ class Comparison(Experiment):
             ),
             finding="in part" if growth > 2 else "for",
             why=(
-                "A report of MSS holds w_J residues, and counting them all takes O(Σ w_J), as it does for SS; the "
-                "table charges only SS for it, and leaves out the r iterations (erratum 10 of docs/paper-notes.md). "
-                "The other rows describe what a straightforward server does."
+                "A report of MSS contains w_J residues, and counting them all takes O(Σ w_J), as for SS. The table "
+                "includes this cost only for SS, and omits the r iterations (erratum 10 of docs/paper-notes.md). The "
+                "other rows describe a straightforward server."
             ),
         )
 
@@ -216,8 +215,8 @@ class Comparison(Experiment):
             ),
             finding=finding(1 - len(wrong) / len(ratios)),
             why=(
-                "GRR, RAPPOR, SS and MSS are right. The row of PGR is meant for k = K, as the caption says, and is far "
-                "too low where K is much larger than k; the appendix's formula for k < K takes all messages for "
+                "GRR, RAPPOR, SS and MSS are right. The row of PGR applies to k = K, as the caption says, and is far "
+                "too low where K is much larger than k; the appendix's formula for k < K assumes that all messages are "
                 "equally likely (erratum 7 of docs/paper-notes.md)."
             ),
         )
@@ -226,10 +225,10 @@ class Comparison(Experiment):
         """The setting."""
         row = table.rows[0]
         return (
-            f"k = {row['k']:,}, {row['users']:,} users. The error is the larger one of two populations, everybody "
-            "holding one value and all values alike; the attack is on equally frequent values. Server time is "
-            f"processor time from messages to frequencies, the median of {_TIMED}; other programs may run beside. MSS "
-            "has moduli of the paper's search.",
+            f"k = {row['k']:,}, {row['users']:,} users. The error is the larger one of two populations: all users "
+            "with the same value, and all values equally frequent. The attack is on equally frequent values. Server "
+            f"time is processor time from messages to frequencies, the median of {_TIMED}; other programs may have "
+            "run at the same time. MSS has moduli of the paper's search.",
         )
 
 

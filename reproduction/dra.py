@@ -137,11 +137,11 @@ class Reconstruction(Experiment):
             ),
             finding=finding(clear / total),
             why=(
-                "By formula the attacker's success on MSS and SS nearly agrees unless ε is high for the domain: both "
-                "supports hold about k/(e^ε+1) values. Where e^ε is near k, the best subset of SS is a single "
-                "value, and a residue still stands for several values: there MSS reveals less, at the price of a "
-                "larger error. A further part of the gap comes from the populations: both put nearly everybody on "
-                "value 0, whose residue is one of those that most values share."
+                "By formula, the attacker's success on MSS and SS is nearly the same unless ε is high for the domain: "
+                "both supports contain about k/(e^ε+1) values. Where e^ε is near k, the best subset of SS is a single "
+                "value, but a residue still stands for several values. There MSS reveals less, at the cost of a larger "
+                "error. Another part of the gap comes from the populations: both put nearly all users on value 0, "
+                "whose residue is among those shared by most values."
             ),
         )
 
@@ -158,9 +158,8 @@ class Reconstruction(Experiment):
             finding=finding(clear / total),
             why=(
                 "RAPPOR flips each bit with the budget ε/2 and supports about k/(e^{ε/2}+1) values, far more than "
-                "k/(e^ε+1). It pays with a larger error. Of the five protocols that the experiments run MSS is often "
-                "the lowest, as above; but the abstract and Table 1 compare with RAPPOR, and the "
-                "experiments run OUE in its place."
+                "k/(e^ε+1). Its error is larger. Among the five protocols in the experiments MSS is often the lowest, "
+                "as above. But the abstract and Table 1 compare with RAPPOR, while the experiments use OUE instead."
             ),
         )
 
@@ -188,12 +187,12 @@ class Reconstruction(Experiment):
             ),
             finding=finding(float((spread < 1.3).mean())),
             why=(
-                "The attacker of the experiments takes all values for equally likely and guesses at random among those "
-                "supported; the one that the introduction defines weighs them by the prior. Under Zipf with s = 3 "
-                f"naming the first value is right in {guessed:.0%} of all cases; under Spike the attacker is always "
-                "right whatever the protocol. A support of many values is no shield once the prior tells them apart: "
-                "with the prior at hand the modular report, and RAPPOR's even more, names the few likely values "
-                "reliably."
+                "The attacker of the experiments assumes that all values are equally likely and guesses at random "
+                "among the supported ones; the attacker defined in the introduction weights them by the prior. Under "
+                f"Zipf with s = 3 guessing the first value is right in {guessed:.0%} of all cases; under Spike the "
+                "attacker is always right with any protocol. A support of many values does not protect once the prior "
+                "distinguishes them: given the prior, a report of MSS, and even more one of RAPPOR, identifies the few "
+                "likely values reliably."
             ),
         )
 
@@ -214,9 +213,9 @@ class Reconstruction(Experiment):
             ),
             finding=finding((clear + equal) / total),
             why=(
-                "A single value is the smallest support there is. The factor over SS falls to 1 where the best subset "
-                "of SS is a single value itself, which happens on small domains at high ε. Truncated PGR is left out "
-                "here: it has a claim of its own."
+                "A single value is the smallest possible support. The factor over SS falls to 1 where the best subset "
+                "of SS is also a single value, on small domains at high ε. Truncated PGR is excluded here, because it "
+                "has its own claim."
             ),
         )
 
@@ -235,11 +234,10 @@ class Reconstruction(Experiment):
             f"{average:.2f} times",
             finding=truncation_finding(rise, average),
             why=(
-                "The rise is there, but it is that of value 0. In the usual numbering value 0 is the point (0, …, 0, "
-                "1), and most hyperplanes through it hold no other point below k where k is far below K, so that a "
-                "truthful report names it. Zipf and Spike put nearly everybody there. Averaged over the domain PGR "
-                "gives away about what SS does; had the labels been shuffled before the collection, a frequent value "
-                "would run the average risk."
+                "The rise is real, but it concerns value 0. In the usual numbering value 0 is the point (0, …, 0, 1), "
+                "and most hyperplanes through it contain no other point below k where k is far below K, so a truthful "
+                "report identifies it. Zipf and Spike put nearly all users there. Averaged over the domain, PGR "
+                "reveals about as much as SS; with shuffled labels, a frequent value would have the average risk."
             ),
         )
 
@@ -248,11 +246,12 @@ class Reconstruction(Experiment):
         users = table.distinct("users")[-1]
         return (
             f"{users:,} users per trial. MSS uses moduli of the paper's own search, {max(table.distinct('searches'))} "
-            "searches per point, the trials spread over them. The paper's attacker guesses at random among the values "
-            "that a report supports, and among all if it supports none; whether that succeeds is drawn from the exact "
-            "law of the support for subsets and bits, and from reports of the shipped client for the others.",
-            "The attacker who knows the population is the Bayes-optimal one of `sunzi.analysis.attack`; the curves are "
-            "exact formulas, and the column best_measured is the success against 2,000 reports in bytes.",
+            "searches per point, shared by the trials. The paper's attacker guesses at random among the values that a "
+            "report supports, or among all values if it supports none. For subsets and bits, success is drawn from "
+            "the exact distribution of the support; for the other protocols, it is measured on reports of the shipped "
+            "client.",
+            "The attacker who knows the population is the Bayes-optimal attacker of `sunzi.analysis.attack`; the "
+            "curves are exact formulas, and the column best_measured is the success against 2,000 reports in bytes.",
         )
 
 

@@ -66,9 +66,8 @@ class ErrorDistribution(CollectingExperiment):
         """What a trial's error is."""
         return (
             "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "
-            "does "
-            "not say at which ε it draws its CDFs, so a small and a large one are shown. `mss-ridge` is `mss` decoded "
-            "with the paper's ridge and weights.",
+            "does not state the ε of its CDFs, so we show a small and a large one. `mss-ridge` is `mss` decoded with "
+            "the paper's ridge and weights.",
         )
 
 
@@ -120,11 +119,11 @@ def _steady(table: Table) -> Evidence:
         f"{theirs.min():.0%} to {theirs.max():.0%} for SS, {other.min():.0%} to {other.max():.0%} for PGR; medians of "
         f"MSS under Zipf and spike differ by {apart:.1%} at most",
         finding=finding_of(mine.max() < 0.5, apart < 0.15),
-        why="A trial averages over k items, so its error varies by about √(2/k) with any set of moduli. What MSS adds "
-        "is the spread between sets of moduli, since the paper searches anew in every trial (`moduli-per-trial`). PGR "
-        f"spreads most at k = {row['domain_size']:,}, ε = {row['epsilon']:g}, {row['population']}: "
-        f"{other[widest]:.0%}, where SS spans {theirs[widest]:.0%}. What the users hold "
-        "matters there: on a truncated geometry values are not alike.",
+        why="A trial averages over k items, so its error varies by about √(2/k) with any set of moduli. MSS adds the "
+        "spread between sets of moduli, because the paper searches for moduli in every trial (`moduli-per-trial`). "
+        f"PGR spreads most at k = {row['domain_size']:,}, ε = {row['epsilon']:g}, {row['population']}: "
+        f"{other[widest]:.0%}, where SS spans {theirs[widest]:.0%}. There the distribution of values matters: on a "
+        "truncated geometry, values have different errors.",
     )
 
 
@@ -134,7 +133,7 @@ def _grr_worst(table: Table) -> Evidence:
     above = (least > np.max(others, axis=0)).mean()
     return Evidence(
         claim=claims.GRR_WORST,
-        measured=f"the best trial of GRR errs more than the worst trial of any other protocol in {above:.0%} of "
+        measured=f"the best trial of GRR has a larger error than the worst of any other protocol in {above:.0%} of "
         "settings",
         finding=finding(float(above)),
         why="See `mse`.",

@@ -118,12 +118,12 @@ class Geometry(Experiment):
         trials, users, searches = (max(table.distinct(name)) for name in ("trials", "users", "searches"))
         listed = ", ".join(f"base {base:,}: K(ε) = {text}" for base, text in sizes.items())
         return (
-            "Lines: the success of the best guess from one report if all values are equally likely, exactly. Small "
-            "filled markers: the paper's attacker against users who all hold the first value (spike), who guesses "
-            f"uniformly among the values that the report supports: {trials} collections a point, of {users:,} users "
-            f"each; `mss` has moduli of {searches} of the paper's searches, the collections spread over them. "
-            f"{listed}. The domain grows with K(ε), which alone changes every protocol's attackability from one ε to "
-            "the next.",
+            "Lines: the exact success probability of the best guess from one report if all values are equally likely. "
+            "Small filled markers: the paper's attacker against users who all hold the first value (spike), who "
+            f"guesses uniformly among the values that the report supports: {trials} collections per point, with "
+            f"{users:,} users each; `mss` has moduli of {searches} of the paper's searches, shared by the "
+            f"collections. {listed}. The domain grows with K(ε), which by itself changes every protocol's "
+            "attackability from one ε to the next.",
         )
 
 
@@ -174,8 +174,8 @@ def _no_spike(table: Table) -> Evidence:
         claim=claims.ALIGNED_GEOMETRY,
         measured=f"PGR on k = K(ε), {text}",
         finding=finding(float((everything < 1.3).mean())),
-        why="With k = K both are untruncated designs: e^ε/(w·e^ε+v−w) with nearly the same w, whatever the base. What "
-        "is left comes from rounding e^ε+1 to a prime power.",
+        why="With k = K both are untruncated designs: e^ε/(w·e^ε+v−w) with nearly the same w, for every base. The "
+        "remaining difference comes from rounding e^ε+1 to a prime power.",
     )
 
 
@@ -191,10 +191,10 @@ def _truncated(table: Table) -> Evidence:
         f"{others.min():.2f} to {others.max():.2f} times if users are spread over the other values, {equal.min():.2f} "
         f"to {equal.max():.2f} times by formula if all values are equally likely",
         finding=truncation_finding(float(spike.max()), float(equal.max())),
-        why="Truncation leaves some messages with few of the k values in them. It is the first value that this gives "
-        "away, and Spike puts all users on it, Zipf(3) 83 %; the other values are as safe as under SS. So the rise is "
-        "real for that value and no property of PGR's average user. The paper's formula for k < K takes all messages "
-        "for equally likely, which they are not; the exact one is (P0/k)(e^ε·N⁺+N⁰).",
+        why="After truncation, some messages contain few of the k values. This reveals the first value, which Spike "
+        "gives to all users and Zipf(3) to 83 %; the other values are as safe as with SS. So the rise is real for "
+        "that value, but does not concern PGR's average user. The paper's formula for k < K assumes that all messages "
+        "are equally likely, which is wrong; the exact one is (P0/k)(e^ε·N⁺+N⁰).",
     )
 
 
@@ -218,10 +218,10 @@ def _lowest(table: Table) -> Evidence:
         f"{exact.min():.3f} to {exact.max():.3f} times by formula if all values are equally likely (lower at "
         f"{(exact < 1).sum()} points)",
         finding=finding(float(clear.mean())),
-        why="Where blocks hold many residues MSS nearly equals SS: (1/(ℓk))Σ m_j·e^ε/(ω_j·e^ε+m_j−ω_j) does not depend "
-        "on m_j beyond rounding of ω_j. It is clearly lower at large ε on small domains. Against the spike MSS does "
-        "better there than for equally likely values: the first value shares its residue with ⌈k/m_j⌉ values, the most "
-        "that any does.",
+        why="Where blocks contain many residues, MSS nearly equals SS: (1/(ℓk))Σ m_j·e^ε/(ω_j·e^ε+m_j−ω_j) does not "
+        "depend on m_j beyond rounding of ω_j. It is clearly lower at large ε on small domains. Against the spike MSS "
+        "does better there than for equally likely values: the first value shares its residue with ⌈k/m_j⌉ values, "
+        "the most that any does.",
     )
 
 

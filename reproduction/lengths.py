@@ -124,8 +124,8 @@ class Lengths(Experiment):
         count = max(table.distinct("sets"))
         used = _of(table, OPTIMISED).column("moduli")
         return (
-            f"For every ℓ {count} sets of moduli were drawn as the paper's inner search does it (first draw with κ ≤ "
-            f"10) and share the trials. MSS[OPT] is its whole search, {count} times; it takes {used.min():.0f} to "
+            f"For every ℓ {count} sets of moduli were drawn as in the paper's inner search (first draw with κ ≤ 10); "
+            f"they share the trials. MSS[OPT] is its whole search, {count} times; it takes {used.min():.0f} to "
             f"{used.max():.0f} moduli on average. Bars show the spread over trials; sets of the same ℓ differ more. "
             f"What changes with ℓ is therefore judged by {many} sets of every ℓ, their exact error for items that "
             "nobody holds and their bits.",
@@ -202,13 +202,13 @@ def _middle(sets: Table) -> Evidence:
     curved = abs(first[0] - first[1]) > 2 * abs(last[0] - last[1])
     return Evidence(
         claim=claims.MIDDLE_LENGTH,
-        measured=f"in the mean over {count} sets ℓ = 9 beats both 3 and 12 by more than two standard errors in error "
+        measured=f"averaged over {count} sets ℓ = 9 beats both 3 and 12 by more than two standard errors in error "
         f"at {int(better['error'].sum())} of {better['error'].size} ε, in bits at {int(better['bits'].sum())}; error "
         f"relative to SS {_listed(sets, 'error')}; bits relative to SS {_listed(sets, 'bits')}",
         finding=finding_of(curved, bool(better["error"].any()), bool(better["bits"].any())),
-        why="It is non-linear: every further modulus gains less. With few moduli each must be large to tell all "
-        "values apart (Σ(m_j−1) ≥ k), which costs bits; with more they may be smaller, down to the band's lower end "
-        "k/(20ℓ), as long as κ ≤ 10. Single draws scatter enough for one set of ℓ = 9 to beat one of ℓ = 12.",
+        why="The relationship is non-linear: every further modulus helps less. With few moduli, each must be large to "
+        "distinguish all values (Σ(m_j−1) ≥ k), which costs bits; with more they can be smaller, down to the band's "
+        "lower end k/(20ℓ), as long as κ ≤ 10. Single draws vary enough for a set of ℓ = 9 to beat one of ℓ = 12.",
     )
 
 
@@ -227,8 +227,8 @@ def _not_monotone(sets: Table) -> Evidence:
     worse = {name: values[~np.isnan(values)] for name, values in worse.items()}
     rises = {name: _steps(sets, name) > 2 for name in worse}
     text = "; ".join(
-        f"{'errs more' if name == 'error' else 'sends more bits'} in {values.min():.0%} to {values.max():.0%} of all "
-        f"pairs, and the mean over sets rises by more than two standard errors in {int(rises[name].sum())} of "
+        f"{'has a larger error' if name == 'error' else 'sends more bits'} in {values.min():.0%} to {values.max():.0%} "
+        f"of all pairs, and the mean over sets rises by more than two standard errors in {int(rises[name].sum())} of "
         f"{rises[name].size} steps"
         for name, values in worse.items()
     )
@@ -237,7 +237,7 @@ def _not_monotone(sets: Table) -> Evidence:
         measured=f"a set of the next larger ℓ {text}",
         finding=finding_of(*(bool(values.max() > 0.05) for values in worse.values())),
         why="Sets of one ℓ differ more from each other than their mean does from that of the next ℓ, so a larger ℓ "
-        "guarantees nothing for a single set."
+        "promises nothing for one set."
         + ("" if rises["error"].any() else " In the mean over sets the error does not rise with ℓ."),
     )
 
@@ -264,7 +264,8 @@ def _other_criteria(table: Table) -> Evidence:
         measured=f"MSS[OPT] sends {bits.min():.2f} to {bits.max():.2f} times the bits of the shortest fixed ℓ, and has "
         f"{attack.min():.3f} to {attack.max():.3f} times the lowest attackability",
         finding="for" if bits.max() > 1.02 or attack.max() > 1.02 else "against",
-        why="Low error wants large moduli, few bits want small ones. `sunzi plan` searches the whole front.",
+        why="A low error requires large moduli, short reports require small ones. `sunzi plan` searches the whole "
+        "Pareto front.",
     )
 
 
@@ -278,12 +279,12 @@ def _spectrum(sets: Table) -> Evidence:
         claim=claims.SPECTRUM,
         measured=f"between ℓ = {LENGTHS[0]} and {LENGTHS[-1]}: {shares['bits'].min():.2f} to "
         f"{shares['bits'].max():.2f} times the bits of SS, {shares['error'].min():.2f} to {shares['error'].max():.2f} "
-        f"times its error; of {error.size} steps from one ℓ to the next {int(exchanged.sum())} buy one with the other "
-        f"by more than two standard errors, and {int(both.sum())} lower both",
+        f"times its error; of {error.size} steps from one ℓ to the next,, {int(exchanged.sum())} trade one for the "
+        f"other by more than two standard errors, and {int(both.sum())} lower both",
         finding=finding(float(exchanged.mean())),
-        why="ℓ alone is a poor handle: up to some ℓ more moduli lower bits and error together. What sets bits and "
-        "error is which moduli are taken; docs/moduli.md shows the front that a search on the exact error reaches. And "
-        "a report of log2 C(m_j, ω_j) bits never comes near the ⌈log2 k⌉ of PGR at small ε.",
+        why="ℓ alone is a poor parameter: up to some ℓ, more moduli reduce bits and error together. The choice of "
+        "moduli determines bits and error; docs/moduli.md shows the Pareto front that a search by the exact error "
+        "reaches. A report of log2 C(m_j, ω_j) bits never comes near the ⌈log2 k⌉ of PGR at small ε.",
     )
 
 

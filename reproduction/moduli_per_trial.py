@@ -116,8 +116,8 @@ class ModuliPerTrial(Experiment):
                 f"{_mean(other, 'bits_share')}"
             )
         return (
-            "The error ratio is exact (trace(T⁻¹)/k over that of SS, for items that nobody holds), so that it shows "
-            "the luck of the search and nothing else; each drawn set was also used in one simulated collection a "
+            "The error ratio is exact (trace(T⁻¹)/k over that of SS, for items that nobody holds), so it shows only "
+            "the variation between searches; each drawn set was also used in one simulated collection per "
             "population. The fixed set is the default of `make_plan`: " + "; ".join(parts) + ".",
         )
 
@@ -303,8 +303,8 @@ def _ratio_within(table: Table) -> Evidence:
         f"nobody holds, {light.min():.3f} to {light.max():.3f} over {light.size} searches ({_distinct(drawn)} "
         "different sets)",
         finding=finding(float(np.mean(np.array(means) <= 1.3))),
-        why="True of averages, which is what the paper reports. Single trials exceed it by chance and by the luck of "
-        f"the search. The ratio of errors is not κ: κ of these sets is {drawn.column('kappa').min():.1f} to "
+        why="This holds for averages, which the paper reports. Single trials exceed it by chance, and because "
+        f"searches differ. The ratio of errors is not κ: κ of these sets is {drawn.column('kappa').min():.1f} to "
         f"{drawn.column('kappa').max():.1f}.",
     )
 
@@ -326,7 +326,8 @@ def _kappa_kept(table: Table) -> Evidence:
         f"different sets), of which {fallback.mean():.0%} used the fallback; {others.column('kappa').min():.2f} to "
         f"{others.column('kappa').max():.2f} at other k from {sizes.min():,.0f} to {sizes.max():,.0f}",
         finding=finding(float((both <= 10).mean())),
-        why="By construction: a set with κ > 10 is refused. That κ ≤ 10 bounds the error is another matter, see below.",
+        why="By construction: a set with κ > 10 is rejected. Whether κ ≤ 10 bounds the error is a different question, "
+        "see below.",
     )
 
 
@@ -345,8 +346,8 @@ def _error_bound(table: Table) -> Evidence:
         measured=f"true of {below:.0%} of the sets that the search found{example}",
         finding="against" if broken else finding(below),
         why="The proof needs ‖G‖² = κ²/σ_max², so the bound holds with κ² only (and every column of A has one 1 per "
-        "block, not every row). With κ² and κ ≤ 10 it promises 100 times the error of SS, where at most "
-        f"{ratio.max():.2f} is found: it is of no practical use. See erratum 4 of docs/paper-notes.md.",
+        "block, not every row). With κ² and κ ≤ 10 it guarantees 100 times the error of SS, while at most "
+        f"{ratio.max():.2f} occurs, so it is of no practical use. See erratum 4 of docs/paper-notes.md.",
     )
 
 
@@ -365,8 +366,8 @@ def _kappa_bound(table: Table) -> Evidence:
         f"{_by_epsilon(kept, drawn.column('epsilon'))}{example}",
         finding="against" if broken or not kept.all() else "for",
         why="Gershgorin's discs must count all k/m_j collisions of a value in a block, not the T* moduli that can make "
-        "two given values collide. At small ε the bound is met because α is large; as ε grows α goes to 1, and the "
-        "sets that the search itself finds break it. See erratum 3 of docs/paper-notes.md.",
+        "two given values collide. At small ε the bound holds because α is large. As ε grows, α approaches 1, and the "
+        "sets found by the search violate it. See erratum 3 of docs/paper-notes.md.",
     )
 
 
@@ -380,8 +381,8 @@ def _conservative(table: Table) -> Evidence:
         f"sets found ({_distinct(drawn)} different sets from {shorter.size} searches)"
         + ("; that the bound is sufficient is refuted by Theorem 4's counter-examples" if refuted else ""),
         finding=finding_of(not refuted, bool(shorter.any())),
-        why="Smaller ℓ do satisfy it, where ε is small and ℓ_theory therefore large. But the bound is not sufficient, "
-        "since the theorem behind it is false.",
+        why="Smaller ℓ do satisfy it where ε is small and ℓ_theory therefore large. But the bound is not sufficient, "
+        "because the theorem behind it is false.",
     )
 
 
@@ -404,9 +405,9 @@ def _arbitrary(table: Table) -> Evidence:
         claim=claims.ARBITRARY,
         measured="; ".join(parts) + f" (ε = {', '.join(f'{epsilon:g}' for epsilon in epsilons)})",
         finding=finding_of(bool(found.all()), bool(ordinary.all())),
-        why="Something is found for every k and ε. But on small domains the band has too few primes, and the "
+        why="The search finds moduli for every k and ε. But on small domains the band has too few primes, and the "
         "deterministic fallback goes beyond k: such a block is SS on a domain larger than k, and “m_j < k” of the "
-        "abstract does not hold. (PGR takes any k and ε too: it embeds k values in the next projective space.)",
+        "abstract does not hold. (PGR also accepts any k and ε: it embeds k values in the next projective space.)",
     )
 
 
@@ -428,8 +429,9 @@ def _linear_sum(table: Table) -> Evidence:
         + f" on average; from the smaller half of these k to the larger log k grows by a factor {grown:.2f}, ℓ by "
         f"{length:.2f} and Σm_j/k by {share:.2f}",
         finding=finding_of(1 / _ALIKE < share < _ALIKE, grown / _ALIKE < length < grown * _ALIKE),
-        why="ℓ is bounded by ℓ_max = 20 and does not follow log k, while Σm_j stays about the same multiple of k: O(k) "
-        "agrees with what is found. The reason given does not lead there: m_j < k and ℓ = Θ(log k) give O(k log k).",
+        why="ℓ is bounded by ℓ_max = 20 and does not follow log k, while Σm_j stays about the same multiple of k: "
+        "O(k) agrees with the measurement. The stated reason does not imply it: m_j < k and ℓ = Θ(log k) give O(k log "
+        "k).",
     )
 
 

@@ -90,10 +90,10 @@ class MeanSquaredError(CollectingExperiment):
         searches = max(table.where(method="mss").distinct("searches"))
         ridge = _ratios(table, RIDGE) / _ratios(table, "mss")
         return (
-            f"`mss` uses moduli that the paper's own search found: {searches} searches per point, among which the "
-            "trials are divided (in the experiment `moduli-per-trial` every trial searches anew). Frequencies are "
-            "decoded without bias. Decoded with the paper's ridge 1/ε² and weights instead, the same tallies have "
-            f"{_range(ridge)} times that error (see `ridge`). `ss-compact` and `mss-compact` are not in the paper.",
+            f"`mss` uses moduli that the paper's own search found: {searches} searches per point, shared by the "
+            "trials (in the experiment `moduli-per-trial`, every trial has its own search). Frequencies are decoded "
+            f"without bias. With the paper's ridge 1/ε² and weights, the same tallies have {_range(ridge)} times that "
+            "error (see `ridge`). `ss-compact` and `mss-compact` are not in the paper.",
         )
 
 
@@ -121,10 +121,11 @@ def _within(table: Table) -> Evidence:
         f"{worst['domain_size']:,}, ε = {worst['epsilon']}, {worst['population']}; within 1.3 at "
         f"{inside.mean():.0%} of all points",
         finding=finding(float(inside.mean())),
-        why="The search keeps, of one set for each ℓ, the one of smallest exact error. That it ends so low is a result "
-        "of the search and no property of MSS: eight neighbouring primes give 25 times the error of SS at k = 1,024 "
-        "(`moduli-per-trial`). Values that share a residue with a frequent one err more, which a search by the error "
-        "of light items does not see; it shows at small k and large ε (`analytical-mse`, `other-sizes`).",
+        why="The search draws one set for each ℓ and keeps the one with the smallest exact error. The low error is a "
+        "result of this search, not a property of MSS: eight neighbouring primes give 25 times the error of SS at k = "
+        "1,024 (`moduli-per-trial`). Values that share a residue with a frequent value have a larger error. A search "
+        "by the error of light items ignores this; it matters at small k and large ε (`analytical-mse`, "
+        "`other-sizes`).",
     )
 
 
@@ -139,9 +140,9 @@ def _matches(table: Table) -> Evidence:
             for base, ratio in ratios.items()
         ),
         finding=finding(float(np.mean(list(near.values())))),
-        why="RAPPOR itself (symmetric bits, e^{ε/2}/(n(e^{ε/2}−1)²)) errs more than the optimum, the more so the "
-        "larger ε; Table 1 gives it the error of OUE. So MSS does not match RAPPOR at large ε but beats it; the paper "
-        "measures OUE in its place.",
+        why="RAPPOR itself (symmetric bits, e^{ε/2}/(n(e^{ε/2}−1)²)) has a larger error than the optimum, "
+        "increasingly so at large ε; Table 1 states the error of OUE for it. So MSS does not match RAPPOR at large ε "
+        "but beats it. The paper measures OUE instead of RAPPOR.",
     )
 
 
@@ -154,8 +155,8 @@ def _highest(table: Table) -> Evidence:
         measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS"
         + (exception if rappor.min() < 1 else ""),
         finding=finding(float((best > 1).mean())),
-        why="GRR pays (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k. It is the "
-        "better protocol where k < 3e^ε+2 (`other-sizes`).",
+        why="The error of GRR is (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k. It "
+        "is the better protocol where k < 3e^ε+2 (`other-sizes`).",
     )
 
 
@@ -172,7 +173,7 @@ def _optimal(table: Table) -> Evidence:
         + ", ".join(f"{name} {_range(value)}" for name, value in zip(_OPTIMAL, excess, strict=True)),
         finding=finding(float((values < _NEAR).mean())),
         why="All three have p = 1/2 and q = 1/(e^ε+1) up to rounding: SS rounds the subset's size, PGR takes the prime "
-        "power next to e^ε+1, which is the coarser rounding. Frequent items add a little to the mean on small domains.",
+        "power next to e^ε+1, which rounds more. Frequent items add a little to the mean on small domains.",
     )
 
 
@@ -193,9 +194,9 @@ def _consistent(table: Table) -> Evidence:
         measured=f"the error of a protocol under spike and under Zipf differs by {np.max(change):.1%} at most, from "
         f"the same random words, over k = {', '.join(f'{size:,}' for size in table.distinct('domain_size'))}",
         finding=finding(float(np.mean(np.array(change) < 0.15))),
-        why="Nearly all of the mean squared error is that of items that nobody holds, and it does not depend on who "
-        "holds the others: for SS, PGR, OUE and GRR exactly, for MSS up to items that share a residue with the "
-        "frequent ones.",
+        why="Nearly all of the mean squared error comes from items that nobody holds, and it does not depend on the "
+        "frequencies of the others: exactly for SS, PGR, OUE and GRR, and for MSS except for items that share a "
+        "residue with a frequent one.",
     )
 
 

@@ -156,10 +156,10 @@ def _within(table: Table) -> Evidence:
         f"all settings ({inside[spiky].mean():.0%} of those with the paper's populations)"
         + (f"; worst: {examples}" if examples else ""),
         finding=finding(float(inside.mean())),
-        why="On small domains at large ε a report reveals nearly everything about its residue, and the error comes "
-        "from values that share residues: it depends on the frequencies of the others, which a search by the error of "
-        "light items ignores. `sunzi.planning.choose_moduli` can plan for flat histograms "
-        "instead (docs/moduli.md).",
+        why="On small domains at large ε, a report nearly determines its residue, and the accuracy is limited by "
+        "values that share residues. The error then depends on the frequencies of other values, which a search by the "
+        "error of light items ignores. `sunzi.planning.choose_moduli` can plan for flat histograms instead "
+        "(docs/moduli.md).",
     )
 
 
@@ -177,7 +177,7 @@ def _scales(table: Table) -> Evidence:
         measured=f"the error falls as 1/n: n times the error differs by a factor {worst:.3f} at most between numbers "
         "of users",
         finding=finding(float(np.mean(np.array(spreads) < 1.15))),
-        why="Exactly, except that 1,000 users leave few users per block, so n_j varies more.",
+        why="This holds exactly, except that 1,000 users leave few users per block, so n_j varies more.",
     )
 
 
@@ -192,8 +192,9 @@ def _independent(table: Table) -> Evidence:
         measured="largest error over smallest among populations, at the same setting: "
         + ", ".join(f"{value:.2f} for {method}" for method, value in changes.items()),
         finding=finding(float(np.mean(np.array(list(changes.values())) < 1.15))),
-        why="The worst case is a number; the error itself depends on the distribution: a little for SS and PGR, whose "
-        "frequent items err differently, and much for MSS at large ε, where a residue's variance grows with its share.",
+        why="The worst case is a single number, but the error itself depends on the distribution: a little for SS and "
+        "PGR, whose frequent items have a different error, and much for MSS at large ε, where the variance at a "
+        "residue grows with its frequency.",
     )
 
 

@@ -45,7 +45,7 @@ class _Section:
             ", ".join(str(value) for value in self.table.distinct(name)) for name in ("scale", "seed", "sunzi")
         )
         trials = self.table.distinct("trials")
-        runs = f", {_span(trials)} trials a point" if trials else ""
+        runs = f", {_span(trials)} trials per point" if trials else ""
         return f"Scale {scale}, seed {seed}, sunzi {version}, {len(self.table)} rows{runs}."
 
 
@@ -107,12 +107,13 @@ def _introduction(report: _Report) -> list[str]:
     verdicts = [judgement.verdict for judgement in report.judgements.values()]
     counts = ", ".join(f"{verdicts.count(name)} {words}" for name, words in _COUNTED.items() if name in verdicts)
     return [
-        f"Every claim that {_PAPER} makes about experiments, measured anew: {len(verdicts)} claims; {counts}.",
-        "Each claim gets one verdict from all experiments about it: it holds if all evidence is for it, does not hold "
-        "if all evidence is against it (for a theorem: if any is), and otherwise holds in part.",
-        "This report, its tables and its pictures are written by `sunzi reproduce`. A trial is one simulated "
-        "collection with its own users, unless a section says otherwise. Standard errors are those of the mean over "
-        "trials; bars in pictures show two of them.",
+        f"Every claim that {_PAPER} makes about experiments, measured again: {len(verdicts)} claims; {counts}.",
+        "Each claim has one verdict, based on all experiments that test it. It holds if all evidence supports it, "
+        "does not hold if all evidence contradicts it (one counter-example is enough for a theorem), and otherwise "
+        "holds in part.",
+        "`sunzi reproduce` generates this report, its tables and its pictures. A trial is one simulated collection "
+        "with new users, unless a section says otherwise. Standard errors are those of the mean over trials; bars in "
+        "pictures show two standard errors.",
     ]
 
 

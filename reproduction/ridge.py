@@ -73,12 +73,12 @@ class Ridge(Experiment):
         """Ridge lowers the error of light items."""
         one = _of(table, 1.0).column("mean") / _of(table, 0.0).column("mean")
         return (
-            "All trials have the same users, so that the mean error of an item over trials is its bias; the bias of a "
-            "ridge is measured as the mean difference to the unbiased estimate from the same tally. Tallies are "
-            "decoded with the paper's weights and λ = 0, ¼, 1, 4 and 16 times the paper's 1/ε², for the paper's 10,000 "
-            f"users and for 1,000. With 10,000 the paper's λ changes the mean squared error by {one.min() - 1:+.1%} to "
-            f"{one.max() - 1:+.1%}: shrinking to 0 is right for the many items that nobody holds, and wrong for the "
-            "frequent ones. Sunzi decodes without ridge, since a biased estimate has no honest interval.",
+            "All trials have the same users, so the mean error of an item over trials is its bias. The bias of a "
+            "ridge is the mean difference from the unbiased estimate of the same tally. Tallies are decoded with the "
+            "paper's weights and λ = 0, ¼, 1, 4 and 16 times the paper's 1/ε², for the paper's 10,000 users and for "
+            f"1,000. With 10,000 the paper's λ changes the mean squared error by {one.min() - 1:+.1%} to "
+            f"{one.max() - 1:+.1%}: shrinking to 0 helps for the many items that nobody holds and hurts for the "
+            "frequent ones. Sunzi decodes without a ridge, because a biased estimate has no valid confidence interval.",
         )
 
 
@@ -141,8 +141,8 @@ def _unbiased(table: Table) -> Evidence:
         measured=f"the most frequent item's mean error is {np.abs(scores).max():.1f} standard errors at most; over all "
         f"items the mean square is {items.min():.2f} to {items.max():.2f} (1 if unbiased)",
         finding="for" if np.abs(scores).max() < 4 else "against",
-        why="A linear map of unbiased residue estimates. n_j must be the number of reports in a block, not the paper's "
-        "Σ_a c_j[a], which is ω_j times too large.",
+        why="The estimate is a linear map of unbiased residue estimates. n_j must be the number of reports in a "
+        "block, not the paper's Σ_a c_j[a], which is ω_j times too large.",
     )
 
 
@@ -155,8 +155,8 @@ def _proportional(table: Table) -> Evidence:
         measured="from λ = 4/ε² to 16/ε² the bias of the most frequent item grows "
         f"{ratios.min():.2f} to {ratios.max():.2f} times as much as from 1/ε² to 4/ε² (4 if proportional)",
         finding=finding(float(((ratios > 3) & (ratios < 4.5)).mean())),
-        why="The bias is −λ(T+λI)⁻¹f: proportional to λ while λ is small relative to the eigenvalues of T, which grow "
-        "with n.",
+        why="The bias is −λ(T+λI)⁻¹f: proportional to λ while λ is small compared with the eigenvalues of T, which "
+        "grow with n.",
     )
 
 
@@ -169,7 +169,7 @@ def _negligible(table: Table) -> Evidence:
         measured="bias of the most frequent item in standard deviations of its estimate, 10,000 users: "
         + ", ".join(f"{share[place]:.1g} at ε = {epsilons[place]:g}" for place in places),
         finding=finding_of(share[0] > share[-1], share[-1] < 0.25),
-        why="λ falls as 1/ε² and the weights grow as (e^ε−1)²/e^ε, so that the bias relative to f falls fast.",
+        why="λ falls as 1/ε² and the weights grow as (e^ε−1)²/e^ε, so the bias relative to f falls fast.",
     )
 
 
@@ -188,9 +188,9 @@ def _practically(table: Table) -> Evidence:
         claim=claims.PRACTICALLY_UNBIASED,
         measured="; ".join(parts),
         finding=finding(float(np.mean(np.concatenate(shares) < 0.2))),
-        why="λ = 1/ε² is added to weights of about n(e^ε−1)²/(4ℓe^ε) per block: it is small relative to them with "
-        "10,000 users and ε ≥ 0.5, and no longer so with fewer users or smaller ε. A 95 % interval that ignores a bias "
-        "of one standard deviation covers 83 %. With κ ≤ 10 it is not needed for stability.",
+        why="λ = 1/ε² is added to weights of about n(e^ε−1)²/(4ℓe^ε) per block. It is small compared with them for "
+        "10,000 users and ε ≥ 0.5, but not for fewer users or smaller ε. A 95 % interval that ignores a bias of one "
+        "standard deviation covers 83 %. With κ ≤ 10 it is not needed for stability.",
     )
 
 

@@ -121,15 +121,15 @@ class Runtime(Experiment):
             claim=claims.SPEED_UP,
             measured=(
                 f"PGR takes {min(ours):.2f} to {max(ours):.2f} times as long as MSS, both at their best; by the "
-                f"paper's algorithms (dynamic programme, LSMR) {min(papers):.2f} to {max(papers):.2f} times; against "
-                f"the solving of MSS alone, with its counting left out, {min(solving):.1f} to {max(solving):.1f} times"
+                f"paper's algorithms (dynamic programme, LSMR) {min(papers):.2f} to {max(papers):.2f} times; compared "
+                f"with the solve of MSS alone, without its counting, {min(solving):.1f} to {max(solving):.1f} times"
             ),
             finding="for" if min(ours) >= 11 else "in part" if min(ours) > 1 else "against",
             why=(
-                f"{_seconds(table)} The paper's seconds of PGR belong to one implementation: the same dynamic "
+                f"{_seconds(table)} The paper's times for PGR are those of one implementation: the same dynamic "
                 "programme, vectorised, takes milliseconds here, and a Fourier transform or adding up the hyperplanes "
-                "often less. What MSS gains by its short solve it loses by reading its reports: each is a subset of "
-                "hundreds of residues, and each of them must be counted. See errata 10 and 13 of docs/paper-notes.md."
+                "often less. MSS gains time by its fast solve but loses it by reading reports: each is a subset of "
+                "hundreds of residues, all of which must be counted. See errata 10 and 13 of docs/paper-notes.md."
             ),
         )
 
@@ -150,8 +150,8 @@ class Runtime(Experiment):
             finding=finding_of(largest["epsilon"] == 4.5, points_at_spike),
             why=(
                 "At ε = 4.5 the field next to e^ε+1 has 89 elements, three coordinates give 8,011 points, too few, and "
-                "four give 712,980. The explanation is right; the height of the spike was the "
-                "implementation's, and another field (the option `order`) avoids it."
+                "four give 712,980. The explanation is right. The height of the spike is due to the implementation, "
+                "and another field (the option `order`) avoids it."
             ),
         )
 
@@ -172,7 +172,7 @@ class Runtime(Experiment):
             f"ε from {min(table.distinct('epsilon')):g} to {max(table.distinct('epsilon')):g}",
             finding=finding_of(bool(iterations.max() <= limit), max(means) <= 1.5 * min(means)),
             why=f"The error falls by (κ−1)/(κ+1) per iteration, so κ ≤ 10 bounds r by {limit:.0f} for the tolerance "
-            f"{_TOLERANCE:g}, for any k. The library needs none: T is Toeplitz.",
+            f"{_TOLERANCE:g}, for every k. The library needs no iterations, because T is Toeplitz.",
         )
 
     def notes(self, table: Table) -> Sequence[str]:
@@ -184,12 +184,12 @@ class Runtime(Experiment):
             for epsilon in table.distinct("epsilon")
         ]
         return (
-            "All ways decode the same users' messages in turn, in one process and one thread; a trial is one decoding. "
-            "Time is processor time from messages, as a server has them after reading the wire, to frequencies: "
-            "counting, then decoding; the plan has decoded before. `mss` has moduli of the paper's search. `mss by "
-            "lsmr` is scipy's LSMR on the explicit sparse matrix with the paper's weights and ridge; the matrix is "
-            "made beforehand. `pgr by programme` is the PGR paper's dynamic programme. Iterations are counted apart, "
-            "over many sets of moduli.",
+            "All methods decode the same users' messages in turn, in one process and one thread; a trial is one "
+            "decoding. Time is processor time from messages, as a server has them after reading the wire, to "
+            "frequencies: counting, then decoding; the plan has decoded before. `mss` has moduli of the paper's "
+            "search. `mss by lsmr` is scipy's LSMR on the explicit sparse matrix with the paper's weights and ridge; "
+            "the matrix is built beforehand. `pgr by programme` is the PGR paper's dynamic programme. Iterations are "
+            "counted separately, over many sets of moduli.",
             "Median milliseconds. " + "; ".join(lines) + ".",
         )
 
