@@ -157,7 +157,10 @@ def test_modular_intervals_cover_small_counts(epsilon, moduli, users, runs):
     """A few users hold an item, and most counters are 0: at least 95 %, for each group and for all items at once."""
     plan = make_plan("mss", SIZE, epsilon, **({} if moduli is None else {"moduli": moduli}))
     groups = groups_of(plan.protocol, FREQUENCIES)
-    check(measure(plan, statistics.Sampler(plan), FREQUENCIES, users, runs, 24, groups), above=False)
+    shares = measure(plan, statistics.Sampler(plan), FREQUENCIES, users, runs, 24, groups)
+    check(shares, above=False)
+    # It is 95 to 97 %; with frequencies that were clipped instead of projected it would be 98 to 99 % for 200 users.
+    assert np.mean(shares["light", "reporters"]) < 0.98
 
 
 def support_law(users, holders, rates):

@@ -34,7 +34,8 @@ def in_session(spark, monkeypatch):
 
 def submit(cluster, *words):
     """How a submitted job ended, and what it printed: Spark puts the driver's errors and output in one stream."""
-    options = [word for name, value in SETTINGS.items() for word in ("--conf", f"{name}={value}")]
+    settings = SETTINGS | {"spark.cores.max": "1"}  # one executor is enough
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [HOME / "bin" / "spark-submit", "--master", cluster.url, *options, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=cluster.environment(), timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
