@@ -20,7 +20,7 @@ from sunzi.protocols.registry import catalogue, register
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain_size", "epsilon"), [(2, 1), (3, "1/2"), (20, 1), (20, 3), (61, "1/2"), (61, 3)])
+@pytest.mark.parametrize(("domain_size", "epsilon"), [(2, 1), (3, "1/2"), (20, 1), (61, 3)])
 @pytest.mark.parametrize("name", catalogue())
 def test_catalogue(name: str, domain_size: int, epsilon: str | int) -> None:
     testing.check_protocol(name, domain_size, epsilon)
