@@ -1,4 +1,4 @@
-"""The examples in docstrings of public names run."""
+"""Docstrings of public names: their examples run, and functions document every parameter and show an example."""
 
 import doctest
 import inspect
@@ -13,6 +13,7 @@ PUBLIC = runpy.run_path(str(ROOT / "scripts" / "make-api-docs"))["public_names"]
 OBJECTS = {
     f"{module}.{name}": getattr(import_module(module), name) for module, names in PUBLIC.items() for name in names
 }
+FUNCTIONS = {name: value for name, value in OBJECTS.items() if inspect.isfunction(value)}
 EXAMPLES = {name: value for name, value in OBJECTS.items() if ">>>" in (inspect.getdoc(value) or "")}
 
 
@@ -24,3 +25,12 @@ def test_examples_run(name, tmp_path, monkeypatch):
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for test in found:
         assert runner.run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_document_their_parameters_and_show_an_example(name):
+    text = inspect.getdoc(FUNCTIONS[name])
+    parameters = [name for name in inspect.signature(FUNCTIONS[name]).parameters if not name.startswith("_")]
+    undocumented = [parameter for parameter in parameters if parameter not in text.split("Parameters\n---")[-1]]
+    assert undocumented == []
+    assert ">>>" in text or "::\n" in text

@@ -214,6 +214,10 @@ class Design(ABC):
 def draw_bounds_array(*values: int) -> NDArray[np.uint64]:
     """A read-only array for :attr:`Design.draw_bounds`; read-only because privacy depends on it.
 
+    Parameters
+    ----------
+    values: the bound of every variate that a response draws.
+
     >>> draw_bounds_array(3, 7)
     array([3, 7], dtype=uint64)
     """

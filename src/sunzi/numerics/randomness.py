@@ -165,11 +165,20 @@ class ScriptedSource(WordSource):
 
 
 def uniform_below(words: Words, bounds: NDArray[np.uint64], source: WordSource) -> Words:
-    """Uniform integers below ``bounds[c]`` from the words of column ``c`` by Lemire's multiplication.
+    """Uniform integers below ``bounds[c]`` from the words of column ``c``, by Lemire's multiplication.
 
-    ``words`` has shape (rows, columns). A word is rejected if the low half of its product with the bound s is below 2^b
-    mod s; rejected words are replaced, in row-major order, by the next words of ``source`` until none is left. Bounds
-    are 1 … 2^32 − 1.
+    A word is rejected if the low half of its product with the bound s is below 2^b mod s.
+
+    Parameters
+    ----------
+    words: random words, of shape (rows, columns).
+    bounds: one bound per column, from 1 to 2^32 − 1.
+    source: replaces rejected words, in row-major order, until none is left.
+
+    >>> source = ReproducibleSource(1)
+    >>> dice = uniform_below(source.words(100).reshape(100, 1), np.array([6], dtype=np.uint64), source)
+    >>> int(dice.max())
+    5
     """
     variates, rejected = _multiply(words, bounds, source.word_bits)
     while rejected is not None:

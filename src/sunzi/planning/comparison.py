@@ -118,7 +118,11 @@ SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "deco
 
 
 def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
-    """All combinations of these domain sizes, ε and numbers of users.
+    """All combinations of domain sizes, ε and numbers of users.
+
+    Parameters
+    ----------
+    domain_sizes, epsilons, users: the values to combine.
 
     >>> len(settings([64, 1024], epsilons=["1/2", 1, 2], users=[10_000]))
     6
