@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import STANDARD, check_paths, input_name
+from sunzi.cli.inputs import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan
 from sunzi.cli.numbers import counted
 from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
     parser = commands.add_parser("privatize", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="the plan file")
+    add_plan(parser)
     parser.add_argument(
         "table",
         metavar="TABLE",
@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the reports (default: standard output, for a pipe)"
     )
-    parser.add_argument("--labels", metavar="FILE", help="the label file, if the plan names it by its hash")
+    add_labels(parser)
     parser.add_argument("--max-epsilon", metavar="E", help="refuse a plan that spends more than this: 2, 0.5 or 1/2")
     parser.add_argument(
         "--skip-missing",
@@ -65,16 +65,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
-    from sunzi.plan import load_plan
     from sunzi.tables.column_readers import open_column
     from sunzi.tables.value_columns import IndexLookup
 
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
     check_paths([arguments.plan, arguments.table], arguments.output)
-    plan = load_plan(arguments.plan, labels=arguments.labels)
-    if plan.domain.has_labels and plan.domain.labels is None:
-        raise ParameterError(f"{arguments.plan} names its labels by their hash: give the label file with --labels")
+    plan = load_labelled_plan(arguments.plan, arguments.labels)
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
     lookup = IndexLookup(plan.domain, skip_missing=arguments.skip_missing)
@@ -86,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         for batch in batches(client, column, lookup, progress):
             stream.write(batch)
-    _tell(plan, lookup)
+    _summarize(plan, lookup)
     return 0
 
 
@@ -137,8 +134,8 @@ def _naming(table: str) -> Iterator[None]:
         raise ParameterError(f"{table}: {error}") from None
 
 
-def _tell(plan: Plan, lookup: IndexLookup) -> None:
-    """Always say what was left out; say what was written on a terminal."""
+def _summarize(plan: Plan, lookup: IndexLookup) -> None:
+    """Report skipped rows always, and the number of reports on a terminal."""
     if lookup.skipped:
         share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
         say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from sunzi.cli import tally_columns
-from sunzi.cli.inputs import STANDARD, check_paths, input_name, open_input
+from sunzi.cli.inputs import STANDARD, add_plan, check_paths, input_name, open_input
 from sunzi.cli.numbers import counted
 from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
     )
     parser = commands.add_parser("tally", description=description, allow_abbrev=False)
-    parser.add_argument("plan", metavar="PLAN", help="the plan file")
+    add_plan(parser)
     parser.add_argument(
         "reports",
         metavar="REPORTS",
@@ -78,7 +78,9 @@ def count_file(plan: Plan, path: str) -> Tally:
         except ReportError as error:
             raise ReportError(f"{input_name(path)}: {error}") from None
     if not watched.count:
-        raise ReportError(f"{input_name(path)} is empty; without reports it would hold an empty batch: was it cut?")
+        raise ReportError(
+            f"{input_name(path)} is empty; a valid file has at least an empty batch, so it may be truncated"
+        )
     return tally
 
 

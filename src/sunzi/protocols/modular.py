@@ -37,7 +37,7 @@ from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
-from sunzi.protocols.moduli import MOST_MODULI, choose_moduli
+from sunzi.protocols.moduli import MOST_MODULI, default_moduli
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -128,7 +128,7 @@ class ModularProtocol(Protocol):
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
         """The given moduli, or a spread of primes of small exact error."""
         if moduli is None:
-            moduli = choose_moduli(domain_size, epsilon, cls.block_variance, **options)
+            moduli = default_moduli(domain_size, epsilon, cls.block_variance, **options)
         elif options:
             raise ParameterError(f"with moduli given, {sorted(options)} has no use")
         elif not isinstance(moduli, Iterable):

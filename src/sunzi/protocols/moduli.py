@@ -60,7 +60,7 @@ def _nearest(target: int, epsilon: Fraction, block_variance: BlockVariance, take
     return None
 
 
-def choose_moduli(
+def default_moduli(
     domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int = DEFAULT_COUNT
 ) -> tuple[int, ...]:
     """The spread of smallest exact error for light items among a few random ones; always the same for the same
