@@ -143,7 +143,7 @@ def written(plan: Plan, reports: int, folder: Path, *, with_ids: bool = False) -
 
 
 def _rate(reports: int, taken: float) -> str:
-    return f": {reports / taken / 1e6:.1f} million a second"
+    return f": {reports / taken / 1e6:.1f} million per second"
 
 
 def _in_turn(measured: Callable[[], object], reference: Callable[[], object], rounds: int) -> Comparison:
