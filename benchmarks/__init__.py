@@ -1,7 +1,6 @@
-"""Ratios against peers and references, each taken in one run on one core.
+"""Ratios of running times against peers and references, each measured in one run on one core.
 
-Importing this package, before anything imports numpy, limits numerical libraries to one thread each; processes started
-later inherit that.
+Import this package before numpy: it limits numerical libraries, here and in child processes, to one thread.
 """
 
 import os

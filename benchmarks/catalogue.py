@@ -1,4 +1,4 @@
-"""The explicit list of benchmarks, in the order in which they run."""
+"""The list of benchmarks in the order in which they run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks import clients, collector, columns, files, growth, modular, plan
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
-"""Takes a scale (1 for what is reported, less for a trial that nobody reads) and yields results as they come."""
+"""Takes a scale (1 for reported results, less for a trial run) and yields results as they are measured."""
 
 BENCHMARKS: dict[str, Benchmark] = {
     "import": whole.importing,

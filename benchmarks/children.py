@@ -1,4 +1,4 @@
-"""Work done in processes of its own: without numba, with a memory of its own, or in the peers' environment."""
+"""Work in subprocesses: without numba, with separate memory, or in the peers' environment."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class UnavailableError(Exception):
-    """A benchmark cannot run here; the message says what is missing."""
+    """The benchmark cannot run on this machine; the message says what is missing."""
 
 
 def call(function: str, scale: float, environment: Mapping[str, str] | None = None) -> Any:
-    """What ``module:function`` of this package returns for a scale, as JSON, from a fresh Python."""
+    """Call ``module:function`` of this package with a scale in a fresh Python and return its result, passed as JSON."""
     command = [sys.executable, "-m", "benchmarks.children", function, repr(scale)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **(environment or {})}, check=True, stdout=subprocess.PIPE
@@ -28,13 +28,13 @@ def call(function: str, scale: float, environment: Mapping[str, str] | None = No
 
 
 def measured_import(statement: str) -> float:
-    """Seconds of processor time that a statement takes in a fresh Python."""
+    """Processor time in seconds that a statement takes in a fresh Python."""
     program = f"from time import process_time as clock\nstart = clock()\n{statement}\nprint(clock() - start)"
     return float(subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE).stdout)
 
 
 class PeerClient:
-    """multi-freq-ldpy's SubsetSelection client, waiting in its own environment."""
+    """multi-freq-ldpy's SubsetSelection client, running in its own environment."""
 
     def __init__(self, domain_size: int, epsilon: float) -> None:
         python = os.environ.get("SUNZI_PEERS_PYTHON", "")
@@ -48,7 +48,7 @@ class PeerClient:
         )
 
     def seconds(self, users: int) -> float:
-        """Processor time that the peer takes for so many users."""
+        """Processor time of the peer for ``users`` users."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{users}\n")
@@ -56,12 +56,12 @@ class PeerClient:
         return float(self._process.stdout.readline())
 
     def close(self) -> None:
-        """Let the process end."""
+        """Wait for the process to end."""
         self._process.communicate()
 
 
 def main() -> None:
-    """Run one function and print what it returns."""
+    """Call one function and print its result as JSON."""
     module, function = sys.argv[1].split(":")
     print(json.dumps(getattr(import_module(f"benchmarks.{module}"), function)(float(sys.argv[2]))))
 

@@ -1,4 +1,4 @@
-"""What a client does: randomising against drawing words alone, and against a peer; sampling subsets against numpy."""
+"""Client-side work: randomising against drawing its words alone and against a peer; sampling subsets against numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPACT = ("ss-compact", "mss-compact")
 
 
 class _Requests(WordSource):
-    """The operating system's words, remembering how many were asked for each time."""
+    """Words from the operating system; records the size of each request."""
 
     reproducible = False
 
@@ -30,13 +30,13 @@ class _Requests(WordSource):
         self.counts: list[int] = []
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next words."""
+        """Return the next ``count`` words."""
         self.counts.append(count)
         return self._system.words(count)
 
 
 def randomise_against_words(scale: float) -> Iterator[Result]:
-    """Randomising, against the operating system's words that it draws, in requests of the same sizes."""
+    """Randomising against drawing the same operating-system words in requests of the same sizes."""
     count = settings.users(settings.USERS, scale)
     for name in COMPACT:
         size = settings.domain_size(settings.DOMAIN_SIZE, scale)
@@ -70,7 +70,7 @@ def _draw(source: WordSource, counts: list[int]) -> None:
 
 
 def randomise_against_peer(scale: float) -> Iterator[Result]:
-    """Randomising, per user, against multi-freq-ldpy's client for SubsetSelection, of the same error."""
+    """Randomising one user against multi-freq-ldpy's SubsetSelection client, which has the same error."""
     count, peers = settings.users(settings.USERS, scale), max(2, round(200 * scale))
     size = settings.domain_size(settings.DOMAIN_SIZE, scale)
     peer = PeerClient(size, settings.EPSILON)
@@ -102,7 +102,7 @@ POINTS, BLOCK_SIZE, SUBSET_EPSILON = 2203, 40, 4
 
 
 def sample_and_count(scale: float) -> Iterator[Result]:
-    """Sampling subsets and counting their points with numba, against the w smallest of random keys, per user."""
+    """Sampling subsets and counting their points with numba, against taking the w smallest of random keys; per user."""
     if kernels.load() is None:
         raise UnavailableError("it measures compiled loops; install the extra with pip install 'sunzi[fast]'")
     count, argpartitioned = settings.users(90_000, scale), max(2, round(1000 * scale))
@@ -140,7 +140,7 @@ def sample_and_count(scale: float) -> Iterator[Result]:
 
 
 def _argpartition(values: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-    """SubsetSelection as one writes it in numpy: the value gets the smallest key or the largest, by a coin."""
+    """SubsetSelection as usually written in numpy: a coin gives the value the smallest or the largest key."""
     keys = generator.random((values.size, POINTS))
     truth = generator.random(values.size) < 0.5
     keys[np.arange(values.size), values] = np.where(truth, -1.0, 2.0)

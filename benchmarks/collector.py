@@ -1,6 +1,6 @@
-"""The collector's throughput: requests a second over loopback, from this process to a server in another one.
+"""Throughput of the collector: requests per second over loopback, from this process to a server in another.
 
-Here the clock on the wall counts: a server waits for its disk, and that is what group commit is about.
+Times are wall-clock times: the server waits for its disk, and group commit exists to share that wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPOCH = "/v1/collections/default/epochs/1"
 
 
 def throughput(scale: float) -> Iterator[Result]:
-    """Batches against a route that does nothing; reports against one transaction for each."""
+    """Batches against a route that does nothing; reports against one transaction per report."""
     plan = make_plan("ss-compact", 1024, settings.EPSILON)
     batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
     single = plan.client().report_index(1)
@@ -43,7 +43,7 @@ def throughput(scale: float) -> Iterator[Result]:
     with _server(plan) as (host, port):
 
         def rate(path: Callable[[], str], body: bytes) -> float:
-            return asyncio.run(_requests_a_second(host, port, path, body, seconds))
+            return asyncio.run(_requests_per_second(host, port, path, body, seconds))
 
         measured = [
             (
@@ -55,7 +55,7 @@ def throughput(scale: float) -> Iterator[Result]:
             for _ in range(rounds)
         ]
     empty, batches, alone, singles = (median(column) for column in zip(*measured, strict=True))
-    details = {"connections": CONNECTIONS, "reports_a_batch": REPORTS, "single_reports_a_second": singles}
+    details = {"connections": CONNECTIONS, "reports_per_batch": REPORTS, "single_reports_per_second": singles}
     yield Result(
         "collector/requests",
         f"count a batch of {REPORTS} reports durably, over HTTP",
@@ -81,7 +81,7 @@ def throughput(scale: float) -> Iterator[Result]:
 
 
 def under_attack(scale: float) -> Iterator[Result]:
-    """Honest uploads, ten connections that pause between them, alone and beside a crowd that sends what is refused."""
+    """Honest uploads on ten connections that pause between requests, alone and next to clients sending invalid data."""
     plan = make_plan("ss-compact", 1024, settings.EPSILON)
     batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
     rounds, seconds = settings.rounds(5, scale), max(0.5, ATTACK_SECONDS * scale)
@@ -111,7 +111,7 @@ def under_attack(scale: float) -> Iterator[Result]:
 
 
 async def _honest_delay(host: str, port: int, batch: bytes, seconds: float, refused: Counter[str] | None) -> float:
-    """The 99th percentile of the time that an honest upload takes."""
+    """99th percentile of the time of an honest upload."""
     until = time.monotonic() + seconds
     crowd = []
     if refused is not None:
@@ -137,7 +137,7 @@ async def _honest(host: str, port: int, batch: bytes, until: float) -> list[floa
 
 
 async def _attack(host: str, port: int, batch: bytes, until: float, number: int, refused: Counter[str]) -> None:
-    """Cut, damaged and random bodies, as fast as they are refused."""
+    """Send truncated, damaged and random bodies as fast as the server refuses them."""
     bodies = [batch[:-1], batch[:60] + b"\xff" + batch[61:], secrets.token_bytes(300), batch[:8] + bytes(len(batch))]
     while time.monotonic() < until:
         reader, writer = await asyncio.open_connection(host, port)
@@ -150,7 +150,7 @@ async def _attack(host: str, port: int, batch: bytes, until: float, number: int,
 
 
 async def _dawdle(host: str, port: int, until: float) -> None:
-    """A request that never ends."""
+    """Send a request that never ends."""
     _, writer = await asyncio.open_connection(host, port)
     writer.write(f"POST {EPOCH}/batches?id={secrets.token_hex(16)} HTTP/1.1\r\nHost: x\r\n".encode())
     await asyncio.sleep(max(0.0, until - time.monotonic()))
@@ -160,10 +160,10 @@ async def _dawdle(host: str, port: int, until: float) -> None:
 @contextmanager
 def _server(plan: Plan) -> Iterator[tuple[str, int]]:
     try:
-        import fastapi  # noqa: F401 - to say that it is missing before a process is started in vain
+        import fastapi  # noqa: F401 - fails here with a clear message instead of in the subprocess
     except ModuleNotFoundError:
         raise UnavailableError("the collector is not installed; it comes with the extra 'serve'") from None
-    # Beside the code, not in /tmp: that may be memory, which has nothing to flush.
+    # Next to the code instead of in /tmp, which may be in memory, where nothing is flushed to disk.
     with TemporaryDirectory(dir=Path(__file__).parent, prefix=".collector-") as name:
         directory = Path(name)
         plan.save(directory / "plan.json")
@@ -180,8 +180,8 @@ def _server(plan: Plan) -> Iterator[tuple[str, int]]:
             process.wait(60)
 
 
-async def _requests_a_second(host: str, port: int, path: Callable[[], str], body: bytes, seconds: float) -> float:
-    """How many requests all connections together get answered."""
+async def _requests_per_second(host: str, port: int, path: Callable[[], str], body: bytes, seconds: float) -> float:
+    """Answered requests per second over all connections."""
     begun = time.monotonic()
     counts = await asyncio.gather(*(_requests(host, port, path, body, begun + seconds) for _ in range(CONNECTIONS)))
     return sum(counts) / (time.monotonic() - begun)
@@ -200,7 +200,7 @@ async def _requests(host: str, port: int, path: Callable[[], str], body: bytes, 
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> str:
-    """One request on an open connection; the status that it is answered with."""
+    """Send one request on an open connection and return the status of the response."""
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     answer = await reader.readuntil(b"\r\n\r\n")

@@ -1,6 +1,6 @@
-"""The collector as it ships, with two routes more to measure it against: one that does nothing, one that commits alone.
+"""The shipped collector with two extra routes to compare with: one does nothing, one commits each report on its own.
 
-Run by :mod:`benchmarks.collector` in a process of its own: ``python -m benchmarks.collector_server DIRECTORY``.
+:mod:`benchmarks.collector` runs it in a subprocess: ``python -m benchmarks.collector_server DIRECTORY``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sunzi.plan import load_plan
 
 
 def main(directory: Path) -> None:
-    """Serve the plan in this directory, and write the address there once it listens."""
+    """Serve the plan in this directory and write the address there once the server listens."""
     collector = Collector(open_store(directory / "store.db"))
     live = collector.open("default", load_plan(directory / "plan.json"))
     settings, alone = Settings(port=0), asyncio.Lock()
@@ -29,12 +29,12 @@ def main(directory: Path) -> None:
 
     @app.post("/empty")
     async def empty(request: Request) -> Response:
-        """Reads what is sent, since who answers before that hangs up, and nothing else."""
+        """Read the body, because the server closes the connection if it answers earlier, and do nothing else."""
         await request.body()
         return Response(b"{}", media_type="application/json")
 
     async def one_commit(request: Request) -> Response:
-        """One report, one transaction, one flush of the disk."""
+        """Commit one report in one transaction with one flush to disk."""
         identity = bytes.fromhex(request.query_params["id"])
         deposit = service_of(request).collector.deposit(live, identity, await request.body())
         async with alone:

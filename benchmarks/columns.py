@@ -1,6 +1,6 @@
-"""Reports in Parquet: counted by Spark on a cluster of two workers, and by one machine without it.
+"""Reports in Parquet, tallied by Spark on a cluster of two workers and by one machine without Spark.
 
-Time on the wall, since the work is done by other processes; both sides of a ratio in turn.
+Times are wall-clock times, because other processes do the work; the two sides of a ratio run alternately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOUND = 3.0
 
 
 def by_spark(scale: float) -> Iterator[Result]:
-    """100 million compact reports; time against their number and against partitions."""
+    """100 million compact reports: time against the number of reports and against the number of partitions."""
     from benchmarks.spark_cluster import driver, running_cluster
 
     plan = make_plan("ss-compact", 1024, 1)
@@ -45,7 +45,7 @@ def by_spark(scale: float) -> Iterator[Result]:
 
 
 def by_one_machine(scale: float) -> Iterator[Result]:
-    """The same reports without Spark; and with ids, of which one in ten is a repetition."""
+    """The same reports without Spark, and reports with ids, one in ten of which is a duplicate."""
     from sunzi.tables import sift, tally
 
     plan = make_plan("ss-compact", 1024, 1)
@@ -118,7 +118,7 @@ def _against_partitions(
 
 
 def written(plan: Plan, reports: int, folder: Path, *, with_ids: bool = False) -> Path:
-    """Reports in twenty files; with ids, the first tenth of every file appears twice."""
+    """Write reports to twenty files; with ids, part of every file is a copy of its first rows."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
@@ -147,7 +147,7 @@ def _rate(reports: int, taken: float) -> str:
 
 
 def _in_turn(measured: Callable[[], object], reference: Callable[[], object], rounds: int) -> Comparison:
-    for action in (measured, reference):  # first calls start processes and fill caches
+    for action in (measured, reference):  # the first calls start processes and fill caches
         action()
     return paired([(_wall(measured), _wall(reference)) for _ in range(rounds)])
 
@@ -166,7 +166,7 @@ def _read(folder: Path) -> int:
 
 def _count_rows(df: DataFrame) -> int:
     def rows_of_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow  # inside, so that the function travels by value: the workers cannot import this file
+        import pyarrow  # imported here so that the function is pickled by value: workers cannot import this module
 
         yield pyarrow.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
 
@@ -175,7 +175,7 @@ def _count_rows(df: DataFrame) -> int:
 
 
 def _driver_peak(session: SparkSession) -> int:
-    """The most memory that the driver's Java process ever held."""
+    """Peak memory of the driver's Java process."""
     process = session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

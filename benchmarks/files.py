@@ -1,4 +1,4 @@
-"""A collection by files: a column of a Parquet file becomes reports, and these a tally, by the commands themselves."""
+"""A collection by files: the command line turns a Parquet column into reports, and the reports into a tally."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _write_table(path: Path, labels: list[str], count: int) -> None:
 
 
 def _collect(directory: Path, column: str) -> None:
-    """Both commands, in this process: what their start costs does not grow with the table."""
+    """Run both commands in this process: their start-up time does not depend on the table."""
     plan, table, reports, tally = (
         str(directory / name) for name in ("plan.json", "table.parquet", "reports.bin", "tally.bin")
     )

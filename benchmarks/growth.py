@@ -1,4 +1,4 @@
-"""How time grows with the number of users, the domain, ε and the number of moduli, one at a time."""
+"""How running time grows with users, domain size, ε and number of moduli, varied one at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEADINGS = {"users": "users n", "domain_size": "values k", "epsilon": "ε", "mod
 
 
 def growth(scale: float) -> Iterator[Result]:
-    """mss-compact at 20,000 values, ε = 2, 16 moduli and 100,000 users, with one of these changed at a time."""
+    """mss-compact at 20,000 values, ε = 2, 16 moduli and 100,000 users, varying one of them at a time."""
     for axis, points in AXES.items():
         for point in points if scale >= 1 else points[:2]:
             setting = {"users": USERS, "domain_size": DOMAIN_SIZE, "epsilon": settings.EPSILON, "moduli": MODULI}
@@ -62,7 +62,7 @@ def _step_seconds(setting: dict[str, int], scale: float) -> dict[str, float]:
 
 
 def growth_markdown(results: Sequence[Result]) -> str:
-    """One table an axis, its last row the fitted law."""
+    """One table per axis; its last row is the fitted law."""
     grown = [result for result in results if result.name.startswith("growth/")]
     tables = []
     for axis, heading in HEADINGS.items():
@@ -83,7 +83,7 @@ def _axis_table(heading: str, axis: str, rows: Sequence[Result]) -> str:
 
 
 def fitted_law(axis: str, points: np.ndarray[tuple[int], np.dtype[np.float64]], taken: Sequence[float]) -> str:
-    """A power of the axis, or for ε a factor for each unit of it, by least squares on logarithms."""
+    """Fit a power law, or for ε an exponential law, by least squares on logarithms."""
     symbol = {"users": "n", "domain_size": "k", "moduli": "ℓ", "epsilon": "ε"}[axis]
     if axis == "epsilon":
         return f"{exp(np.polyfit(points, np.log(taken), 1)[0]):.2f}^{symbol}"

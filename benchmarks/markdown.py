@@ -1,4 +1,4 @@
-"""The part of a page that is measured, made from results alone."""
+"""The measured block of a documentation page, generated from results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from benchmarks.results import Result, bound_text, duration, near_bounds, number
 BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
 END = "<!-- measured: end -->"
 ELSEWHERE = ("planning", "parquet", "spark")
-"""Benchmarks whose figures are on other pages, with their explanation."""
+"""Benchmarks that are reported on other pages."""
 
 
 def write_into(path: Path, results: Sequence[Result]) -> None:
-    """Replace the text between the two marks of a page; the rest is unchanged."""
+    """Replace the text between the page's two marks and keep the rest."""
     page = path.read_text(encoding="utf-8")
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -31,12 +31,12 @@ def write_into(path: Path, results: Sequence[Result]) -> None:
 
 
 def _of_one_page(results: Sequence[Result]) -> Sequence[Result]:
-    """The results for the general page; all of them, if none belongs there."""
+    """The results for the general page, or all results if none belongs there."""
     return [result for result in results if result.name.split("/")[0] not in ELSEWHERE] or results
 
 
 def section(results: Sequence[Result]) -> str:
-    """The ratios, the times without a reference, and the growth, each if there is any."""
+    """Tables of ratios, of times without a reference, and of growth; empty tables are left out."""
     compared = [result for result in results if result.ratio is not None]
     alone = [result for result in results if result.ratio is None and not result.name.startswith("growth/")]
     parts = [machine()]
@@ -54,7 +54,7 @@ def _wrapped(text: str) -> str:
 
 
 def machine() -> str:
-    """The machine and the versions used for the measurement."""
+    """The machine and the versions that were measured."""
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
     return f"A machine of {os.cpu_count()} cores ({_processor()}), {platform.system()}, {versions}."
 

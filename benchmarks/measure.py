@@ -1,7 +1,7 @@
-"""Timing on a busy machine: processor time instead of the clock on the wall, and both sides of a ratio in turn.
+"""Timing on a busy machine: processor time instead of wall-clock time, and both sides of a ratio alternately.
 
-What other programs do hardly enters processor time, save through shared caches and a changing clock rate. Those change
-slowly, so a ratio is taken between neighbouring runs, and the median over several such pairs is reported.
+Other programs affect processor time only through shared caches and the changing clock rate. These change slowly, so a
+ratio is taken between consecutive runs, and the median over several such pairs is reported.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from time import process_time
 Action = Callable[[], object]
 
 LEAST_SECONDS = 0.02
-"""Runs shorter than this are repeated within one reading of the clock."""
+"""Shorter runs are repeated within one reading of the clock."""
 
 LONG_SECONDS = 1.0
-"""A first call longer than this is warm-up enough, even if part of it was compiling or filling caches."""
+"""A first call longer than this is enough warm-up, even if part of it was compiling or filling caches."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians over all rounds; the ratios are medians of each round's own ratio."""
+    """Medians over all rounds; ratios are medians of the per-round ratios."""
 
     measured: float
-    """Seconds of one run of what is measured."""
+    """Seconds per run of the measured action."""
     reference: float
-    """Seconds of one run of what it is measured against."""
+    """Seconds per run of the reference."""
     slowdown: float
     """Measured over reference."""
     speedup: float
@@ -35,13 +35,13 @@ class Comparison:
 
 
 def compare(measured: Action, reference: Action, rounds: int = 7, warm_up: bool = True) -> Comparison:
-    """Time both in turn. A warm-up call of each also finds how many calls fill one reading of the clock."""
+    """Time both alternately. A warm-up call of each also determines how many calls fill one reading of the clock."""
     calls = [_calls_needed(action) if warm_up else 1 for action in (measured, reference)]
     return paired([(_timed(measured, calls[0]), _timed(reference, calls[1])) for _ in range(rounds)])
 
 
 def paired(rounds: list[tuple[float, float]]) -> Comparison:
-    """From the seconds of neighbouring runs of the two."""
+    """Build a comparison from pairs of times of consecutive runs."""
     return Comparison(
         median(mine for mine, _ in rounds),
         median(theirs for _, theirs in rounds),
@@ -51,7 +51,7 @@ def paired(rounds: list[tuple[float, float]]) -> Comparison:
 
 
 def seconds(action: Action, rounds: int = 5, warm_up: bool = True) -> float:
-    """The median time of one call."""
+    """Median time of one call."""
     calls = _calls_needed(action) if warm_up else 1
     return median(_timed(action, calls) for _ in range(rounds))
 

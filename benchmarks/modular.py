@@ -28,13 +28,13 @@ Floats = NDArray[np.float64]
 DOMAIN_SIZES = (22_000, 200_000, 1_000_000)
 WARM_ROUNDS = {22_000: 9, 200_000: 7, 1_000_000: 3}
 TOLERANCE = 1e-6
-# Having freed a piece of this size, the C library keeps what smaller ones free instead of giving it back.
+# After freeing an allocation of this size, the C library keeps smaller freed blocks instead of returning them.
 _KEPT_BYTES = 30 << 20
 
 
 def decode_mss(scale: float) -> Iterator[Result]:
-    """MSS from its tally to frequencies, against lsmr on the explicit sparse matrix: once the plan has decoded before,
-    and for the first time. As in a process that has worked before, where lsmr waits for no memory from the system.
+    """MSS from tally to frequencies, warm and on first use, against lsmr on the explicit sparse matrix. The allocator
+    is warmed up first, so that lsmr does not wait for memory from the system.
     """
     _use_memory()
     for full_size in DOMAIN_SIZES:
@@ -50,7 +50,7 @@ def decode_mss(scale: float) -> Iterator[Result]:
 
 
 def _use_memory() -> None:
-    """Free one large array. Without that a third of lsmr's time at 22,000 values would be page faults."""
+    """Free one large array. Otherwise a third of lsmr's time at 22,000 values would be page faults."""
     np.ones(_KEPT_BYTES // 8)
 
 
@@ -75,20 +75,20 @@ def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result
 
 
 def modular(plan: Plan) -> ModularProtocol:
-    """The plan's protocol, known to be modular."""
+    """The plan's protocol, typed as modular."""
     assert isinstance(plan.protocol, ModularProtocol)
     return plan.protocol
 
 
 def forgetful(plan: Plan) -> Plan:
-    """The same plan, with nothing computed yet."""
+    """The same plan with empty caches."""
     protocol = modular(plan)
     return Plan(plan.contract, type(protocol)(protocol.domain_size, protocol.responses))
 
 
 def modelled_tally(plan: Plan, users: int) -> Tally:
-    """A tally as so many users would leave it, drawn from the normal distribution of its counters: subsets of a million
-    values would take hours to draw one by one.
+    """A tally of ``users`` reports, drawn from the normal approximation of its counters: subsets of a million values
+    would take hours to draw one by one.
     """
     protocol = modular(plan)
     generator = np.random.default_rng(settings.SEED)
@@ -106,7 +106,7 @@ def modelled_tally(plan: Plan, users: int) -> Tally:
 
 
 def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The same counts, each within [0, most], a few of them changed so that they add up as every tally does."""
+    """The counts clipped to [0, most] and adjusted slightly, so that they have the total that every tally has."""
     while missing := total - int(counts.sum()):
         step = 1 if missing > 0 else -1
         room = np.flatnonzero((counts + step >= 0) & (counts + step <= most))
@@ -115,12 +115,12 @@ def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.
 
 
 def decoder_of(plan: Plan, tally: Tally) -> ModularDecoder:
-    """The decoder of the plan's own default estimate."""
+    """The decoder of the plan's default estimate."""
     return ModularDecoder(modular(plan), tally, "planned", 0.0, "full")
 
 
 def least_squares(decoder: ModularDecoder) -> Floats:
-    """The same frequencies by scipy's general solver: the weighted rows of all blocks as one CSR matrix, built here."""
+    """The same frequencies by scipy's general solver, on the weighted rows of all blocks as one CSR matrix."""
     size, moduli = decoder.protocol.domain_size, decoder.moduli
     items, offsets = np.arange(size), np.concatenate([[0], np.cumsum(moduli)])
     rows = np.concatenate([items % modulus + offset for modulus, offset in zip(moduli, offsets, strict=False)])
@@ -136,7 +136,7 @@ def least_squares(decoder: ModularDecoder) -> Floats:
 
 
 def standard_errors(scale: float) -> Iterator[Result]:
-    """The errors of all items, exactly and by the quick bound, against one decoding."""
+    """Standard errors of all items, exact and by the quick bound, against one decoding."""
     for full_size in DOMAIN_SIZES:
         size, rounds = settings.domain_size(full_size, scale), settings.rounds(WARM_ROUNDS[full_size], scale)
         plan = make_plan("mss", size, settings.EPSILON)

@@ -1,6 +1,6 @@
-"""Runs in the peers' environment: for every number of users read, randomise so many values and print the seconds.
+"""Time a peer's client in the peers' environment: read a number of users per line, print the seconds they took.
 
-Usage: peer_client.py DOMAIN_SIZE EPSILON. The first call, which compiles, is made before anything is timed.
+Usage: peer_client.py DOMAIN_SIZE EPSILON. The first call compiles code, so it is made before any timing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The search for moduli: how fast an exact error is, what errors are reached, and how the paper's search compares.
+"""The search for moduli: the speed of an exact error, the errors it reaches, and a comparison with the paper's search.
 
-`python -m benchmarks.planning` measures it all, in about six minutes, and writes the tables of docs/moduli.md.
+`python -m benchmarks.planning` measures everything in about six minutes and writes the tables of docs/moduli.md.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ERROR_SIZE, ERROR_MODULI = 2048, 16
 DOMAIN_SIZES = (100, 1024, 22_000)
 EPSILONS = tuple(Fraction(half, 2) for half in range(1, 11))
 SUBSET_SIZE = 1024
-# An hour's limit does nothing but keep the cache out of it.
+# A limit of one hour has no effect except to bypass the cache.
 _UNCACHED = 3600.0
 _USERS = 10_000
 
 
 @dataclass(frozen=True)
 class Goal:
-    """An error, relative to subset selection, to be reached within so many mean bits."""
+    """An error, relative to subset selection, that must be reached within a number of mean bits."""
 
     kind: Kind
     domain_size: int
@@ -56,7 +56,7 @@ class Goal:
 
 
 def goals() -> list[Goal]:
-    """Shares of the bits of subset selection for mss, and whole bits for mss-compact."""
+    """Fractions of the bits of subset selection for mss, whole bits for mss-compact."""
     whole = subset_bits(SUBSET_SIZE, optimal_block_size(SUBSET_SIZE, Fraction(1)))
     shares = ((0.50, 1.07), (0.35, 1.17), (0.25, 1.27))
     return [
@@ -67,7 +67,7 @@ def goals() -> list[Goal]:
 
 
 def exact_errors(scale: float) -> Iterator[Result]:
-    """The exact error of one set of moduli, against all eigenvalues of the dense Gram matrix."""
+    """Exact error of one set of moduli, against all eigenvalues of the dense Gram matrix."""
     size = settings.domain_size(ERROR_SIZE, scale)
     epsilon = Fraction(1)
     moduli = spread_moduli(size, epsilon, ModularSubsetSelection.block_variance, ERROR_MODULI)
@@ -95,7 +95,7 @@ def exact_errors(scale: float) -> Iterator[Result]:
 
 
 def reached(scale: float) -> Iterator[Result]:
-    """Errors that the search reaches within limits on bits, relative to subset selection."""
+    """Errors that the search reaches within a limit on bits, relative to subset selection."""
     for goal in goals():
         found, seconds = _timed(goal, "quick" if scale >= 1 else 20)
         yield Result(
@@ -112,7 +112,7 @@ def reached(scale: float) -> Iterator[Result]:
 
 
 def planning(scale: float) -> Iterator[Result]:
-    """How fast one set of moduli is judged, and how good the sets are that the search finds."""
+    """Time to evaluate one set of moduli, and the errors of the sets that the search finds."""
     yield from exact_errors(scale)
     yield from reached(scale)
 
@@ -127,8 +127,8 @@ def _timed(goal: Goal, effort: Any) -> tuple[ModuliCandidate, float]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The paper's search and ours at the same length of report or less; ours also with no more moduli than the paper
-    allows.
+    """The paper's search and ours with reports of at most the same length; ours also with at most the paper's number of
+    moduli.
     """
 
     domain_size: int
@@ -142,7 +142,7 @@ class Comparison:
 
 
 def against_paper(domain_size: int, epsilon: Fraction) -> Comparison:
-    """Both searches with seed 0, ours with little effort."""
+    """Both searches with seed 0, ours with low effort."""
     start = process_time()
     paper = paper_search(domain_size, epsilon)
     middle = process_time()
@@ -206,7 +206,7 @@ def _comparison_row(each: Comparison, ratio: float) -> str:
 
 
 def _histogram_table() -> Iterator[str]:
-    """What the two ways of planning come to under real histograms, all within the bits of the paper's moduli."""
+    """Errors of the two ways of planning under realistic histograms, within the bits of the paper's moduli."""
     yield "| values | ε | moduli planned for | ℓ | bits | light items | all equal | Zipf, s = 1 | one value |"
     yield "|--:|--:|---|--:|--:|--:|--:|--:|--:|"
     for domain_size, epsilon in ((1024, 3), (1024, 4), (1024, 5), (100, 3), (100, 5)):
@@ -226,7 +226,7 @@ def _histogram_table() -> Iterator[str]:
 
 
 def _relative_errors(plan: Plan) -> Iterator[float]:
-    """Relative to subset selection: light items, a flat histogram, Zipf's law, and one value that everybody holds."""
+    """Relative to subset selection: light items, a uniform histogram, Zipf's law, and one value held by all users."""
     size = plan.domain.size
     reference = make_plan("ss", size, plan.epsilon)
     zipf, alone = 1 / np.arange(1.0, size + 1), np.zeros(size)
@@ -236,7 +236,7 @@ def _relative_errors(plan: Plan) -> Iterator[float]:
 
 
 def main() -> None:
-    """Replace what stands between the two marks of docs/moduli.md."""
+    """Replace the text between the two marks of docs/moduli.md."""
     os.environ[search_cache.VARIABLE] = ""
     error = next(exact_errors(1.0))
     before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

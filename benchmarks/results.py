@@ -1,4 +1,4 @@
-"""What a benchmark found, as JSON and as a table in a terminal."""
+"""Benchmark results as JSON and as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Literal
 Sense = Literal["at most", "at least"]
 
 NEAR = 0.2
-"""Ratios move by so much, in proportion, from one run to the next on a busy machine."""
+"""Relative variation of a ratio between runs on a busy machine."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One finding. Without a reference there is no ratio, and without a bound nothing to hold."""
+    """One result. The ratio needs a reference; only results with a bound can fail."""
 
     name: str
     measured: str
-    """What was timed, in words."""
+    """Description of the timed work."""
     seconds: float
     reference: str = ""
     reference_seconds: float | None = None
@@ -31,21 +31,21 @@ class Result:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the ratio keeps to its bound."""
+        """Whether the ratio is within its bound."""
         if self.ratio is None or self.bound is None:
             return None
         return self.ratio <= self.bound if self.sense == "at most" else self.ratio >= self.bound
 
     @property
     def margin(self) -> float | None:
-        """How far the ratio stays within its bound, as a share of the bound; negative beyond it."""
+        """Distance between the ratio and its bound as a fraction of the bound; negative if the bound is violated."""
         if self.ratio is None or self.bound is None:
             return None
         share = self.ratio / self.bound
         return 1 - share if self.sense == "at most" else 1 - 1 / share
 
     def to_json(self) -> dict[str, Any]:
-        """Name, ratio, bound, holds; the rest are details."""
+        """Name, ratio, bound and holds first, then the details."""
         details = {
             "measured": self.measured,
             "seconds": self.seconds,
@@ -65,7 +65,7 @@ class Result:
 
 
 def save(results: Iterable[Result], path: Path) -> None:
-    """Write the list of all results."""
+    """Write a list of results."""
     path.write_text(json.dumps([result.to_json() for result in results], indent=2) + "\n", encoding="utf-8")
 
 
@@ -75,7 +75,7 @@ def load(path: Path) -> list[Result]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Aligned columns for a terminal, and how many bounds hold."""
+    """Aligned columns for a terminal, and a count of the bounds that hold."""
     rows = [("benchmark", "ratio", "bound", "holds", "time", "reference")]
     rows += [
         (
@@ -100,13 +100,13 @@ def table(results: Sequence[Result]) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """One sentence."""
+    """How many bounds hold, as one sentence."""
     bounded = [result for result in results if result.holds is not None]
     return f"{sum(result.holds is True for result in bounded)} of {len(bounded)} bounds hold."
 
 
 def near_bounds(results: Sequence[Result]) -> str:
-    """The findings so close to their bound that a busy machine may carry them across it, as one sentence."""
+    """One sentence that names the results close enough to their bound for a busy machine to change the verdict."""
     near = [result.measured for result in results if result.margin is not None and abs(result.margin) < NEAR]
     return f"Within {100 * NEAR:.0f} % of their bound: {'; '.join(near) or 'none'}."
 
@@ -119,19 +119,19 @@ def bound_text(result: Result) -> str:
 
 
 def verdict(result: Result) -> str:
-    """A word for ``holds``."""
+    """``holds`` as a word."""
     return {True: "yes", False: "NO", None: ""}[result.holds]
 
 
 def number(value: float | None) -> str:
-    """Three digits."""
+    """Format a number with three digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def duration(seconds: float | None) -> str:
-    """Three digits and a unit."""
+    """Format a time with three digits and a unit."""
     if seconds is None:
         return ""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):

@@ -1,4 +1,4 @@
-"""What a server does for protocols of one design: tallying, and decoding by Fourier transform."""
+"""Server-side work for protocols with one design: tallying, and decoding by Fourier transform."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _HYPERPLANES_AT_ONCE = 64
 
 
 def tally(scale: float) -> Iterator[Result]:
-    """From the bytes of a batch to a tally, against counting integers that are unpacked already; with `fast` and
-    without.
+    """From the bytes of a batch to a tally, with and without `fast`, against counting integers that are already
+    unpacked.
     """
     yield from (Result.from_json(entry) for entry in tallies(scale))
     plain = children.call("servers:tallies", scale, {"SUNZI_NO_NUMBA": "1"})
@@ -38,7 +38,7 @@ def tally(scale: float) -> Iterator[Result]:
 
 
 def tallies(scale: float) -> list[dict[str, Any]]:
-    """The two compact protocols in this process, with numba if it is there."""
+    """The two compact protocols in this process, with numba if it is installed."""
     return [_tally(name, scale).to_json() for name in COMPACT]
 
 
@@ -66,13 +66,13 @@ def _tally(name: str, scale: float) -> Result:
 
 
 def batch_of(plan: Plan, messages: Any) -> bytes:
-    """The bytes that a client sends for these messages."""
+    """The bytes of a client's batch with these messages."""
     protocol = plan.protocol
     return wire.encode_batch(protocol.report_layout, plan.contract.fingerprint, protocol.encode(messages))
 
 
 def decode_compact(scale: float) -> Iterator[Result]:
-    """Compact SS from its tally to point counts, against its Fourier transforms alone or its additions alone."""
+    """Compact SS from tally to point counts, against its Fourier transforms alone or its additions alone."""
     count, size = settings.users(FEW_USERS, scale), settings.domain_size(settings.DOMAIN_SIZE, scale)
     for epsilon in settings.EPSILONS:
         plan = make_plan("ss-compact", size, epsilon)
@@ -80,7 +80,7 @@ def decode_compact(scale: float) -> Iterator[Result]:
         assert isinstance(protocol, BlockProtocol)
         design = protocol.design
         if not isinstance(design, Cyclotomic):
-            continue  # tiny domains do without
+            continue  # tiny domains use no transform
         counters = plan.simulate(settings.values(count, size), seed=settings.SEED).block(0)
         additions, share = _additions(count * design.block_size, design.points)
         transforms = _transforms(design)
@@ -112,7 +112,7 @@ def decode_compact(scale: float) -> Iterator[Result]:
 
 
 def _transforms(design: Cyclotomic) -> Callable[[], None]:
-    """e forward transforms and a backward one, of real vectors padded to twice the points."""
+    """e forward transforms and one backward transform of real vectors, padded to twice the number of points."""
     length = int(fft.next_fast_len(2 * design.points - 1, real=True))
     row = np.random.default_rng(settings.SEED).random(design.points)
     spectrum = fft.rfft(row, length)
@@ -126,14 +126,14 @@ def _transforms(design: Cyclotomic) -> Callable[[], None]:
 
 
 def _additions(number: int, points: int) -> tuple[Callable[[], object], float]:
-    """Adding so many points, or as many as fit in memory and how many times more there are."""
+    """Count ``number`` points, or as many as fit in memory; also return the factor between the two."""
     taken = min(number, _MOST_INDICES)
     indices = np.random.default_rng(settings.SEED).integers(0, points, taken)
     return partial(np.bincount, indices, minlength=points), number / taken
 
 
 def decode_pgr(scale: float) -> Iterator[Result]:
-    """PGR on the 19,531 points of PG(6, 5) from its tally to point counts, against the incidence matrix in blocks."""
+    """PGR on the 19,531 points of PG(6, 5) from tally to point counts, against the incidence matrix in blocks."""
     dimension = 7 if scale >= 1 else 4
     size = (5**dimension - 1) // 4
     plan = make_plan("pgr", size, "1.3863", order=5)
@@ -167,7 +167,7 @@ def decode_pgr(scale: float) -> Iterator[Result]:
 def incidence_product(
     vectors: NDArray[np.float32], messages: NDArray[np.int64], weights: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Σ_y c[y]·1{⟨x, y⟩ = 0} for every point x, a block of hyperplanes y at a time; 5 is prime, so products are
+    """Σ_y c[y]·1{⟨x, y⟩ = 0} for every point x, one block of hyperplanes y at a time. As 5 is prime, products are
     integers modulo 5.
     """
     totals = np.zeros(len(vectors))

@@ -1,4 +1,4 @@
-"""The setting shared by most benchmarks: 22,000 values, ε = 2, a million users; and values and sizes made from it."""
+"""The common setting of most benchmarks (22,000 values, ε = 2, one million users) and helpers that scale it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _FEWEST_USERS = 200
 
 
 def users(count: int, scale: float) -> int:
-    """So many users at full scale, never fewer than 200."""
+    """The number of users at this scale, at least 200."""
     return max(_FEWEST_USERS, round(count * scale))
 
 
 def domain_size(size: int, scale: float) -> int:
-    """A domain of this size at full scale, never of fewer than 100 values."""
+    """The domain size at this scale, at least 100."""
     return max(_SMALLEST_DOMAIN, round(size * scale))
 
 
 def rounds(count: int, scale: float) -> int:
-    """So many repetitions, fewer where the scale says that nobody looks at the numbers."""
+    """The number of repetitions; fewer below full scale, where the figures are not used."""
     return count if scale >= 1 else max(1, round(count * scale))
 
 
 def values(count: int, size: int) -> NDArray[np.int64]:
-    """Values of so many users, Zipf-like: a few are frequent, most are rare."""
+    """Zipf-like values of ``count`` users: a few values are frequent, most are rare."""
     return np.floor(size ** np.random.default_rng(SEED).random(count)).astype(np.int64) - 1

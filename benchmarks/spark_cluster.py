@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: a master and workers, each a process group of its own that can be killed."""
+"""A standalone Spark cluster on loopback: a master and workers, each in a process group that can be killed."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.log.level": "ERROR",
-    # A task that is slow among fast ones is run a second time elsewhere.
+    # Speculation: a slow task is run a second time on another worker.
     "spark.speculation": "true",
-    # A worker that a test kills is given up soon.
+    # Give up a killed worker quickly.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",
 }
-"""Of every session on the cluster: small, and within this machine."""
+"""Settings of every session on the cluster: small, and on this machine only."""
 
 
 class Cluster:
-    """One master and some workers, each with a core for the tests' own session and one for a job that they submit."""
+    """One master and several workers, each with one core for the tests' session and one for a submitted job."""
 
     def __init__(self, directory: Path, workers: int = 2) -> None:
         if shutil.which("java") is None:
@@ -57,9 +57,9 @@ class Cluster:
             self.add_worker()
 
     def add_worker(self) -> None:
-        """Another worker, known to the master when this returns.
+        """Start another worker and wait until the master knows it.
 
-        Each has an address of its own, for Spark speculates only on a host that does not run the task already.
+        Each has its own address, because Spark does not speculate on a host that already runs the task.
         """
         number = next(self._numbers)
         host, folder = f"127.0.0.{number + 1}", str(self.directory / f"work-{number}")
@@ -69,16 +69,16 @@ class Cluster:
         self.workers.append(worker)
 
     def kill_worker(self) -> None:
-        """Kill a worker with everything that runs on it."""
+        """Kill a worker and everything that runs on it."""
         self.workers.pop().kill()
 
     def stop(self) -> None:
-        """Kill all that is left."""
+        """Kill all remaining processes."""
         for daemon in (*self.workers, self._master):
             daemon.kill()
 
     def environment(self) -> dict[str, str]:
-        """What a process of this cluster, or a driver, finds around it."""
+        """Environment variables of the cluster's processes and of drivers."""
         return os.environ | {
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -99,20 +99,20 @@ class Cluster:
                 stderr=stream,
                 stdin=subprocess.DEVNULL,
                 env=self.environment() | {"SPARK_LOCAL_IP": host},
-                start_new_session=True,  # executors are children of their worker, and die with its group
+                start_new_session=True,  # executors are children of their worker and die with its group
             )
         return _Daemon(process, log)
 
 
 @dataclass(frozen=True)
 class _Daemon:
-    """A process of the cluster, with what it says."""
+    """A process of the cluster and its output."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def heard(self, pattern: str) -> str:
-        """Wait until it says this, and return the pattern's first group."""
+        """Wait until the output matches the pattern, and return its first group."""
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end and self.process.poll() is None:
             found = re.search(pattern, self.log.read_text(errors="replace"))
@@ -122,7 +122,7 @@ class _Daemon:
         raise RuntimeError(self.log.read_text(errors="replace")[-2000:])
 
     def kill(self) -> None:
-        """With everything that it started."""
+        """Kill the process and everything that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -130,7 +130,7 @@ class _Daemon:
 
 @contextlib.contextmanager
 def running_cluster(directory: Path) -> Iterator[Cluster]:
-    """A cluster that is gone at the end."""
+    """A cluster that is removed at the end."""
     cluster = Cluster(directory)
     try:
         yield cluster
@@ -140,7 +140,7 @@ def running_cluster(directory: Path) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def driver(cluster: Cluster, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session of this process on the cluster, with more settings than those of every session."""
+    """A session of this process on the cluster, with additional settings."""
     before = dict(os.environ)
     os.environ.update(cluster.environment())
     builder = SparkSession.builder.master(cluster.url).appName("sunzi tests")

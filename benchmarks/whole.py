@@ -1,4 +1,4 @@
-"""The library as a whole: its import, the memory of a large decoding, and the way from reports to frequencies."""
+"""The whole library: import time, peak memory of a large decoding, and the time from reports to frequencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYTHING = "import sunzi\nfor name in sunzi.__all__: getattr(sunzi, name)"
 
 
 def importing(scale: float) -> Iterator[Result]:
-    """Importing the package, whose names load when they are first used; and loading every name at once."""
+    """Importing the package, which loads names on first use, and loading every name at once."""
     for name, statement, bound in (("sunzi", "import sunzi", 2.0), ("every-name", _EVERYTHING, None)):
         times = paired(
             [
@@ -36,7 +36,7 @@ def importing(scale: float) -> Iterator[Result]:
 
 
 def memory(scale: float) -> Iterator[Result]:
-    """The peak memory of a process that decodes a compact modular tally of ten million values."""
+    """Peak memory of a process that decodes a compact modular tally of ten million values."""
     found = children.call("whole:decode_many_values", scale)
     yield Result(
         "memory/mss-compact",
@@ -52,7 +52,7 @@ def memory(scale: float) -> Iterator[Result]:
 
 
 def decode_many_values(scale: float) -> dict[str, Any]:
-    """Decode once in this process; its largest resident size so far."""
+    """Decode once; return the time and the peak resident size of this process."""
     size, users = settings.domain_size(MANY_VALUES, scale), settings.users(settings.USERS, scale)
     plan = make_plan("mss-compact", size, settings.EPSILON)
     tally = plan.simulate(settings.values(users, size), seed=settings.SEED)
@@ -65,8 +65,8 @@ def decode_many_values(scale: float) -> dict[str, Any]:
 
 
 def whole_way(scale: float) -> Iterator[Result]:
-    """From reports to frequencies, once the plan has decoded before and with numba if it is there. The library chooses
-    between transforms and direct counting.
+    """From reports to frequencies, with a warm plan and with numba if it is installed. The library chooses between
+    transforms and direct counting.
     """
     kernels.load()
     size = settings.domain_size(settings.DOMAIN_SIZE, scale)
@@ -83,7 +83,7 @@ def whole_way(scale: float) -> Iterator[Result]:
 def _from_bytes(label: str, plan: Plan, count: int, rounds: int) -> Result:
     messages = plan.protocol.randomize(settings.values(count, plan.domain.size), ReproducibleSource(settings.SEED))
     batch = batch_of(plan, messages)
-    # Unranking subsets takes seconds and needs no warm-up; one run is as good as three.
+    # Unranking subsets takes seconds and needs no warm-up, so one run is enough.
     narrow = plan.report_bits < 64
     taken = seconds(partial(_read, plan, batch), rounds if narrow else 1, warm_up=narrow)
     return Result(label, f"{_setting(plan, count)}, from bytes", taken, details={"start": "bytes", "bytes": len(batch)})
@@ -91,7 +91,7 @@ def _from_bytes(label: str, plan: Plan, count: int, rounds: int) -> Result:
 
 def _from_memory(label: str, plan: Plan, count: int, rounds: int) -> Result:
     """Subsets of a million users fill gigabytes and take minutes to unrank, so they are counted as they are drawn; the
-    time to draw them is in.
+    measured time includes drawing them.
     """
     values = settings.values(count, plan.domain.size)
     start = process_time()

@@ -1,11 +1,11 @@
-"""A protocol of your own, in one file outside the package: Hadamard response.
+"""Your own protocol in one file outside the package: Hadamard response.
 
-The points are the non-zero bit vectors x of length r, the blocks {x : ⟨x,y⟩ = 1 mod 2} for every non-zero y. That is
-a 2-design with blocks of half the points, which is the right size for small ε, and the server decodes by one fast
-Walsh–Hadamard transform.
+The points are the non-zero bit vectors x of length r, the blocks {x : ⟨x,y⟩ = 1 mod 2} for every non-zero y. That is a
+2-design with blocks of half the points, the right size for small ε, and the server decodes with one fast Walsh–Hadamard
+transform.
 
 A design needs a handful of methods; ``BlockProtocol`` adds everything else (certified privacy, bytes, tallies,
-intervals). Run this file to put both through the library's contract suite and to see an estimate.
+intervals). Run this file to check both with the library's contract suite and to see an estimate.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HadamardBlocks(Design):
-    """Point i and message i stand for the bit vector i + 1."""
+    """The design; point i and message i stand for the bit vector i + 1."""
 
     kind = "hadamard"
 
@@ -36,7 +36,7 @@ class HadamardBlocks(Design):
 
     @property
     def points(self) -> int:
-        """The non-zero vectors."""
+        """The number of non-zero vectors."""
         return 2**self.length - 1
 
     @property
@@ -51,12 +51,12 @@ class HadamardBlocks(Design):
 
     @cached_property
     def draw_bounds(self) -> NDArray[np.uint64]:
-        """The free bits of y, for a block that holds the value and for one that does not."""
+        """Number of choices for the free bits of y, for a block with the value and for one without it."""
         return draw_bounds_array(self.block_size, self.block_size - 1)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
-        """All bits of y but one are free; the one at x's lowest set bit sets the parity. A block without the value
-        never uses y = 0.
+        """All bits of y but one are free; the bit at x's lowest set bit determines the parity. A block without the
+        value never uses y = 0.
         """
         vectors = values + 1
         free = np.where(truth, variates[:, 0], variates[:, 1] + np.uint64(1)).astype(np.int64)
@@ -66,7 +66,7 @@ class HadamardBlocks(Design):
         return np.where(parity == truth, spaced, spaced | lowest) - 1
 
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
-        """Odd parity."""
+        """Whether ⟨x,y⟩ is odd."""
         return np.bitwise_count((messages + 1) & (points + 1)) % 2 == 1
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
@@ -74,11 +74,11 @@ class HadamardBlocks(Design):
         return np.rint(self.spread(counters.dense().astype(np.float64), limit)).astype(np.int64)
 
     def block_sums(self, values: Floats) -> Floats:
-        """The incidence is symmetric, so sums over blocks are sums over points."""
+        """The incidence is symmetric, so sums over blocks equal sums over points."""
         return self.spread(np.concatenate([values, np.zeros(self.points - values.size)]), self.points)
 
     def spread(self, weights: Floats, limit: int) -> Floats:
-        """One transform."""
+        """One transform per decoding."""
         table = np.concatenate([[0.0], weights])
         for bit in range(self.length):
             pairs = table.reshape(-1, 2, 2**bit)
@@ -91,7 +91,7 @@ class HadamardBlocks(Design):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """Validates what a plan says."""
+        """Validate the design's entry in a plan."""
         only_parameters(parameters, ["length"])
         return cls(integer_parameter(parameters, "length", 2, 24))
 
@@ -105,7 +105,7 @@ class HadamardResponse(BlockProtocol):
 
     @classmethod
     def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:  # noqa: ARG003 - one design for every ε
-        """The shortest vectors that give every value a point."""
+        """Choose the shortest vectors that give every value a point."""
         return HadamardBlocks(max(2, domain_size.bit_length()))
 
 
@@ -114,7 +114,7 @@ register(HadamardResponse)
 
 
 def main() -> None:
-    """Check, then use it like any other protocol."""
+    """Check the protocol, then use it like any other."""
     check_design(HadamardBlocks(4))
     check_protocol("hadamard", domain_size=20, epsilon=1)
     plan = sunzi.make_plan("hadamard", domain=["red", "green", "blue", "grey"], epsilon=1)

@@ -1,8 +1,8 @@
-# Shared by the scripts beside it, which source it: where things are, and environments that are made once and kept.
+# Sourced by the other scripts: paths, and Python environments that are created once and reused.
 #
-# An environment is stamped with a checksum of what it was made from, so a second run finds it ready and needs no
-# network. SUNZI_VENV moves the development environment (default .venv in the project; the others are made beside it
-# under the same name with a suffix). SUNZI_PYTHON names the Python to make them from.
+# An environment is stamped with a checksum of its inputs, so a second run reuses it and needs no network. SUNZI_VENV
+# is the path of the development environment (default: .venv in the project; the others are created next to it, with a
+# suffix). SUNZI_PYTHON is the Python to create them with.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${SUNZI_VENV:-$root/.venv}
@@ -19,12 +19,12 @@ fail() {
     exit 1
 }
 
-# usable_python PROGRAM: is it Python 3.11 or later? A shim on PATH may exist and still run nothing.
+# usable_python PROGRAM: is it Python 3.11 or later? A shim on PATH may exist without a Python behind it.
 usable_python() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 }
 
-# find_python: print a Python to make environments from. 3.11 comes first, because the pins are frozen for it.
+# find_python: print the Python to create environments with. 3.11 comes first, because the pins were frozen for it.
 find_python() {
     local name candidate names=(python3.11 python3 python3.12 python3.13 python3.14)
     [ -z "${SUNZI_PYTHON:-}" ] || names=("$SUNZI_PYTHON")
@@ -40,7 +40,7 @@ find_python() {
         "python3.11-venv), or set SUNZI_PYTHON to its path"
 }
 
-# digest PYTHON FILE...: a checksum of the files and of the Python version they are installed under.
+# digest PYTHON FILE...: print a checksum of the files and of the Python version.
 digest() {
     "$1" -c '
 import hashlib, pathlib, sys
@@ -50,24 +50,25 @@ for name in sys.argv[1:]:
 print(checksum.hexdigest())' "${@:2}"
 }
 
-# stamped ENVIRONMENT STAMP DIGEST: was this already done, from the same files?
+# stamped ENVIRONMENT STAMP DIGEST: was this step already done with the same inputs?
 stamped() { [ -f "$1/.sunzi-$2" ] && [ "$(cat "$1/.sunzi-$2")" = "$3" ]; }
 
 stamp() { printf '%s\n' "$3" >"$1/.sunzi-$2"; }
 
-# quiet_pip ENVIRONMENT ARGUMENT...: pip that speaks only of errors.
+# quiet_pip ENVIRONMENT ARGUMENT...: run pip, printing errors only.
 quiet_pip() {
     "$1/bin/python" -m pip --quiet --quiet --disable-pip-version-check --no-input "${@:2}"
 }
 
-# environment ENVIRONMENT PINS: make sure that it exists and holds what requirements/PINS.txt says.
+# environment ENVIRONMENT PINS: create it if necessary and install requirements/PINS.txt.
 environment() {
     local python wanted
     if ! usable_python "$1/bin/python"; then
-        # What is not an environment is never cleared, lest a mistyped SUNZI_VENV cost somebody their files.
-        [ ! -e "$1" ] || [ -f "$1/pyvenv.cfg" ] || fail "$1 exists and is not a Python environment"
+        # Clear only Python environments: a mistyped SUNZI_VENV must not delete other files.
+        [ ! -e "$1" ] || [ -f "$1/pyvenv.cfg" ] ||
+            fail "$1 exists and is not a Python environment; remove it or set SUNZI_VENV to another path"
         python=$(find_python)
-        say "making the environment $1 with $python"
+        say "creating the environment $1 with $python"
         "$python" -m venv --clear "$1"
     fi
     wanted=$(digest "$1/bin/python" "$root"/requirements/*.txt)
@@ -78,7 +79,7 @@ environment() {
     fi
 }
 
-# project ENVIRONMENT: make sure that the project is installed there in editable mode.
+# project ENVIRONMENT: install the project there in editable mode, if it is not yet.
 project() {
     local wanted
     wanted=$(digest "$1/bin/python" "$root/pyproject.toml" "$root/src/sunzi/_version.py")
@@ -89,7 +90,7 @@ project() {
     fi
 }
 
-# development: make sure of the environment that the tests, the linters and the benchmarks run in.
+# development: prepare the environment for tests, linters and benchmarks.
 development() {
     environment "$venv" dev
     project "$venv"

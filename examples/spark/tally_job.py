@@ -1,9 +1,9 @@
-"""A job for ``spark-submit``: reports in Parquet become one tally. Its arguments are those of ``sunzi tally``.
+"""A job for ``spark-submit`` that tallies reports in Parquet. It takes the arguments of ``sunzi tally``.
 
     spark-submit --master yarn tally_job.py plan.json hdfs:///reports --id-column id -o counts.tally
 
-The plan and the tally are files of the machine that the driver runs on; the reports may be on any storage that Spark
-reads. Install ``sunzi[spark]`` for the Python of driver and executors (PYSPARK_PYTHON).
+The plan and the tally are files on the driver's machine; the reports may be on any storage that Spark reads. Install
+``sunzi[spark]`` for the Python of driver and executors (PYSPARK_PYTHON).
 """
 
 import runpy

@@ -1,10 +1,10 @@
-"""A survey of one question, for real, on this machine: the collector, the page that asks, and the live result.
+"""A survey with one question on this machine: the collector, the page with the question, and the live result.
 
-    python examples/survey/serve.py            # then open the address that it prints
+    python examples/survey/serve.py            # then open the printed address
 
 The page is static; it loads the JavaScript client from clients/javascript/dist (`npm ci && npm run build` there). Your
-answer is randomised in your browser, and only the noisy report leaves it. So that there is something to see, simulated
-visitors answer first; --visitors 0 leaves them out.
+browser randomises your answer and sends only the noisy report. Simulated visitors answer first, so that there is
+something to see; --visitors 0 leaves them out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EPSILON = 2
 
 
 def simulate(address: str, visitors: int) -> None:
-    """Send real reports of simulated visitors."""
+    """Send reports of simulated visitors."""
     remote = RemoteCollector(f"{address}/v1/collections/browsers")
     epoch = remote.current()
     answers = np.random.default_rng().choice(len(BROWSERS), visitors, p=SHARES)
@@ -38,8 +38,8 @@ def simulate(address: str, visitors: int) -> None:
 def main() -> None:
     """Serve until Ctrl+C."""
     parser = argparse.ArgumentParser(description="A survey whose answers are randomised in the browser.")
-    parser.add_argument("--port", type=int, default=8766, help="on 127.0.0.1; 0 takes any free one (default: 8766)")
-    parser.add_argument("--visitors", type=int, default=3000, help="simulated ones, to begin with (default: 3000)")
+    parser.add_argument("--port", type=int, default=8766, help="port on 127.0.0.1; 0 for any free port (default: 8766)")
+    parser.add_argument("--visitors", type=int, default=3000, help="number of simulated visitors (default: 3000)")
     arguments = parser.parse_args()
     if not (CLIENT / "index.js").exists():
         parser.error(f"the JavaScript client is not built: run npm ci && npm run build in {CLIENT.parent}")

@@ -1,1 +1,1 @@
-"""What scripts/make-conformance writes: plans, words, and what must be accepted or refused."""
+"""The vectors that scripts/make-conformance writes: plans, words, and messages to accept or refuse."""

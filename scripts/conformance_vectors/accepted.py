@@ -1,4 +1,4 @@
-"""Vectors to be met byte for byte: plans, words and values, and the reports, batches and tallies made of them."""
+"""Vectors to reproduce byte for byte: plans, words and values with their reports, batches and tallies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 20_250_101
 
 
 def accepted() -> Iterator[tuple[str, Record]]:
-    """All of them, by name."""
+    """All accepted vectors by file name."""
     for case in good_cases():
         yield case.name, good_record(case)
     yield from tallies()
@@ -38,7 +38,7 @@ def good_record(case: Case) -> Record:
 
 
 def single_records(case: Case, stream: WordSource) -> Iterator[Record]:
-    """Crafted reports, then random ones; each script holds one word more than is used."""
+    """Crafted reports, then random ones; each script holds one word more than the report uses."""
     for prefix in crafted_prefixes(case.plan, case.domain.index(case.value(0))):
         yield single_record(case, case.value(0), Script(prefix, stream), stream)
     for number in range(1, 3 if not case.values else len(case.values)):
@@ -53,7 +53,7 @@ def single_record(case: Case, value: Any, source: Script, stream: WordSource) ->
 
 
 def batch_records(case: Case, stream: WordSource) -> Iterator[Record]:
-    """No report, one, and several, with rejections in several rounds."""
+    """An empty batch, a batch of one, and batches with rejections in several rounds."""
     yield batch_record(case, 0, Script([], stream))
     if case.batch_rows:
         yield batch_record(case, 1, Script([], Awkward(stream, case.plan)))
@@ -68,19 +68,19 @@ def batch_record(case: Case, rows: int, source: Script) -> Record:
 
 
 def texts(words: Iterable[int]) -> list[str]:
-    """Words as decimal text."""
+    """Words as decimal strings."""
     return [str(word) for word in words]
 
 
 def tally_bytes(header: Record | bytes, counts: Sequence[int], magic: bytes = b"SUNZITL\x01") -> bytes:
-    """A tally with a right digest around any content, its header spelt as it should be or as given."""
+    """A tally with a correct digest around any content, with the correct header or a given one."""
     text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     body = magic + struct.pack("<I", len(text)) + text + struct.pack(f"<{len(counts)}q", *counts)
     return body + hashlib.sha256(body).digest()
 
 
 def tallies() -> Iterator[tuple[str, Record]]:
-    """Batches and their tallies in both forms; either form may be written, both are read."""
+    """Batches and their tallies in both forms; a client may write either form and must read both."""
     stream = ReproducibleSource([SEED, 1])
     for name, plan_record in (("grr", GRR), ("ss", SS), ("oue", OUE), ("mss", MSS), ("mss_compact", MSS_COMPACT)):
         plan = Plan.from_contract(Contract.from_json(plan_record))

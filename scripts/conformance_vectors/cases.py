@@ -1,4 +1,4 @@
-"""The plans of the vectors that must be accepted: several settings of every protocol."""
+"""Plans of the accepted vectors: several settings of every protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sunzi.plan import Plan
 
 @dataclass(frozen=True)
 class Case:
-    """One good plan and the values to report under it."""
+    """A valid plan and the values to report under it."""
 
     name: str
     protocol: str
@@ -38,14 +38,15 @@ class Case:
         object.__setattr__(self, "plan", plan)
 
     def value(self, number: int) -> Any:
-        """Values in turn: the given ones, or spread over the domain."""
+        """The value of report ``number``: the given values in turn, or values spread over the domain."""
         if self.values:
             return self.values[number % len(self.values)]
         size = self.domain.size
         return (0, size - 1, size // 2, 1, size // 3)[number % 5]
 
 
-# Composed and decomposed letters are two labels; names that some languages find in every object are labels like others.
+# Composed and decomposed letters are different labels; names that JavaScript or Python objects have are ordinary
+# labels.
 AWKWARD_LABELS = [
     "Öl",
     "",
@@ -71,7 +72,7 @@ def good_cases() -> Iterator[Case]:
 
 
 def grr_cases() -> Iterator[Case]:
-    """Randomised response; the domains of labels are here too."""
+    """Randomised response, which also covers domains with labels."""
     yield Case("grr_k2", "grr", Domain(2), "1", [Singletons(2)])
     yield Case("grr_k3_third", "grr", Domain(3), "1/3", [Singletons(3)])
     yield Case("grr_k5", "grr", Domain(5), "1", [Singletons(5)])
@@ -88,7 +89,7 @@ def grr_cases() -> Iterator[Case]:
 
 
 def ss_cases() -> Iterator[Case]:
-    """Subsets within one leaf of the rank's tree, in two, in four and in more, and as bitmaps."""
+    """Subsets within one leaf of the rank's tree, in two, in four and in more leaves, and as bitmaps."""
     yield Case("ss_k2", "ss", Domain(2), "1", [Subsets(2, 1)])
     yield Case("ss_k3_two_of_three", "ss", Domain(3), "1/3", [Subsets(3, 2)])
     yield Case("ss_k10", "ss", Domain(10), "1", [Subsets(10, 3)])
@@ -121,7 +122,7 @@ def ss_compact_cases() -> Iterator[Case]:
 
 
 def pgr_cases() -> Iterator[Case]:
-    """Projective geometries over prime fields and over extensions, more than one polynomial each."""
+    """Projective geometries over prime fields and extension fields, with more than one polynomial each."""
     yield Case("pgr_order2_k5_of_7", "pgr", Domain(5), "1/2", [Projective(2, 3)])
     yield Case("pgr_order2_k1000", "pgr", Domain(1000), "1/10", [Projective(2, 10)])
     yield Case("pgr_order3_k13", "pgr", Domain(13), "1", [Projective(3, 3)])
@@ -137,7 +138,7 @@ def pgr_cases() -> Iterator[Case]:
 
 
 def unary_cases() -> Iterator[Case]:
-    """One bit a value: a part of a byte, whole bytes, more than a machine word."""
+    """One bit per value: part of a byte, whole bytes, more than a machine word."""
     for protocol in ("rappor", "oue"):
         for size, epsilon in ((2, "1"), (3, "1/3"), (8, "4"), (9, "1/2")):
             yield Case(f"{protocol}_k{size}", protocol, Domain(size), epsilon)
@@ -147,7 +148,7 @@ def unary_cases() -> Iterator[Case]:
 
 
 def mss_cases() -> Iterator[Case]:
-    """Residues through subsets: selectors that are rejected, payloads of several widths, one modulus alone."""
+    """Residues through subsets: rejected selectors, payloads of several widths, a single modulus."""
     mixed = [Singletons(3), Subsets(5, 1), Subsets(7, 2)]
     yield Case("mss_k10", "mss", Domain(10), "1", mixed)
     yield Case("mss_k2", "mss", Domain(2), "1/3", [Singletons(2)])
@@ -163,7 +164,7 @@ def mss_cases() -> Iterator[Case]:
 
 
 def mss_compact_cases() -> Iterator[Case]:
-    """Residues through cyclotomic blocks, all messages numbered together."""
+    """Residues through cyclotomic blocks, with all messages numbered together."""
     yield Case("mss_compact_k8", "mss-compact", Domain(8), "1", [Cyclotomic(5, 2), Cyclotomic(7, 3)])
     yield Case("mss_compact_k2", "mss-compact", Domain(2), "1", [Cyclotomic(2, 1)])
     yield Case("mss_compact_k3", "mss-compact", Domain(3), "1/3", [Singletons(3)])

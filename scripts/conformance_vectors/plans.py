@@ -1,4 +1,4 @@
-"""Plans to report under and plans to spoil. Designs are stated, never chosen by a planner."""
+"""Valid plans, and plans to corrupt. Designs are given, never chosen by a planner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 def parameters_of(protocol: str, epsilon: Fraction, designs: Sequence[Design]) -> Record:
-    """A plan's parameters with the thresholds that belong to them."""
+    """A plan's parameters with the thresholds that match them."""
     if protocol in ("rappor", "oue"):
         derive = symmetric_unary_thresholds if protocol == "rappor" else optimal_unary_thresholds
         true, false = derive(epsilon)
@@ -31,7 +31,7 @@ def parameters_of(protocol: str, epsilon: Fraction, designs: Sequence[Design]) -
 
 
 def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design) -> Record:
-    """A good plan as a JSON value of its own, to be spoilt."""
+    """A valid plan as a fresh JSON value that callers may change."""
     budget = Fraction(epsilon)
     contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs))
     loaded: Record = json.loads(canonical_json(contract.to_json()))
@@ -54,12 +54,12 @@ def spoilt(plan: Record, path: str, value: Any) -> Record:
 
 
 def threshold_for(block_size: int, points: int, epsilon: str) -> str:
-    """The threshold that would be right, as plans write it."""
+    """The correct threshold, in the form that plans use."""
     return str(truth_threshold(block_size, points, Fraction(epsilon)))
 
 
 def response_with(response: Record, epsilon: str, block_size: int, points: int, /, **changes: Any) -> Record:
-    """A response changed in other ways, but with the threshold that fits its sizes."""
+    """A response with other changes, and with the threshold that matches its sizes."""
     return {**response, **changes, "threshold": threshold_for(block_size, points, epsilon)}
 
 

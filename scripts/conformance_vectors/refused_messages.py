@@ -19,7 +19,7 @@ from sunzi.wire import BATCH_MAGIC
 
 
 def refused_messages() -> Iterator[tuple[str, Record]]:
-    """All of them, by name."""
+    """All refused vectors by file name."""
     yield from bad_clients()
     yield from bad_values()
     yield from bad_labels()
@@ -29,7 +29,7 @@ def refused_messages() -> Iterator[tuple[str, Record]]:
 
 
 def bad_clients() -> Iterator[tuple[str, Record]]:
-    """Plans that are flawless, and not what this client accepts."""
+    """Valid plans that this client does not accept."""
     start = {"error": "PrivacyError", "plan": GRR}
     yield "bad_client_epsilon", {"reason": "epsilon 1 exceeds 1/2", **start, "max_epsilon": "1/2"}
     yield "bad_client_epsilon_by_a_hair", {"reason": "epsilon 1 exceeds it", **start, "max_epsilon": "999999/1000000"}
@@ -54,7 +54,7 @@ def bad_values() -> Iterator[tuple[str, Record]]:
 
 
 def bad_labels() -> Iterator[tuple[str, Record]]:
-    """Label files that are not the plan's."""
+    """Label files that do not match the plan."""
     domain = Domain(["a", "b", "c"], other="c", separate_labels=True)
     good = plan_json("grr", domain, "1", Singletons(4))
     start = {"error": "DomainError"}
@@ -76,7 +76,7 @@ def bad_labels() -> Iterator[tuple[str, Record]]:
 
 
 def bad_reports() -> Iterator[tuple[str, Record]]:
-    """Bytes that no client sends."""
+    """Bytes that are not a report."""
     small, wide = plan_json("grr", Domain(300), "1", Singletons(300)), plan_json("ss", Domain(70), "1", Subsets(70, 19))
     bitmap = plan_json("ss", Domain(20), "1", Subsets(20, 5, "bitmap"))
     rank_limit = Subsets(10, 3).message_count
@@ -109,13 +109,13 @@ def bad_reports() -> Iterator[tuple[str, Record]]:
 
 
 def batch_bytes(plan: Record, count: int, body: bytes, magic: bytes = BATCH_MAGIC) -> bytes:
-    """A batch with a right checksum around any content."""
+    """A batch with a correct checksum around any content."""
     content = struct.pack("<8s32sQ", magic, hashlib.sha256(canonical_json(plan)).digest(), count) + body
     return content + struct.pack("<I", zlib.crc32(content))
 
 
 def bad_batches() -> Iterator[tuple[str, Record]]:
-    """Bytes that are nearly a batch."""
+    """Bytes that are almost a batch."""
     good = batch_bytes(GRR, 3, (0 | 1 << 3 | 4 << 6).to_bytes(2, "little"))
     bits = plan_json("ss", Domain(20), "1", Subsets(20, 5, "bitmap"))
     residues = batch_bytes(MSS, 2, bytes([0 | 2 << 2, 2 | 20 << 2]))
@@ -170,7 +170,7 @@ def _with_digest(body: bytes) -> bytes:
 
 
 def bad_tallies() -> Iterator[tuple[str, Record]]:
-    """Tallies that cannot be those of any reports."""
+    """Tallies that no reports can have."""
     digest = hashlib.sha256(canonical_json(GRR)).hexdigest()
     header = {"fingerprint": digest, "reports": "3", "blocks": [[5, 1]], "stored": None}
     good = tally_bytes(header, [1, 1, 0, 0, 1])

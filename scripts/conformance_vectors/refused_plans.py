@@ -1,4 +1,4 @@
-"""Plans that must be refused, each for one fault: one vector for every check that a client makes for itself."""
+"""Plans that must be refused, each for one fault: one vector for every check that a client makes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BadPlan = tuple[str, str, str, Record | str | bytes]
 
 
 def text_faults() -> Iterator[BadPlan]:
-    """What is wrong before anything has a meaning."""
+    """Text that is not a JSON plan at all."""
     text = json.dumps(GRR)
     yield "empty", "PlanError", "there is no JSON value", ""
     yield "cut", "PlanError", "the text ends too early", text[:-1]
@@ -61,7 +61,7 @@ def text_faults() -> Iterator[BadPlan]:
 
 
 def outer_faults() -> Iterator[BadPlan]:
-    """Keys, version, epsilon, domain."""
+    """Faults in keys, version, epsilon and domain."""
     yield "format", "PlanError", "another format", spoilt(GRR, "format", "sunzi-plans")
     yield "format_missing", "PlanError", "a key is missing", spoilt(GRR, "format", ...)
     yield "version_2", "PlanError", "an unknown version", spoilt(GRR, "version", 2)
@@ -98,7 +98,7 @@ def outer_faults() -> Iterator[BadPlan]:
 
 
 def domain_faults() -> Iterator[BadPlan]:
-    """What no domain is."""
+    """Invalid domains."""
     yield "domain_type", "PlanError", "a domain is an object", spoilt(GRR, "domain", 5)
     yield "domain_unknown_key", "PlanError", "an unknown key", spoilt(GRR, "domain/name", "colours")
     yield "domain_size_missing", "PlanError", "size is required", spoilt(LABELS, "domain/size", ...)
@@ -127,7 +127,7 @@ def domain_faults() -> Iterator[BadPlan]:
 
 
 def threshold_faults() -> Iterator[BadPlan]:
-    """Integers that do not certify what the plan claims."""
+    """Integers that do not certify the privacy that the plan claims."""
     right = int(GRR["parameters"]["response"]["threshold"])
     path = "parameters/response/threshold"
     yield "threshold_plus_1", "PrivacyError", "one too large", spoilt(GRR, path, str(right + 1))
@@ -171,7 +171,7 @@ def threshold_faults() -> Iterator[BadPlan]:
 
 
 def design_faults() -> Iterator[BadPlan]:
-    """Singletons and subsets, and pairs of protocol and design that do not exist."""
+    """Faults in singletons and subsets, and combinations of protocol and design that do not exist."""
     path = "parameters/response"
     yield "grr_with_subsets", "PlanError", "grr has singletons", spoilt(SS, "protocol", "grr")
     yield "ss_with_cyclotomic", "PlanError", "ss has subsets", spoilt(COMPACT, "protocol", "ss")
@@ -207,7 +207,7 @@ def design_faults() -> Iterator[BadPlan]:
 
 
 def algebra_faults() -> Iterator[BadPlan]:
-    """Cyclotomic and projective designs that are none."""
+    """Invalid cyclotomic and projective designs."""
     path = "parameters/response"
     compact = COMPACT["parameters"]["response"]
     for name, generator in (("1", 1), ("of_low_order", 3), ("0", 0), ("minus_1", 12), ("13", 13), ("15", 15)):
@@ -246,7 +246,7 @@ def algebra_faults() -> Iterator[BadPlan]:
 
 
 def projective_faults() -> Iterator[BadPlan]:
-    """Fields that are none, and geometries that are too large."""
+    """Invalid fields, and geometries that are too large."""
     path, plane = "parameters/response", PGR["parameters"]["response"]
     six = response_with(plane, "1", 7, 43, order=6)
     yield "order_6", "PlanError", "6 is not a prime power", spoilt(PGR, path, six)
@@ -282,7 +282,7 @@ def projective_faults() -> Iterator[BadPlan]:
 
 
 def modular_faults() -> Iterator[BadPlan]:
-    """Moduli that do not determine the histogram, or are none."""
+    """Moduli that are invalid or do not determine the histogram."""
     path = "parameters/responses"
     nine = response_with(MSS["parameters"]["responses"][0], "1", 1, 9, points=9)
     yield "modulus_composite", "PlanError", "9 is not prime", spoilt(MSS, f"{path}/0", nine)
@@ -301,14 +301,14 @@ def modular_faults() -> Iterator[BadPlan]:
 
 
 def refused_plans() -> Iterator[tuple[str, Record]]:
-    """Every way in which a plan can be wrong."""
+    """All faulty plans."""
     for faults in (text_faults, outer_faults, threshold_faults, design_faults, algebra_faults, modular_faults):
         for name, error, reason, plan in faults():
             yield f"bad_plan_{name}", {"reason": reason, "error": error, **content_of(plan)}
 
 
 def content_of(plan: Record | str | bytes) -> Record:
-    """The plan's text; what is not UTF-8, as hexadecimal digits."""
+    """The plan's text, as hexadecimal digits if it is not UTF-8."""
     if isinstance(plan, bytes):
         return {"hex": plan.hex()}
     return {"text": plan if isinstance(plan, str) else json.dumps(plan, ensure_ascii=False, separators=(",", ":"))}

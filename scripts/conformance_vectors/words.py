@@ -1,4 +1,4 @@
-"""Words that matter: 0, 2^64 − 1, a threshold and the word before it, and words on either side of rejection."""
+"""Words at edges: 0, 2^64 − 1, a threshold and the word before it, and words on either side of rejection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def word_with_low(bound: int, low: int) -> int:
 
 
 def last_rejected(bound: int) -> int:
-    """The rejected word with the largest low half; where no word is ever rejected, 0."""
+    """The rejected word with the largest low half; 0 if no word is ever rejected."""
     return word_with_low(bound, surplus(bound) - (bound & -bound)) if surplus(bound) else 0
 
 
@@ -41,7 +41,7 @@ def word_for(bound: int, variate: int) -> int:
 
 
 class Script(WordSource):
-    """Given words first, then those of a stream; remembers all that were asked for."""
+    """Returns given words first, then those of a stream, and records all words it returned."""
 
     reproducible = True
 
@@ -51,7 +51,7 @@ class Script(WordSource):
         self.taken: list[int] = []
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         first, self._prefix = self._prefix[:count], self._prefix[count:]
         rest = self._stream.words(count - len(first))
         rest_words = [int(word) for word in rest]
@@ -63,7 +63,7 @@ class Script(WordSource):
 
 
 class Awkward(WordSource):
-    """A stream in which every third word or so is one that matters to this plan."""
+    """A stream in which about every third word is an edge of this plan."""
 
     reproducible = True
 
@@ -76,7 +76,7 @@ class Awkward(WordSource):
             self._pool += [threshold - 1, threshold]
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         words, choice = self._stream.words(count).copy(), self._stream.words(count)
         for position, chosen in enumerate(choice.tolist()):
             if chosen % 3 == 0:
@@ -85,12 +85,12 @@ class Awkward(WordSource):
 
 
 def responses_of(plan: Plan) -> list[BlockResponse]:
-    """The block responses of a plan; none for unary encodings."""
+    """The block responses of a plan; empty for unary encodings."""
     return list(plan.protocol.responses)
 
 
 def bounds_of(plan: Plan) -> set[int]:
-    """All bounds that this plan draws below."""
+    """All bounds of uniform integers that this plan draws."""
     responses = responses_of(plan)
     bounds = {int(bound) for response in responses for bound in response.design.draw_bounds}
     return bounds | {len(responses)} if responses else bounds
@@ -105,7 +105,7 @@ def thresholds_of(plan: Plan) -> set[int]:
 
 
 def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
-    """For one report of the value ``index``: words at every edge, followed by what the stream gives."""
+    """Words for one report of the value ``index``: every edge, then words of the stream."""
     responses = responses_of(plan)
     if not responses:
         yield from unary_prefixes(plan, index)
@@ -118,7 +118,7 @@ def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
 
 
 def selector_words(count: int, j: int) -> list[int]:
-    """A rejected word, where there is one, and one that selects j."""
+    """A rejected word, if there is one, and one that selects j."""
     return ([last_rejected(count)] if surplus(count) else []) + [word_for(count, j)]
 
 
@@ -126,7 +126,7 @@ EDGE_ROWS = 6
 
 
 def edge_rows(threshold: int, bounds: list[int]) -> list[list[int]]:
-    """The truth word and one word a bound, at every edge; the third row is rejected in the second round too."""
+    """The truth word and one word per bound, at every edge; the third row is rejected in the second round too."""
     rejected = [last_rejected(bound) for bound in bounds]
     again = [last_rejected(bound) for bound in bounds if surplus(bound)]
     return [
