@@ -40,16 +40,19 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
+_SLOW_FOLDERS = {"proof", "reproduction"}
 _SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "client_directory"}
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as slow what needs Spark, PostgreSQL, a browser or Node; the files with most slow tests come first, so that
-    all processes end at about the same time.
+    """Mark as slow what proves statements, reproduces the paper, or needs Spark, PostgreSQL, a browser or Node.
+
+    The files with most slow tests come first, so that all processes end at about the same time.
     """
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if _SLOW_FIXTURES & set(item.fixturenames) or "postgres" in map(str, parameters):
+        costly = _SLOW_FIXTURES & set(item.fixturenames) or "postgres" in map(str, parameters)
+        if costly or item.path.parent.name in _SLOW_FOLDERS:
             item.add_marker("slow")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: ("test_spark_" not in item.path.name, -slow[item.path]))

@@ -93,6 +93,7 @@ def test_listing_makes_the_reports(document, name):
         assert document["decode_report"](plan, encoded) == report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GOOD)
 def test_listing_makes_the_batches(document, name):
     record = load(name)

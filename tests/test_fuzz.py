@@ -18,6 +18,8 @@ from sunzi.errors import ReportError
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 
+pytestmark = pytest.mark.slow
+
 # Protocol, domain size, options, single reports, batches.
 CASES = {
     "grr": ("grr", 13, {}, 150_000, 400),

@@ -20,6 +20,7 @@ TALLY = PLAN.simulate(np.arange(3000) % 30, seed=1)
 ESTIMATE = PLAN.estimate(TALLY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "reason"),
     [
@@ -67,6 +68,7 @@ def test_whole_numbers_of_numpy_are_options():
     assert make_plan("ss", 10, 1, block_size=np.int8(3)) == make_plan("ss", 10, 1, block_size=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1e-15", "1e-18"])
 @pytest.mark.parametrize("domain_size", [2, 3, 20, 1000, 1_000_000])
 @pytest.mark.parametrize("name", catalogue())

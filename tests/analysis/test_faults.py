@@ -6,6 +6,8 @@ import pytest
 from sunzi.analysis import audit
 from sunzi.plan import Plan, make_plan
 
+pytestmark = pytest.mark.slow
+
 SEED = 5
 # Seeds are fixed; over all seeds a right client would fail a check once in 100,000 audits.
 LEVEL = 0.99999
@@ -22,7 +24,6 @@ def failed(found):
     return {finding.check for finding in found.findings if not finding.passed}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_caught(fault):
     plan = fault.plan()
@@ -36,7 +37,6 @@ def test_every_fault_is_caught(fault):
 _controls = {(fault.plan, fault.trials, str(fault.options)): fault for fault in faults.FAULTS}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", _controls.values(), ids=lambda fault: fault.name)
 def test_without_the_fault_every_check_passes(fault):
     found = control(fault)

@@ -244,6 +244,7 @@ def test_documented_bounds():
         assert all(agrees(row[2], bound) for row in rows if row[0] == name)
 
 
+@pytest.mark.slow
 def test_documented_pushes():
     """The page's own command, for the protocol that is both quick and modular."""
     rows = {row[1]: row for row in documented("What each attack does") if row[0] == "mss-compact"}
@@ -255,6 +256,7 @@ def test_documented_pushes():
         assert agrees(row[4], 100 * found[attack].detected), attack
 
 
+@pytest.mark.slow
 def test_documented_visibility():
     rows = [row for row in documented("The detectable share") if row[:2] == ["mss-compact", "20,000"]]
     plan = sunzi.make_plan("mss-compact", 1024, 1)

@@ -63,6 +63,7 @@ def test_the_shipped_client_by_a_million_reports(name, size, epsilon, options):
     assert found.hits / MILLION == pytest.approx(stated, abs=5 * (stated / MILLION) ** 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), [("ss", {}), ("mss", {"moduli": (5, 7, 11)})])
 def test_long_reports_get_fewer_trials_and_a_wider_bound(name, options):
     plan = sunzi.make_plan(name, 15, 2, **options)
@@ -90,6 +91,7 @@ def test_wrong_settings_are_refused():
         audit(plan, client=sunzi.make_plan("grr", 5, 2).client(seed=1))
 
 
+@pytest.mark.slow
 def test_an_audit_repeats_and_becomes_plain_values():
     plan = sunzi.make_plan("mss-compact", 20, 1, moduli=(5, 7, 13))
     runs = [audit(plan, trials=5_000, seed=seed) for seed in (1, 1, 2)]
@@ -112,6 +114,7 @@ def test_verdicts():
         assert Audit(**{**changed, "findings": (finding,)}).verdict == verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sunzi.catalogue())
 @pytest.mark.parametrize(("size", "epsilon"), [(9, "1/10"), (40, 1), (300, 5)])
 def test_exact_checks_of_the_shipped_client(name, size, epsilon):

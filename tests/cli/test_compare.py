@@ -87,6 +87,7 @@ def test_the_table_shows_what_was_measured_and_what_was_refused(lines):
     assert note.startswith("not oue on 16,777,217 values at epsilon 1: oue sends one bit per value and stops at 2^24")
 
 
+@pytest.mark.slow
 def test_files_of_every_kind_in_one_go(tmp_path, capsys):
     paths = {suffix: tmp_path / f"out.{suffix}" for suffix in ("csv", "json", "parquet", "png", "svg")}
     outputs = [word for path in paths.values() for word in ("-o", str(path))]

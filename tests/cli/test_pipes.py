@@ -10,6 +10,8 @@ import pytest
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 SUNZI = [sys.executable, "-m", "sunzi"]
 
 
@@ -65,7 +67,6 @@ def test_a_request_to_end_leaves_no_file_behind(collection):
     assert collection.names() == ["data.csv", "plan.json"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="peak memory is read the POSIX way")
 def test_memory_does_not_grow_with_the_table(collection):
     """Once pyarrow has read ahead as far as it will, a hundred million bytes more take no noticeable memory more."""

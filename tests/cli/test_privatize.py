@@ -127,6 +127,7 @@ def test_a_table_that_is_not_there(collection, complaint):
     assert "out.bin" not in collection.names()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
 def test_a_full_disk(collection):
     """A limit on the size of files stands in for a full disk: the system itself refuses the write."""

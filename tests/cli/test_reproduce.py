@@ -8,6 +8,8 @@ import pytest
 from sunzi.cli.main import main
 from sunzi.cli.reproduce import _load
 
+pytestmark = pytest.mark.slow
+
 
 def test_list_names_every_experiment(capsys):
     assert main(["reproduce", "--list"]) == 0

@@ -74,6 +74,7 @@ def test_a_commit_is_synchronous_whatever_the_default(server, administrator, dat
     store.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_flush_is_refused():
     with (
         running_server({"fsync": "off"}) as careless,
@@ -331,6 +332,7 @@ def test_errors_do_not_show_what_was_written(store):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_full_disk(killable_server, small_disk):
     """The tables lie on a disk that fills up: refused clearly, nothing counted; with space, everything goes on."""
     if small_disk is None:

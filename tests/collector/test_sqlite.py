@@ -215,6 +215,7 @@ def test_the_file_says_what_it_is(store):
     assert APPLICATION_ID.to_bytes(4, "big") == b"SUNZ"
 
 
+@pytest.mark.slow
 def test_a_full_disk(small_disk, tmp_path):
     """Refused clearly, nothing counted; once there is space, everything goes on."""
     directory = tmp_path if small_disk is None else small_disk.directory

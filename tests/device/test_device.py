@@ -110,6 +110,7 @@ def test_what_is_acknowledged_is_deleted_and_what_is_not_is_sent_again(plan, pat
     assert device.spent("browser") == 6
 
 
+@pytest.mark.slow
 def test_a_crash_between_debit_and_send_loses_neither(plan, path):
     """The process ends after the debit and before the first byte leaves; the next one sends what was paid for."""
     child = Process(path, 3, [1, 2])

@@ -110,6 +110,7 @@ def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
     assert fresh[-1].success.rate > 0.9 > in_the_end.rate
 
 
+@pytest.mark.slow
 def test_memoised_reports_of_many_devices_estimate_as_fresh_ones_do():
     """The derived words are as good as random: the histogram of 20,000 devices is within its intervals (1e-7 each)."""
     plan = sunzi.make_plan("ss-compact", 8, 2)

@@ -40,6 +40,7 @@ def random_subset(points, block_size, seed):
     return np.random.default_rng(seed).permutation(points)[:block_size]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf_size", [1, 2, 3, 64])
 @pytest.mark.parametrize("tabulated_size", [0, 2048])
 def test_bijection_on_every_small_set(leaf_size, tabulated_size, monkeypatch):

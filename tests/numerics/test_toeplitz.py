@@ -266,6 +266,7 @@ class TestLargerSystems:
         solution = make(size, moduli, weights).solve(adjoint(blocks, moduli, weights, size))
         np.testing.assert_allclose(solution, expected, rtol=1e-8, atol=1e-9 * abs(expected).max())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", [10, 50, 300, 1501])
     @pytest.mark.parametrize("kind", ["two above half", "two apart", "three", "many small"])
     @pytest.mark.usefixtures("both_column_solvers")

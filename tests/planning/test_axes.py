@@ -55,6 +55,7 @@ def test_residues_are_never_all_light():
     assert evaluate(alone, 1000).standard_error == pytest.approx(math.sqrt(alone.expected_mse(1000)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in sunzi.catalogue() if name not in MODULAR])
 def test_standard_error_of_support_protocols(name):
     """An empty item's squared error over many collections, against the formula."""
@@ -75,6 +76,7 @@ def test_largest_error_of_normals():
     assert 6 < expected_largest(1 << 30) < 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["oue", "ss-compact", "mss-compact"])
 def test_largest_error_of_collections(name):
     size, users, runs = 150, 30_000, 150
@@ -85,6 +87,7 @@ def test_largest_error_of_collections(name):
     assert abs(largest.mean() - expected) < SURE * largest.std() / math.sqrt(runs) + 0.02 * expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "users"), [("grr", 2, 4000), ("oue", 1, 4000), ("ss-compact", 3, 3000), ("mss", 4, 3000)]
 )

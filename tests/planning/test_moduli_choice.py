@@ -51,6 +51,7 @@ def test_never_worse_than_the_papers_search(size, effort, epsilon):
     assert ours.error <= theirs.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "effort"), [(100, 400), (1024, 80)])
 def test_planned_for_a_flat_histogram_it_is_better_under_one(size, effort):
     epsilon, flat = 5, np.full(size, 1 / size)

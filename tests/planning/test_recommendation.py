@@ -148,6 +148,7 @@ def test_an_empty_front_leaves_the_quick_moduli(monkeypatch):
     assert recommend(60, 1, 1000, protocols=["mss"], search=True).plan == sunzi.make_plan("mss", 60, 1)
 
 
+@pytest.mark.slow
 def test_a_real_search_keeps_to_its_limits(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     quick = evaluate(sunzi.make_plan("mss", 40, 2), 1000)

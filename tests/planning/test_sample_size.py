@@ -23,6 +23,7 @@ def test_options_reach_the_plan():
     assert epsilon_needed("ss", 50, 5000, 0.02, block_size=1) == epsilon_needed("grr", 50, 5000, 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "target"), [("grr", 0.02), ("pgr", 0.005), ("rappor", 0.1), ("mss-compact", 0.01)])
 def test_epsilon_needed_is_just_enough(name, target):
     epsilon = epsilon_needed(name, 40, 5000, target)

@@ -19,8 +19,6 @@ from sunzi.numerics import kernels
 from sunzi.numerics.intervals import simultaneous_confidence
 from sunzi.plan import make_plan
 
-pytestmark = pytest.mark.slow
-
 SIZE = 57
 HEAVIEST = 5
 FREQUENCIES = statistics.histogram("mixture", SIZE)

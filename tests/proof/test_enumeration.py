@@ -35,8 +35,6 @@ from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubset
 from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
 
-pytestmark = pytest.mark.slow
-
 SCALE = 1 << 96
 
 

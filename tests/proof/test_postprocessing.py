@@ -163,7 +163,6 @@ def test_for_counted_points_the_constrained_copy_is_the_best_weighted_fit(name):
     assert slopes[~kept].max() <= slopes[kept].max() * (1 + 1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("histogram", ["uniform", "zipf"])
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "oue", "mss", "mss-compact"])
 def test_constraints_lower_the_error(name, histogram):

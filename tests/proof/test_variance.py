@@ -229,7 +229,6 @@ MEASURED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon", "options"), MEASURED)
 def test_measured_errors_are_the_stated_ones(name, epsilon, options):
     """Each item's sample variance, and the mean of all squared errors, for a histogram of heavy and absent items.
@@ -276,7 +275,6 @@ def test_simulated_subsets_have_the_stated_error(epsilon):
         assert np.mean(errors**2) == pytest.approx(plan.expected_mse(users, truth), rel=bound + 2e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "epsilon", "runs"),
     [("mss", 1024, 1, 100), ("mss-compact", 1024, 1, 100), ("mss", 22_000, 2, 5), ("mss-compact", 22_000, 2, 5)],

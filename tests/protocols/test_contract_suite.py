@@ -33,6 +33,7 @@ def test_catalogue_at_the_extremes(name: str, domain_size: int, epsilon: str | i
     testing.check_protocol(name, domain_size, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [

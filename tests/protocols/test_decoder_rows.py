@@ -17,6 +17,8 @@ from sunzi.protocols.modular import ModularMessages
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.unary import UnaryProtocol
 
+pytestmark = pytest.mark.slow
+
 # Two-sided normal quantile of a false alarm in a million.
 SURE = NormalDist().inv_cdf(1 - 0.5e-6)
 MODULAR = ("mss", "mss-compact")

@@ -16,8 +16,6 @@ from reproduction.table import Table
 
 from reproduction import catalogue, claims, runner
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "reproduction"
 RESULTS = COMMITTED / "results"

@@ -21,8 +21,6 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.primes import is_prime
 from sunzi.planning import Population
 
-pytestmark = pytest.mark.slow
-
 FINDINGS = {"for", "in part", "against"}
 CLAIMS = [value for value in vars(claims).values() if isinstance(value, claims.Claim)]
 

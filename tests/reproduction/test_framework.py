@@ -265,7 +265,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 def test_a_killed_run_is_taken_up_where_it_ended(tmp_path):
     script = tmp_path / "held_up.py"
     script.write_text(HELD_UP.format(root=str(ROOT), tests=str(Path(__file__).parent)))

@@ -106,6 +106,7 @@ def test_integers_with_and_without_gaps(width, marked):
     assert found.tolist() == [int.from_bytes(values[row], "little") for row in rows]
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=8))
 def test_hashes_depend_on_the_bytes_alone(values):
     """Not on the column's type, nor on where a cell lies in it: or copies of an id would be kept apart."""

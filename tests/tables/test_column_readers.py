@@ -41,6 +41,7 @@ def outcome(data: bytes, column: str | None, *, plain: bool) -> object:
 
 
 # With "\n" alone as its line end, Python's writer leaves a "\r" unquoted, which no reader can make good.
+@pytest.mark.slow
 @given(table=TABLES, style=st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\n")]))
 def test_both_csv_readers_read_back_what_was_written(table, style):
     width = len(table[0]) if table else 1

@@ -140,6 +140,7 @@ def test_processes_change_nothing(tmp_path, monkeypatch):
     assert fractions[-1] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_errors_come_back_from_processes(tmp_path):
     paths = [
         write(
