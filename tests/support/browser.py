@@ -1,4 +1,4 @@
-"""A real browser for the tests of web pages, which records requests and errors."""
+"""A real browser for tests of web pages, which records requests and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from running import Running, running
 
 from sunzi.plan import Plan
 
-SECONDS = 30  # generous, because machines that run tests can be busy
+SECONDS = 30  # generous, because test machines can be busy
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -47,7 +47,7 @@ expect.set_options(timeout=SECONDS * 1000)
 
 
 class LiveService:
-    """A running collector, with the operations that tests of its page need."""
+    """A running collector with the operations that tests of its page need."""
 
     def __init__(self, service: Running) -> None:
         self.url: str = service.address
@@ -67,11 +67,11 @@ class LiveService:
         assert answer.json()["outcome"] == "counted"
 
     def close(self, path: str) -> None:
-        """Close an epoch for good."""
+        """Close an epoch permanently."""
         assert self._service.post(f"{path}/close").status == 200
 
     def get(self, path: str, token: str | None = None) -> bytes:
-        """The content at a path of the API; other statuses than 200 fail."""
+        """The content at a path of the API; fails unless the status is 200."""
         answer = self._service.get(path, **({"Authorization": f"Bearer {token}"} if token else {}))
         assert answer.status == 200, answer
         content: bytes = answer.body
@@ -118,7 +118,7 @@ class Watch:
 
 
 def find_chromium() -> str:
-    """The path of Debian's Chromium, which is installed if possible; otherwise the test is skipped."""
+    """The path of Debian's Chromium, installed if possible; otherwise the test is skipped."""
     reason = None if shutil.which("chromium") else packages.install("chromium")
     if reason is not None:
         pytest.skip(f"pages are tested in Debian's chromium: {reason}")
@@ -139,7 +139,7 @@ def open_browser(playwright: Playwright) -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def open_page(browser: Browser, address: str, **options: Any) -> Iterator[tuple[Page, Watch]]:
-    """A page in its own context, with a record of what it does."""
+    """A page in its own context, and the record of its requests and errors."""
     options = {"viewport": {"width": 1280, "height": 900}, **options}
     with contextlib.closing(browser.new_context(**options)) as context:
         context.set_default_timeout(SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""Deposits for tests, in few words."""
+"""Short helpers to make deposits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def an_epoch(store: Store, name: str = "web", counters: int = LENGTH) -> Epoch:
 
 
 def an_id(number: int) -> bytes:
-    """A different one for every number, spread like random ones."""
+    """A distinct id per number that looks random."""
     return random.Random(number).randbytes(16)
 
 
 def a_deposit(epoch: Epoch, number: int, cells: dict[int, int] | None = None, token: bytes | None = None) -> Deposit:
-    """One report that adds 1 to the counter with its number, unless it is told what to add."""
+    """One report that adds 1 to the counter ``number``, or adds ``cells``."""
     added = cells or {number % LENGTH: 1}
     return Deposit(
         epoch.key,
@@ -49,10 +49,10 @@ def total(store: Store, epoch: Epoch) -> int:
 
 
 def commit_until_refused(store: Store, make: Callable[[int], Deposit], first: int, limit: int) -> tuple[int, str]:
-    """Commit deposits one by one until the store cannot: the number of the one that failed, and what was said."""
+    """Commit deposits one by one until one is refused; return its number and the error message."""
     for number in range(first, limit):
         try:
             store.commit([make(number)])
         except StoreError as error:
             return number, str(error)
-    raise AssertionError(f"{limit - first} deposits were taken")
+    raise AssertionError(f"{limit - first} deposits were accepted")

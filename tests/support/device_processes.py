@@ -1,4 +1,4 @@
-"""Other processes that use a device's file: they queue values when told to, and say what they paid."""
+"""Other processes that use a device's file: they queue values on command and print their payments."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ for value in values:
 
 
 class Process:
-    """One process with the device open."""
+    """One process that has the device open."""
 
     def __init__(self, path, cap, values):
         program = [sys.executable, "-c", _PROGRAM, str(path), str(cap), ",".join(map(str, values))]
@@ -37,15 +37,15 @@ class Process:
         self._child.stdin.flush()
 
     def next_payment(self):
-        """The next line that it prints."""
+        """The next printed line."""
         return self._child.stdout.readline()
 
     def kill(self):
-        """As kill -9 does; returns what it had said before."""
+        """Kill it as with kill -9; return the payments printed before."""
         self._child.kill()
         return self.end()
 
     def end(self):
-        """Wait, and return the payments that it told of."""
+        """Wait for its end and return the printed payments."""
         output, _ = self._child.communicate(timeout=120)
         return [Fraction(line.split()[1]) for line in output.splitlines() if line.startswith("paid")]

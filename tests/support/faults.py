@@ -1,7 +1,7 @@
-"""Faults planted in copies of the shipped client, and the checks of the audit that must catch each of them.
+"""Faults planted in copies of the shipped client, and the audit checks that must catch each of them.
 
-A fault is planted by giving one object of a freshly made plan (its protocol, its block responses, a design) or the
-client itself a subclass that does one thing wrong. The audit compares it with the plan as it should be.
+A fault replaces one object of a new plan (its protocol, its block responses, a design) or the client by a subclass that
+does one thing wrong. The audit compares it with the correct plan.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ from sunzi.protocols.block_response import CompactSubsetSelection
 
 @dataclass(frozen=True)
 class Fault:
-    """``plant`` makes the faulty client; ``caught_by`` names checks that must fail, ``proves`` those among them that
-    must prove more than ε.
+    """A fault: ``plant`` makes the faulty client, ``caught_by`` names checks that must fail, and with ``proves`` the
+    audit must prove more than ε.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Fault:
     options: dict = field(default_factory=dict)
 
     def client(self, plan: Plan, seed: int) -> Client:
-        """A faulty client under a copy of this plan."""
+        """A faulty client with a copy of this plan."""
         copied = Plan.from_contract(plan.contract)
         kind = self.plant(copied) or Client
         return kind(copied, seed=seed)
@@ -47,18 +47,18 @@ def responses(plan):
 
 
 def subclass(thing, **methods):
-    """Turn an object into one of a subclass that does something else."""
+    """Change the class of an object to a subclass with these methods."""
     change(thing, __class__=type("Faulty" + type(thing).__name__, (type(thing),), methods))
 
 
 def change(thing, **attributes):
-    """Past the guard: protocols, responses and designs are frozen."""
+    """Set attributes of a frozen protocol, response or design."""
     for name, value in attributes.items():
         object.__setattr__(thing, name, value)
 
 
 def respond(function):
-    """A block response that answers words with ``function(response, words, values, source)``."""
+    """Replace the block response by ``function(response, words, values, source)``."""
 
     def plant(plan):
         for response in responses(plan):
@@ -68,7 +68,7 @@ def respond(function):
 
 
 def design_respond(function):
-    """A design that answers variates with ``function(shipped, design, values, truth, variates)``."""
+    """Replace the design's response by ``function(shipped, design, values, truth, variates)``."""
 
     def plant(plan):
         for response in responses(plan):
@@ -83,7 +83,7 @@ def design_respond(function):
 
 
 def randomize(function):
-    """A protocol that randomises by ``function(shipped, protocol, values, source)``."""
+    """Replace the protocol's randomisation by ``function(shipped, protocol, values, source)``."""
 
     def plant(plan):
         shipped = type(plan.protocol).randomize
@@ -97,7 +97,7 @@ def truth_of(response, words):
 
 
 def answer(response, truth, words, values, source):
-    """The rest of an honest answer."""
+    """Continue as an honest response would."""
     variates = uniform_below(words[:, 1:], response.design.draw_bounds, source)
     return response.design.respond(values, truth, variates)
 
@@ -173,7 +173,7 @@ def never_lying(response, words, values, source):
 
 
 def sometimes_always_the_value(response, words, values, source):
-    """An eighth of all lies tells the truth."""
+    """One lie in eight is replaced by the truth."""
     return answer(response, truth_of(response, words) | (words[:, 0] % np.uint64(8) == 0), words, values, source)
 
 
@@ -190,7 +190,7 @@ def one_truth_word_for_all(response, words, values, source):
 
 
 def lies_hold_the_next_point(shipped, design, values, truth, variates):
-    """A lie is a block with the next point, rather than any block without the value."""
+    """A lie is the block with the next point instead of a random block without the value."""
     honest = shipped(design, values, truth, variates)
     wrong = shipped(design, (values + 1) % design.points, np.ones_like(truth), variates)
     return np.where(truth if honest.ndim == 1 else truth[:, None], honest, wrong)
@@ -204,13 +204,13 @@ def lie_may_be_the_value(shipped, design, values, truth, variates):
 
 
 def added_shift(shipped, design, values, truth, variates):
-    """x + d in place of x − d."""
+    """x + d instead of x − d."""
     scale, shift = np.divmod(shipped(design, values, truth, variates), design.points)
     return scale * design.points + (2 * values - shift) % design.points
 
 
 def replaces_the_largest(shipped, design, values, truth, variates):
-    """The value takes the place of the largest point, not of a uniform one."""
+    """The value replaces the largest point instead of a uniformly random one."""
     chosen = shipped(design, values, np.zeros_like(truth), variates)
     rows = np.arange(len(chosen))
     largest = chosen.argmax(axis=1)
@@ -219,7 +219,7 @@ def replaces_the_largest(shipped, design, values, truth, variates):
 
 
 def replaces_the_first(shipped, design, values, truth, variates):
-    """The value takes the first place: equally private, but not what the format says."""
+    """The value replaces the first point: equally private, but not what the format specifies."""
     chosen = shipped(design, values, np.zeros_like(truth), variates)
     chosen[:, 0] = np.where(truth, values, chosen[:, 0])
     return chosen
@@ -246,7 +246,7 @@ def repeated_blocks():
 
 
 class Replaced(WordSource):
-    """A source whose first words, those of the selectors, go through a function."""
+    """A source that passes its first words, those of the selectors, through a function."""
 
     reproducible = True
 
@@ -325,7 +325,7 @@ def words_for_two_users(shipped, protocol, values, source):
 
 
 class SeededClient(Client):
-    """Every client starts from the same seed."""
+    """Every client starts with the same seed."""
 
     def __init__(self, plan, *, seed=None, source=None, **options):
         super().__init__(plan, source=ReproducibleSource(7) if source is None else source, **options)
@@ -337,7 +337,7 @@ class LongerForOddValues(Client):
 
 
 class MarksItsValue(Client):
-    """The highest bit of the last byte, which is padding, tells whether the value is odd."""
+    """The highest bit of the last byte, which is padding, reveals whether the value is odd."""
 
     def report(self, value):
         sent = super().report(value)
@@ -345,14 +345,14 @@ class MarksItsValue(Client):
 
 
 class SortsItsBatch(Client):
-    """Reports leave in the order of their values."""
+    """Reports are sent in the order of their values."""
 
     def report_indices(self, indices):
         return super().report_indices(np.sort(indices))
 
 
 class LosesOne(Client):
-    """The last report of a batch does not leave."""
+    """The last report of a batch is not sent."""
 
     def report_indices(self, indices):
         return super().report_indices(indices[:-1])
@@ -365,7 +365,7 @@ class SpeaksForAnotherPlan(Client):
 
 
 class RepeatsItself(Client):
-    """Users of one value in a batch send the same report."""
+    """Users with the same value in a batch send the same report."""
 
     def report_indices(self, indices):
         protocol = self.plan.protocol

@@ -1,4 +1,4 @@
-"""Small projective spaces, and their incidence matrices by enumeration."""
+"""Small projective spaces and their incidence matrices by enumeration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL = [(q, t) for q, t in product(ORDERS, range(2, 9)) if q**t <= 5000 or t ==
 
 
 def field_of(order: int) -> FiniteField:
-    """The field of ``order`` elements, a prime power."""
+    """The field with ``order`` elements, a prime power."""
     factors = prime_power(order)
     assert factors is not None
     return FiniteField(*factors, find_irreducible(*factors))
@@ -30,7 +30,7 @@ def space_of(order: int, dimension: int) -> ProjectiveSpace:
 
 @cache
 def incidence(order: int, dimension: int) -> NDArray[np.bool_]:
-    """incidence[y, x]: whether x is on y, from inner products of enumerated vectors."""
+    """incidence[y, x]: whether point x is on hyperplane y, from inner products of enumerated vectors."""
     space = space_of(order, dimension)
     vectors = np.array(canonical_vectors(order, dimension))
     total = np.zeros((len(vectors), len(vectors)), dtype=np.int64)
@@ -40,7 +40,7 @@ def incidence(order: int, dimension: int) -> NDArray[np.bool_]:
 
 
 def canonical_vectors(order: int, dimension: int) -> list[tuple[int, ...]]:
-    """The vectors of all points, in the order of their numbers."""
+    """The vectors of all points in numerical order."""
     return [
         (0,) * (dimension - 1 - free) + (1,) + coordinates
         for free in range(dimension)

@@ -20,7 +20,7 @@ def built():
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
     if int(version.lstrip("v").split(".")[0]) < _OLDEST_NODE:
         pytest.skip(f"the JavaScript client is tested with Node {_OLDEST_NODE} or later, this is {version.strip()}")
-    # The lock lies outside the directory's build, which is replaced; several test processes may come here at once.
+    # The lock is outside the build directory, which is replaced; several test processes may call this at once.
     with (CLIENT / "package.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (CLIENT / "node_modules").exists():
@@ -42,7 +42,7 @@ def _npm(*arguments):
 
 
 def run_node(script, value, timeout=600):
-    """Run a module of tests/clients with a JSON value on its standard input; return what it prints, as JSON."""
+    """Run a module of tests/clients with a JSON value on standard input; return the JSON it prints."""
     program = [shutil.which("node"), str(ROOT / "tests" / "clients" / script)]
     done = subprocess.run(
         program, input=json.dumps(value), capture_output=True, text=True, check=False, timeout=timeout

@@ -1,7 +1,7 @@
-"""What was sent to a store and what it acknowledged: the oracle that its tally must equal, bit by bit.
+"""Parcels sent to a store and acknowledged by it: the expected tally, to be compared bit by bit.
 
-Every report has a counter of its own, so that a 2 anywhere proves a double count and a 0 a loss; counter 0 is shared by
-all, so that their sum is checked too, and every commit meets all others in one page.
+Every report has its own counter, so a 2 anywhere proves a double count and a 0 a loss. All reports share counter 0, so
+their sum is checked too, and all commits write to one common page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACKNOWLEDGED = ("counted", "repeated")
 
 @dataclass(frozen=True)
 class Parcel:
-    """A deposit in plain numbers: ``reports`` reports, each with its own counter from ``first`` on."""
+    """A deposit as plain numbers: ``reports`` reports, each with its own counter, starting at ``first``."""
 
     epoch: int
     identity: bytes
@@ -45,7 +45,7 @@ class Parcel:
 
 
 class Ledger:
-    """One epoch's parcels. :meth:`record` fails at once if a store claims to have counted one of them twice."""
+    """The parcels of one epoch. :meth:`record` fails at once if a store claims to have counted a parcel twice."""
 
     def __init__(self, epoch: int, chance: random.Random) -> None:
         self.epoch = epoch
@@ -62,11 +62,11 @@ class Ledger:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether every parcel that was ever sent is acknowledged."""
+        """Whether every parcel sent so far is acknowledged."""
         return not self._unacknowledged
 
     def next_parcels(self, number: int, *, fresh: bool = True) -> list[Parcel]:
-        """All that is unacknowledged, new ones up to ``number``, and half as many duplicates again, in any order."""
+        """All unacknowledged parcels, new ones up to ``number``, and half as many duplicates, in random order."""
         while fresh and len(self._unacknowledged) < number:
             self._send_another()
         parcels = list(self._unacknowledged.values())
@@ -86,7 +86,7 @@ class Ledger:
         self._unacknowledged[parcel.identity] = parcel
 
     def record(self, answers: Iterable[tuple[bytes, str]]) -> None:
-        """Take down what was answered; errors acknowledge nothing."""
+        """Record answers; an error acknowledges nothing."""
         for identity, outcome in answers:
             if outcome == "counted":
                 assert identity not in self._counted, f"{identity.hex()} was counted twice"
@@ -100,7 +100,9 @@ class Ledger:
         return list(self._acknowledged.values())[-number:]
 
     def difference(self, store: Store) -> Mapping[str, int]:
-        """What an epoch's tally lacks of acknowledged reports, and has too much of: nothing, one hopes."""
+        """Acknowledged reports that an epoch's tally lacks, and counts it should not have; empty if the store is
+        correct.
+        """
         must = self._counts(self._acknowledged.values())
         may = must + self._counts(self._unacknowledged.values())
         reports, counters = store.tally(self.epoch, COUNTERS)

@@ -1,6 +1,6 @@
-"""What the library computes by structure, computed here by force: every block listed, every matrix written down.
+"""Brute-force versions of the library's structured algorithms: every block listed, every matrix written out.
 
-Imported as ``oracle``. Slow on purpose; small settings only.
+Imported as ``oracle``. Slow on purpose, so for small settings only.
 """
 
 from itertools import combinations
@@ -14,12 +14,12 @@ from sunzi.tally import Tally
 
 
 def blocks_of(protocol):
-    """The block responses of a design protocol: one, or one a modulus."""
+    """The block responses of a design protocol: one, or one per modulus."""
     return list(protocol.responses)
 
 
 def incidence(design):
-    """Which block (row, in the order of the messages) contains which point (column)."""
+    """Boolean matrix: does the block (row, in message order) contain the point (column)?"""
     if design.kind == "subsets":
         members = np.array(list(combinations(range(design.points), design.block_size)))
         table = np.zeros((len(members), design.points), dtype=bool)
@@ -42,21 +42,21 @@ def residue_matrix(modulus, size):
 
 
 def stacked_matrix(moduli, size):
-    """All A_j, one above the other."""
+    """All A_j, stacked vertically."""
     return np.vstack([residue_matrix(modulus, size) for modulus in moduli])
 
 
 def support_counts(design, counters):
-    """How many of the counted reports contain each point."""
+    """Number of counted reports that contain each point."""
     dense = counters.dense()
     return dense @ incidence(design).astype(np.int64) if design.counts_blocks else dense
 
 
 def decode(protocol, tally, rule="planned", ridge=0.0):
-    """The paper's estimator: the explicit sparse A_w, LSMR, and nothing else.
+    """The paper's estimator: LSMR on the explicit sparse A_w.
 
-    With ``rule`` "planned" the weights are n/(ℓ·d0_j) and the result is moved along T⁻¹1 so that it sums to 1, as the
-    library does; with "paper" they are n_j·Δ²/(π(1−π)). A ridge leaves the sum alone.
+    With ``rule`` "planned" the weights are n/(ℓ·d0_j) and the result is moved along T⁻¹1 so that it sums to 1, as in
+    the library; with "paper" they are n_j·Δ²/(π(1−π)). With a ridge the sum is left unchanged.
     """
     rows, right, weights = [], [], []
     for index, response in enumerate(protocol.responses):
@@ -83,7 +83,7 @@ def _least_squares(matrix, right, ridge):
 
 
 def listed_covariance(response, residues):
-    """The covariance of one debiased report when residues follow a distribution, by listing every block."""
+    """Covariance of one debiased report when residues follow a distribution, by listing every block."""
     table, rates = incidence(response.design).astype(float), response.probabilities
     chances = message_matrix(response) @ residues
     debiased = (table - rates.false) / rates.gap
@@ -92,7 +92,7 @@ def listed_covariance(response, residues):
 
 
 def formula_covariance(points, block_size, true, residues):
-    """The same by docs/mathematics.md §3.3, written out from p, w and m alone."""
+    """The same by docs/mathematics.md §3.3, written in terms of p, w and m alone."""
     false = (block_size - true) / (points - 1)
     gap = true - false
     one_of_two = true * (block_size - 1) / (points - 1)
@@ -109,9 +109,9 @@ def formula_covariance(points, block_size, true, residues):
 
 
 def block_covariance(response, residues, listed=False):
-    """Of one debiased report of a response; by the formula for subsets unless every block is to be ``listed``.
+    """Covariance of one debiased report; by the formula for subsets, unless ``listed`` requests the list of blocks.
 
-    The formula speaks of two points beside the value, so two points have to be listed.
+    The formula needs two points other than the value, so designs with two points are always listed.
     """
     if listed or response.design.points == 2:
         return listed_covariance(response, residues)
@@ -120,7 +120,7 @@ def block_covariance(response, residues, listed=False):
 
 
 def modular_covariance(protocol, frequencies, reports, listed=False, weights=None):
-    """The covariance of the modular estimate about the population, given every block's number of reports."""
+    """Covariance of the modular estimate around the population, given every block's number of reports."""
     size = protocol.domain_size
     weights = protocol.planned_weights if weights is None else weights
     matrices = [residue_matrix(modulus, size) for modulus in protocol.moduli]
@@ -135,7 +135,7 @@ def modular_covariance(protocol, frequencies, reports, listed=False, weights=Non
 
 
 def estimate_covariance(protocol, frequencies, users):
-    """The covariance of any protocol's estimate about the users at hand, blocks getting their expected share."""
+    """Covariance of any protocol's estimate around the reporters' histogram, with equal numbers of reports per block."""
     size = frequencies.size
     sampling = (np.diag(frequencies) - np.outer(frequencies, frequencies)) / users
     if hasattr(protocol, "moduli"):
@@ -149,7 +149,7 @@ def estimate_covariance(protocol, frequencies, users):
 
 
 def expected_tally(plan, frequencies, reports=10**12):
-    """The tally that so many reports a block give on average, rounded to whole counts."""
+    """The expected tally of ``reports`` reports per block, rounded to integers."""
     protocol = plan.protocol
     if not protocol.responses:
         rates = protocol.probabilities
@@ -169,7 +169,7 @@ def expected_tally(plan, frequencies, reports=10**12):
 
 
 def _whole(expected, total):
-    """Rounded; what the rounding adds or loses is put on the largest count."""
+    """Round, and correct the total in the largest count."""
     counts = np.rint(expected).astype(np.int64)
     counts[np.argmax(counts)] += total - counts.sum()
     return counts

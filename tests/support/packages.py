@@ -1,4 +1,4 @@
-"""Programs of the system that some tests need: installed if that is possible."""
+"""System programs that some tests need, installed if possible."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import shutil
 import subprocess
 
-_APT = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq"]  # two workers of a test run may come here at once
+_APT = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq"]  # two test processes may call this at once
 
 
 def install(package: str) -> str | None:
-    """Install a Debian package if this user may; why it could not be, or None."""
+    """Install a Debian package if this user may; return None, or the reason why it failed."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return f"{package} is not installed, and only root on Debian could install it here"
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}

@@ -1,4 +1,4 @@
-"""A static site on loopback with the built client on it, of another origin than the collector."""
+"""A static site on loopback that holds the built client, with another origin than the collector."""
 
 import threading
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(client_directory, directory):
-    """Serve page.html beside the client's dist/; yields the origin."""
+    """Serve page.html next to the client's dist/; yields the origin."""
     directory.mkdir()
     (directory / "dist").symlink_to(client_directory / "dist")
     (directory / "page.html").write_bytes((Path(__file__).resolve().parents[1] / "clients" / "page.html").read_bytes())

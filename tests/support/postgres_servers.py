@@ -1,4 +1,4 @@
-"""PostgreSQL servers for tests: a cluster in a directory of its own, which can be killed and started again."""
+"""PostgreSQL servers for tests: a cluster in its own directory, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _numbers = itertools.count()
 
 
 class NoServer(Exception):
-    """PostgreSQL is not installed, and cannot be."""
+    """PostgreSQL is not installed and cannot be."""
 
 
 def find_programs() -> Path:
-    """The directory of initdb and postgres; Debian keeps it off PATH."""
+    """The directory of initdb and postgres, which Debian does not put on PATH."""
     found = shutil.which("initdb")
     places = [Path(found).resolve().parent] if found else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: int(place.parent.name), reverse=True)
@@ -36,7 +36,7 @@ def find_programs() -> Path:
 
 
 def install() -> Path:
-    """The programs; installed first, if they are missing and this machine can install them."""
+    """The directory of the programs; installs them if they are missing and this machine allows it."""
     try:
         return find_programs()
     except NoServer:
@@ -47,7 +47,7 @@ def install() -> Path:
 
 
 class Server:
-    """One cluster. The server runs as its owner ``postgres`` if we are root, because it refuses to run as root."""
+    """One cluster. As root, the server runs as user ``postgres``, because it refuses to run as root."""
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self._programs = install()
@@ -70,15 +70,15 @@ class Server:
 
     @property
     def conninfo(self) -> str:
-        """For psycopg itself."""
+        """Connection string for psycopg."""
         return f"host={self.directory} user=sunzi dbname=postgres"
 
     def fresh_address(self) -> str:
-        """The address of a store that nobody has used."""
+        """Address of a new, empty store."""
         return self.address(schema=f"store_{os.getpid()}_{next(_numbers)}")
 
     def start(self) -> None:
-        """Start it and wait until it answers. After a kill that includes its own recovery."""
+        """Start the server and wait until it answers; after a kill this includes its recovery."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.directory),
@@ -103,7 +103,7 @@ class Server:
         raise RuntimeError((self.directory / "log").read_text()[-2000:])
 
     def _wait(self, until: float) -> bool:
-        """Whether it answers; False if it ended, as it does while processes of a killed one still linger."""
+        """Whether it answers; False if it ended, which happens while processes of a killed server are still alive."""
         while self._process.poll() is None and time.monotonic() < until:
             with contextlib.suppress(psycopg.OperationalError):
                 psycopg.connect(self.conninfo, connect_timeout=5).close()
@@ -112,10 +112,10 @@ class Server:
         return False
 
     def kill(self) -> None:
-        """SIGKILL to the server and all its processes, as when the machine loses its memory but not its disk."""
+        """SIGKILL the server and all its processes, as if the machine lost its memory but not its disk."""
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children")
-        os.kill(pid, signal.SIGSTOP)  # so that it starts no other while we look
+        os.kill(pid, signal.SIGSTOP)  # stop it from starting others meanwhile
         victims = [int(child) for child in children.read_text().split()] if children.exists() else []
         for victim in [pid, *victims]:
             with contextlib.suppress(ProcessLookupError):
@@ -123,9 +123,9 @@ class Server:
         self._process.wait()
 
     def stop(self) -> None:
-        """End it and remove its files."""
+        """Stop the server and remove its files."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGQUIT)  # "immediate": its files are removed anyway
+            self._process.send_signal(signal.SIGQUIT)  # "immediate", because its files are removed anyway
             try:
                 self._process.wait(30)
             except subprocess.TimeoutExpired:

@@ -1,9 +1,9 @@
-"""A disk that can lose power: a layer below SQLite that knows which writes were synchronised, and drops others at will.
+"""A disk that can lose power: an SQLite VFS that tracks which writes were synchronised and drops others at random.
 
-It is a VFS of SQLite's, registered as the default one, so that what runs above it is the product as it is. It passes
-everything on to the real one and takes notes. At a cut a copy of the directory is made as a disk could hold it then:
-all that was synchronised, and of the rest any sectors of 512 bytes, also single ones out of the middle of a write. A
-name in a directory, and the absence of a removed one, lasts only once the directory was synchronised.
+It is registered as the default VFS, so the product runs on it unchanged. It passes every call on to the real VFS and
+records it. A power cut copies the directory in a state that a disk could be in: everything that was synchronised, and
+an arbitrary set of 512-byte sectors of everything else, even from the middle of a write. Creating or removing a
+directory entry is durable only once the directory was synchronised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OK, _CANTOPEN = 0, 14
 _IOERR_WRITE, _IOERR_FSYNC, _IOERR_TRUNCATE, _IOERR_DELETE = (10 | code << 8 for code in (3, 4, 6, 10))
 _OPEN_MAIN_DB, _OPEN_MAIN_JOURNAL, _OPEN_WAL = 0x100, 0x800, 0x80000
 
-# The name goes on as the address it came as: SQLite keeps that, and names its shared memory by it.
+# Pass the name as a pointer: SQLite keeps that pointer and derives the name of its shared memory from it.
 _Open = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_int, POINTER(c_int))
 _Delete = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int)
 _Close = CFUNCTYPE(c_int, c_void_p)
@@ -58,7 +58,7 @@ class _Methods(ctypes.Structure):
 
 
 class File:
-    """What a disk holds of a file for certain, and what was written since."""
+    """The synchronised content of a file, and the writes since."""
 
     def __init__(self, content: bytes = b"", *, names_journal: bool = False) -> None:
         self._certain = bytearray(content)
@@ -77,7 +77,7 @@ class File:
         self._pending.clear()
 
     def after_cut(self, chance: random.Random, share: float) -> bytes:
-        """The certain part, and about this share of the sectors of all else."""
+        """The synchronised content plus about this share of the other sectors."""
         content = bytearray(self._certain)
         for offset, data in self._pending:
             if data is None:
@@ -92,7 +92,7 @@ class File:
 
 
 def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
-    """A write, or a truncation where there is no data."""
+    """Apply a write, or a truncation if ``data`` is None."""
     if data is None:
         del content[offset:]
         return
@@ -101,7 +101,7 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
 
 
 class Disk:
-    """Everything below one directory. After ``cut_after`` operations that would change something, nothing changes."""
+    """The files of one directory. After ``cut_after`` modifying operations, nothing changes any more."""
 
     def __init__(self, directory: Path, cut_after: int | None = None) -> None:
         self.directory = directory
@@ -115,7 +115,7 @@ class Disk:
         return self._cut_after is not None and self.operations >= self._cut_after
 
     def operate(self) -> bool:
-        """Whether there is power for one more operation."""
+        """Count one operation; return whether there is still power for it."""
         alive = not self.is_dead
         self.operations += 1
         return alive and not self.is_dead
@@ -132,14 +132,14 @@ class Disk:
         self._certain = dict(self._now)
 
     def sync(self, file: File) -> None:
-        """SQLite synchronises the directory along with the first synchronisation of a new journal."""
+        """SQLite synchronises the directory when it first synchronises a new journal."""
         file.sync()
         if file.syncs_directory:
             file.syncs_directory = False
             self.sync_directory()
 
     def after_cut(self, target: Path, chance: random.Random) -> None:
-        """Write the directory as it may be found when power is back."""
+        """Write the directory in a state in which it may be found after the cut."""
         share = chance.choice((0.0, 0.05, 0.5, 0.95, 1.0))
         for path in sorted(self._now.keys() | self._certain.keys()):
             file = self._certain.get(path) if chance.random() < 0.5 else self._now.get(path)
@@ -148,10 +148,10 @@ class Disk:
 
 
 class PowerCuts:
-    """The layer itself. One :class:`Disk` at a time is observed; files elsewhere are passed over."""
+    """The VFS. It observes one :class:`Disk` at a time and ignores files elsewhere."""
 
     def __init__(self) -> None:
-        # A symbol is also found in the libraries that this one was linked with, so it is Python's own SQLite.
+        # Symbol lookup includes linked libraries, so this is the SQLite that Python uses.
         self._library = ctypes.CDLL(_sqlite3.__file__)
         self._library.sqlite3_vfs_find.restype = POINTER(_Vfs)
         self._library.sqlite3_vfs_find.argtypes = [c_char_p]
@@ -179,7 +179,7 @@ class PowerCuts:
     def _open(self, _: int, name: int | None, handle: int, flags: int, flags_out: object) -> int:
         path = self._observed(ctypes.string_at(name) if name else None)
         if path and self.disk.is_dead:
-            ctypes.cast(handle, POINTER(c_void_p))[0] = None  # so that SQLite does not close what is not open
+            ctypes.cast(handle, POINTER(c_void_p))[0] = None  # otherwise SQLite would close a file that is not open
             return _CANTOPEN
         outcome = self._real.contents.open(ctypes.addressof(self._real.contents), name, handle, flags, flags_out)
         if outcome == _OK and path and flags & (_OPEN_MAIN_DB | _OPEN_MAIN_JOURNAL | _OPEN_WAL):
@@ -191,7 +191,7 @@ class PowerCuts:
         return outcome
 
     def _wrapped(self, address: int) -> tuple[_Methods, _Methods]:
-        """The real methods of a file, and a copy of them in which ours stand for some."""
+        """The real methods of a file, and a copy in which some are replaced by ours."""
         if address not in self._methods:
             real = _Methods.from_address(address)
             ours = _Methods.from_buffer_copy(real)
@@ -219,7 +219,7 @@ class PowerCuts:
         file, disk, real = self._files[handle]
         if disk.is_dead:
             return _IOERR_WRITE
-        file.write(offset, ctypes.string_at(data, length))  # the one that meets the cut may be there in part
+        file.write(offset, ctypes.string_at(data, length))  # the write that meets the cut may be partly there
         return real.write(handle, data, length, offset) if disk.operate() else _IOERR_WRITE
 
     def _truncate(self, handle: int, size: int) -> int:
@@ -233,5 +233,5 @@ class PowerCuts:
         file, disk, _ = self._files[handle]
         if not disk.operate():
             return _IOERR_FSYNC
-        disk.sync(file)  # nothing is really synchronised: the cut is not a real one either
+        disk.sync(file)  # no need to synchronise the real disk: the cut is simulated
         return _OK

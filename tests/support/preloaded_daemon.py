@@ -2,7 +2,7 @@
 
 import os
 
-# What tasks need is imported once, before the fork.
+# Import the modules that tasks need once, before the fork.
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
 
@@ -14,7 +14,7 @@ client.report(3)
 filled_by = os.getpid()
 
 if __name__ == "__main__":
-    import preloaded_daemon  # noqa: F401  # under its own name, where the workers look for it
+    import preloaded_daemon  # noqa: F401  # import it under the name that workers use
     from pyspark import daemon
 
     daemon.manager()

@@ -16,13 +16,13 @@ COUNTRIES = ("DE", "FR", None)
 
 
 def reports_of(plan: Plan, users: int, seed: int = 3) -> list[bytes]:
-    """Reports of users with values all over the domain."""
+    """Reports of users whose values cover the domain."""
     values = np.random.default_rng(seed).integers(0, plan.domain.size, users)
     return plan.client(seed=seed).reports(values)
 
 
 def table_of(reports: Sequence[bytes | None], **columns: Any) -> pa.Table:
-    """A table with a number, an id and a country beside each report."""
+    """A table with a number, an id and a country for each report."""
     count = len(reports)
     made = {
         "report": pa.array(reports, pa.binary()),
@@ -34,7 +34,7 @@ def table_of(reports: Sequence[bytes | None], **columns: Any) -> pa.Table:
 
 
 def write(table: pa.Table, folder: Path, files: int = 3, row_group_size: int = 500) -> str:
-    """The table in several files, rows dealt out in order."""
+    """Write the table to several files, with rows dealt out in order."""
     folder.mkdir(parents=True)
     size = -(-table.num_rows // files)
     for number in range(files):

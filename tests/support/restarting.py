@@ -1,4 +1,4 @@
-"""A store with very many ids of an open epoch, opened anew by a process that is watched.
+"""A store with millions of ids in an open epoch, reopened by a process whose time and memory are measured.
 
 python restarting.py ADDRESS KEY FIRST_ID
 """
@@ -23,13 +23,13 @@ from sunzi.collector.stores import open_store
 
 
 def ids(number: int) -> Iterator[bytes]:
-    """Different ids in ascending order, which is the quickest way to lay out a table of them."""
+    """Distinct ids in ascending order, the fastest order to insert them in."""
     chance, step = random.Random(1), (1 << 128) // number
     return ((place * step + chance.randrange(step)).to_bytes(16, "big") for place in range(number))
 
 
 def fill(store: Store, number: int) -> int:
-    """A new epoch with so many ids. They are put there without reports: opening does not look at those."""
+    """Open an epoch with ``number`` ids. They have no reports, because opening a store does not read reports."""
     key = store.open_epoch("full", b"{}", COUNTERS).key
     with store.transaction():
         store._restore_identities(key, ids(number))
@@ -38,7 +38,7 @@ def fill(store: Store, number: int) -> int:
 
 
 def restart(address: str, key: int, number: int) -> dict[str, float | list[str]]:
-    """Open it in a new process and commit a known id, an unknown one, and read the tally."""
+    """Reopen the store in a new process, commit a known id and an unknown one, and read the tally."""
     source = str(Path(sunzi.__file__).resolve().parents[1])
     here = str(Path(__file__).resolve().parent)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, here])}
@@ -56,7 +56,7 @@ def main(address: str, key: str, known: str) -> None:
     reports, _ = store.tally(int(key), COUNTERS)
     seconds = time.monotonic() - began
     store.close()
-    # Unlike getrusage, this begins anew with the program, and so knows nothing of the memory of who started it.
+    # Unlike getrusage, this starts at zero with the program and excludes the memory of the parent process.
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(json.dumps({"seconds": seconds, "peak_kilobytes": int(peak[1]), "outcomes": outcomes, "reports": reports}))
 

@@ -1,4 +1,4 @@
-"""A real service on loopback, in a thread of the test's own process, and requests to it."""
+"""A real service on loopback, in a thread of the test process, and requests to it."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from sunzi.collector import Settings, serve
 
 
 class Answer:
-    """What came back."""
+    """The response to a request."""
 
     def __init__(self, response, body):
         self.status, self.headers, self.body = response.status, response.headers, body
@@ -23,7 +23,7 @@ class Answer:
 
 
 class Running:
-    """One service; every request is a connection of its own."""
+    """A running service; every request uses its own connection."""
 
     def __init__(self, address, collector):
         self.address, self.collector = address, collector

@@ -1,10 +1,10 @@
-"""A stream that claims to be a terminal."""
+"""A text stream that can pose as a terminal."""
 
 import io
 
 
 class Screen(io.TextIOWrapper):
-    """Keep what is written; ``isatty`` answers as told."""
+    """Keeps all output; ``isatty`` returns ``is_terminal``."""
 
     def __init__(self, encoding="utf-8", is_terminal=True):
         super().__init__(io.BytesIO(), encoding=encoding, newline="")

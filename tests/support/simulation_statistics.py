@@ -1,4 +1,4 @@
-"""Bounds with a stated rate of false alarms, histograms, and tallies drawn by the thousand from their exact law.
+"""Bounds with a stated false-alarm rate, histograms, and thousands of tallies drawn from their exact distribution.
 
 Imported as ``simulation_statistics``.
 """
@@ -18,28 +18,28 @@ from sunzi.protocols.registry import find
 from sunzi.tally import Tally
 
 FALSE_ALARM = 1e-6
-"""How often one test may fail though all is well; the seeds are fixed, so it fails always or never."""
+"""Probability that a test fails although the code is correct; with fixed seeds it fails always or never."""
 
 
 def normal_bound(checks):
-    """z such that none of so many standard normals leaves ±z, but for a false alarm."""
+    """z such that, except for a false alarm, ``checks`` standard normals all lie within ±z."""
     return float(stats.norm.isf(FALSE_ALARM / (2 * checks)))
 
 
 def variance_bounds(runs, checks):
-    """What the ratio of a sample variance (known mean) to the true one may be, for nearly normal estimates."""
+    """Bounds on the ratio of sample variance (known mean) to true variance, for nearly normal estimates."""
     tail = FALSE_ALARM / (2 * checks)
     return stats.chi2.ppf(tail, runs) / runs, stats.chi2.isf(tail, runs) / runs
 
 
 def mean_square_bound(covariance, runs, checks):
-    """How far the mean of x·x over so many runs may lie from its expectation, relatively; x is normal."""
+    """Bound on the relative error of the mean of x·x over ``runs`` runs, for normal x."""
     spread = np.sqrt(2 * np.sum(covariance**2) / runs) / np.trace(covariance)
     return normal_bound(checks) * spread
 
 
 def histogram(name, size):
-    """Uniform, Zipf with exponent 3, everything on one value, or a mixture of heavy, middling and absent values."""
+    """Uniform, Zipf with exponent 3, everything on one value, or a mixture of heavy, medium and absent values."""
     if name == "uniform":
         return np.full(size, 1 / size)
     if name == "zipf":
@@ -55,7 +55,7 @@ def histogram(name, size):
 
 
 def values_of(frequencies, users):
-    """So many users whose histogram is as near to the frequencies as whole numbers allow; with that histogram."""
+    """Values of ``users`` users whose histogram is as close to the frequencies as integers allow, and that histogram."""
     holders = np.floor(frequencies * users).astype(np.int64)
     largest = np.argsort(holders - frequencies * users, kind="stable")
     holders[largest[: users - holders.sum()]] += 1
@@ -63,7 +63,7 @@ def values_of(frequencies, users):
 
 
 def stated_variances(protocol, frequencies, users):
-    """What the library states about the users at hand, at the true frequencies, blocks getting their expected share."""
+    """The library's variance around the reporters' histogram, at the true frequencies and equal block sizes."""
     if not hasattr(protocol, "moduli"):
         return protocol.probabilities.variance(frequencies) / users
     shares = [users / len(protocol.responses)] * len(protocol.responses)
@@ -72,18 +72,19 @@ def stated_variances(protocol, frequencies, users):
 
 
 def plan_of_designs(name, size, epsilon, designs):
-    """A modular plan with given designs, which the planner would not choose."""
+    """A modular plan with given designs that the planner would not choose."""
     budget = parse_epsilon(epsilon)
     protocol = find(name)(size, [BlockResponse(design, budget) for design in designs])
     return Plan(Contract(name, budget, Domain(size), protocol.parameters()), protocol)
 
 
 class Sampler:
-    """Draws tallies with the law that real reports have, thousands of runs at once.
+    """Draws tallies with the distribution of real reports, thousands of runs at once.
 
-    A block response says P(y|x) = P0 + (P1 − P0)·1{x in y}. So with probability M·P0 a report is uniform over all M
-    messages, whatever x is, and else uniform over the messages whose block contains x: a few binomials and multinomials
-    replace the reports. Blocks offer ``kept_matrix`` to compare this with the law of the messages.
+    For a block response P(y|x) = P0 + (P1 − P0)·1{x in y}. So with probability M·P0 a report is uniform over all M
+    messages, independent of x, and otherwise uniform over the messages whose block contains x. A few binomials and
+    multinomials therefore replace the reports. ``kept_matrix`` of a block is compared with the distribution of
+    messages.
     """
 
     def __init__(self, plan):
@@ -92,7 +93,7 @@ class Sampler:
         self.blocks = [] if self.unary else [_Block(response) for response in oracle.blocks_of(self.protocol)]
 
     def tallies(self, holders, generator):
-        """One tally a row of ``holders``, the numbers of users who hold each value."""
+        """One tally per row of ``holders``, the numbers of users who hold each value."""
         users = holders.sum(axis=1)
         counts = self._unary(holders, users, generator) if self.unary else self._blocks(holders, generator)
         fingerprint, layout = self.plan.contract.fingerprint, self.protocol.tally_layout
@@ -122,7 +123,7 @@ class _Block:
         self.members = [np.flatnonzero(column) for column in self.table.T]
 
     def kept_matrix(self):
-        """P(y|x) as the drawing below has it."""
+        """P(y|x) of the drawing in :meth:`counts`."""
         return (1 - self.kept) / self.messages + self.kept * self.table / self.table.sum(axis=0)
 
     def counts(self, holders, generator):
@@ -134,7 +135,7 @@ class _Block:
                 drawn[:, members] += generator.multinomial(kept[:, point], np.full(members.size, 1 / members.size))
         if self.design.counts_blocks:
             return drawn
-        # Single precision is exact here: no count reaches 2^24.
+        # Single precision is exact, because no count reaches 2^24.
         return np.rint(drawn.astype(np.float32) @ self.table.astype(np.float32)).astype(np.int64)
 
 
@@ -147,20 +148,20 @@ def _fold(rows, modulus):
 
 
 class Simulator:
-    """The same by the library's own simulation, run by run: for designs whose blocks are too many to list."""
+    """The same by the library's simulation, one run at a time: for designs with too many blocks to list."""
 
     def __init__(self, plan):
         self.plan = plan
 
     def tallies(self, holders, generator):
-        """One tally a row of ``holders``."""
+        """One tally per row of ``holders``."""
         for row in holders:
             values = np.repeat(np.arange(row.size), row)
             yield self.plan.simulate(values, seed=int(generator.integers(1 << 62)))
 
 
 def run_batches(source, frequencies, users, runs, seed, batch=500):
-    """``runs`` tallies of users drawn from a population, each with the users' own histogram."""
+    """``runs`` pairs of the users' own histogram and their tally; the users are drawn from a population."""
     generator = np.random.default_rng(seed)
     for start in range(0, runs, batch):
         holders = generator.multinomial(users, frequencies, size=min(batch, runs - start))

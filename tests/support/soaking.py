@@ -1,4 +1,4 @@
-"""A collector under steady load for a while, looking at its own memory and at what it keeps.
+"""A collector under steady load, which samples its own memory and counts the ids it stores.
 
 python soaking.py ADDRESS SECONDS SECONDS_PER_EPOCH DEPOSITS_PER_SECOND
 """
@@ -32,7 +32,7 @@ def resident_kilobytes() -> int:
 
 
 class Soak:
-    """Counts what is answered, and samples memory once a second."""
+    """Counts outcomes and samples memory once per second."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -82,7 +82,7 @@ class Soak:
 
 
 def start_soak(address: str, seconds: float, seconds_per_epoch: float, rate: float) -> subprocess.Popen[str]:
-    """The same in a process of its own, which prints its findings."""
+    """Start this file in a subprocess, which prints its findings."""
     source = str(Path(sunzi.__file__).resolve().parents[1])
     here = str(Path(__file__).resolve().parent)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, here]), "OPENBLAS_NUM_THREADS": "1"}
@@ -91,7 +91,7 @@ def start_soak(address: str, seconds: float, seconds_per_epoch: float, rate: flo
 
 
 def growth_kilobytes(samples: list[int]) -> int:
-    """How much the largest memory of the last third exceeds that of the second: the first is for warming up."""
+    """Peak memory of the last third minus that of the second third; the first third is warm-up."""
     third = len(samples) // 3
     return max(samples[2 * third :]) - max(samples[third : 2 * third])
 

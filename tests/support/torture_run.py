@@ -1,4 +1,4 @@
-"""The long forms of the tests beside it, for scripts/torture: figures go to a JSON file, section by section."""
+"""Long versions of the durability tests, for scripts/torture; each section writes its figures to a JSON file."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def _figures(findings: Findings, began: float) -> dict[str, Any]:
 
 
 def kill_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """The collector on an SQLite file is killed."""
+    """Kill the collector on an SQLite file."""
     address, began = str(directory / "store.db"), time.monotonic()
     return _figures(torture(Collector(address), address, options.kills, kills_per_epoch=25, seed=options.seed), began)
 
 
 def kill_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
-    """The collector on a PostgreSQL database is killed."""
+    """Kill the collector on a PostgreSQL database."""
     with running_server() as server:
         address, began = server.fresh_address(), time.monotonic()
         return _figures(
@@ -57,7 +57,7 @@ def kill_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 
 
 def kill_server(options: argparse.Namespace, _: Path) -> dict[str, Any]:
-    """PostgreSQL itself is killed and started again, while the collector lives on."""
+    """Kill and restart PostgreSQL while the collector keeps running."""
     with running_server() as server:
         address, began = server.fresh_address(), time.monotonic()
         victim = CollectorOfServer(address, server)
@@ -68,7 +68,7 @@ def kill_server(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 
 
 def cut_power(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Power cuts below SQLite, ten times as many as kills."""
+    """Cut the power below SQLite, ten times as often as kills."""
     cuts, acknowledged, epochs, differences = 0, 0, 0, []
     chance = random.Random(options.seed)
     while cuts < 10 * options.kills:
@@ -105,12 +105,12 @@ def _restart(address: str, number: int) -> dict[str, Any]:
 
 
 def restart_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """A start with millions of ids."""
+    """Start with millions of ids."""
     return _restart(str(directory / "store.db"), options.ids)
 
 
 def restart_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
-    """The same; the memory is that of the collector, the server has its own."""
+    """Start with millions of ids; the measured memory is the collector's, not the database server's."""
     with running_server({"max_wal_size": "4GB"}) as server:
         return _restart(server.fresh_address(), options.ids)
 
@@ -133,12 +133,12 @@ def _soak(address: str, minutes: float) -> dict[str, Any]:
 
 
 def soak_sqlite(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Steady load; memory must stay flat."""
+    """Steady load; memory must not grow."""
     return _soak(str(directory / "store.db"), options.minutes)
 
 
 def soak_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
-    """The same on PostgreSQL."""
+    """Steady load on PostgreSQL."""
     with running_server() as server:
         return _soak(server.fresh_address(), options.minutes)
 
@@ -156,7 +156,7 @@ SECTIONS: dict[str, Section] = {
 
 
 def _keep(path: Path, name: str, figures: dict[str, Any]) -> None:
-    """Write a section's figures beside the others; several runs may do so at once."""
+    """Add a section's figures to the file; several runs may do so at once."""
     with open(path, "a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
@@ -167,7 +167,7 @@ def _keep(path: Path, name: str, figures: dict[str, Any]) -> None:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The figures as docs/durability.md shows them."""
+    """The table in docs/durability.md."""
     lines = ["| section | what was done | found |", "|---|---|---|"]
     for name, section in figures.items():
         done = "; ".join(_phrases(section))
@@ -177,7 +177,7 @@ def table(figures: dict[str, Any]) -> str:
 
 
 def _phrases(section: dict[str, Any]) -> list[str]:
-    """What one section counted and measured, in words."""
+    """Counts and measurements of one section, as phrases."""
     answers = section.get("answers", section.get("outcomes", {}))
     named = {
         "kills": "{:,} kills",
@@ -200,7 +200,7 @@ def _phrases(section: dict[str, Any]) -> list[str]:
 
 
 def write_table(page: Path, figures: dict[str, Any]) -> None:
-    """Replace all that follows the mark on a page."""
+    """Replace everything after the mark on a page."""
     before, mark, _ = page.read_text().partition(MARK)
     page.write_text(before + mark + "\n" + table(figures))
 
@@ -208,16 +208,16 @@ def write_table(page: Path, figures: dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, none, or some of: {', '.join(SECTIONS)}")
-    parser.add_argument("--kills", type=int, default=1000, help="kills of every kind; ten times as many power cuts")
-    parser.add_argument("--minutes", type=float, default=30.0, help="length of a soak")
-    parser.add_argument("--ids", type=int, default=10_000_000, help="ids to start with")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is random but the moments")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, keeping other sections of it")
-    parser.add_argument("--markdown", type=Path, help="write the table of all figures in --json at the end of a page")
+    parser.add_argument("--kills", type=int, default=1000, help="kills per section; ten times as many power cuts")
+    parser.add_argument("--minutes", type=float, default=30.0, help="length of a soak run")
+    parser.add_argument("--ids", type=int, default=10_000_000, help="number of ids in the store before a start")
+    parser.add_argument("--seed", type=int, default=1, help="seed of everything random, except the moments of kills")
+    parser.add_argument("--json", type=Path, help="write the figures to this file and keep its other sections")
+    parser.add_argument("--markdown", type=Path, help="write a table of the figures in --json at the end of this page")
     options = parser.parse_args()
     unknown = set(options.sections) - SECTIONS.keys() - {"none"}
     if unknown:
-        parser.error(f"there is no section {', '.join(sorted(unknown))}")
+        parser.error(f"unknown section {', '.join(sorted(unknown))}")
     failures = 0
     for name in [] if options.sections == ["none"] else options.sections or SECTIONS:
         with tempfile.TemporaryDirectory(prefix="sunzi-torture-") as directory:

@@ -1,9 +1,9 @@
-"""A collector reduced to its core, for killing: parcels come in by lines, outcomes go out by lines.
+"""A minimal collector to be killed: it reads parcels and prints outcomes, one per line.
 
     python torture_victim.py ADDRESS [careless]
 
-It answers a line only when the store's writer has delivered its outcome. ``close KEY`` closes an epoch. A careless one
-answers at once, to show that torture finds out.
+It answers a line only after the store's writer has delivered the outcome. ``close KEY`` closes an epoch. A careless
+collector answers at once, which torture must detect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _speaking = threading.Lock()
 
 
 def say(text: str) -> None:
-    """All of it at once, past every buffer of this process."""
+    """Write everything at once, bypassing this process's buffers."""
     data = text.encode()
     with _speaking:
         while data:

@@ -1,7 +1,7 @@
-"""Kill a collector at random moments, send again what it did not acknowledge, and half of everything twice.
+"""Kill a collector at random moments, resend every deposit it did not acknowledge, and send half of them twice.
 
-A :class:`Victim` is whatever takes parcels and can be killed: here a process on pipes, or the database server below it;
-a service behind HTTP fits as well. :func:`torture` runs it through epochs of kills, and says what it found.
+A :class:`Victim` accepts parcels and can be killed: here a process on pipes, or the database server that it uses; a
+service behind HTTP would fit too. :func:`torture` runs a victim through epochs of kills and returns its findings.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ _STALLED_SECONDS = 120.0
 
 
 class Victim(Protocol):
-    """Something that counts parcels and can be killed. Only :meth:`kill` may be called from another thread."""
+    """Counts parcels and can be killed. Only :meth:`kill` may be called from another thread."""
 
     def start(self) -> None:
-        """Begin, or begin again after a kill; need not wait until it is ready."""
+        """Start, or restart after a kill; need not wait until it is ready."""
 
     def wait(self) -> None:
-        """Until it is ready, or dead."""
+        """Wait until it is ready or dead."""
 
     def deliver(self, parcels: Sequence[Parcel]) -> list[tuple[bytes, str]]:
-        """Send parcels; the answers that came before it died."""
+        """Send parcels; return the answers received before it died."""
 
     def close_epoch(self, key: int) -> bool:
-        """Whether the closing was acknowledged."""
+        """Close an epoch; return whether the closing was acknowledged."""
 
     def kill(self) -> None:
-        """SIGKILL, whatever it is doing."""
+        """Send SIGKILL at any moment."""
 
     @property
     def is_dead(self) -> bool:
-        """Whether it was killed since it was started."""
+        """Whether it was killed since its last start."""
 
     def stop(self) -> None:
-        """End it in peace."""
+        """Shut it down cleanly."""
 
 
 class Collector:
-    """A victim: a store and its writer in a process of their own."""
+    """A victim: a store and its writer in a subprocess."""
 
     def __init__(self, address: str, *options: str) -> None:
         self._words = [address, *options]
@@ -89,7 +89,7 @@ class Collector:
         return [outcome for _, outcome in self._exchange([f"close {key}\n"])] == ["closed"]
 
     def _exchange(self, lines: Sequence[str]) -> list[tuple[str, str]]:
-        """Send lines and read as many answers, or those that came before the end."""
+        """Send lines and read one answer per line, or fewer if the process dies."""
         self.wait()
         sender = threading.Thread(target=self._send, args=(lines,))
         sender.start()
@@ -118,7 +118,7 @@ class Collector:
         return self._killed
 
     def stop(self) -> None:
-        """Let it finish if it lives, and collect what is left of it."""
+        """Let the process finish if it is alive, and clean up after it."""
         if self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
@@ -132,7 +132,7 @@ class Collector:
 
 
 class CollectorOfServer(Collector):
-    """A victim: the database server is killed, and the collector lives on and must cope."""
+    """A victim whose database server is killed while the collector keeps running and must cope."""
 
     def __init__(self, address: str, server: object) -> None:
         super().__init__(address)
@@ -155,7 +155,7 @@ class CollectorOfServer(Collector):
         return self._dead
 
     def stop(self) -> None:
-        """The collector stays for the next life of its server; only :meth:`end` ends it."""
+        """The collector survives the server; only :meth:`end` ends it."""
 
     def end(self) -> None:
         super().stop()
@@ -163,7 +163,7 @@ class CollectorOfServer(Collector):
 
 @dataclass
 class Findings:
-    """What a torture found; ``differences`` must be empty, and everything else should be large."""
+    """Findings of a torture run: ``differences`` must be empty, all other counts should be large."""
 
     kills: int = 0
     epochs: int = 0
@@ -177,9 +177,9 @@ class Findings:
 def torture(
     victim: Victim, address: str, kills: int, *, kills_per_epoch: int, seed: int, parcels: int = 150
 ) -> Findings:
-    """Kill a victim so often, through as many epochs as that makes, and check every epoch bit by bit when it ends.
+    """Kill a victim ``kills`` times over as many epochs as needed, and compare every epoch bit by bit when it ends.
 
-    No other connection to the store is open while the victim lives, so that each life begins with a recovery.
+    No other connection to the store is open while the victim runs, so that each start begins with a recovery.
     """
     findings, chance = Findings(), random.Random(seed)
     while findings.kills < kills:
@@ -205,7 +205,7 @@ def _opened(address: str) -> Iterator[object]:
 
 @contextlib.contextmanager
 def _doomed(victim: Victim, findings: Findings, chance: random.Random, longest: float) -> Iterator[dict[str, str]]:
-    """A life that ends at a random moment, a quarter of them before it is known to be ready."""
+    """A life that ends at a random moment; in a quarter of the cases possibly before the victim is ready."""
     doing = {"what": "starting"}
     victim.start()
     if chance.random() < 0.75:
@@ -239,7 +239,7 @@ def _deliver(victim: Victim, ledger: Ledger, findings: Findings, parcels: list[P
 
 
 def _close(victim: Victim, ledger: Ledger, findings: Findings, chance: random.Random) -> None:
-    """Send the rest in peace, then close the epoch, killed meanwhile at first."""
+    """Deliver the rest undisturbed, then close the epoch; the first attempt to close it is killed."""
     victim.start()
     began = time.monotonic()
     while not ledger.is_quiet:

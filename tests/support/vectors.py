@@ -1,4 +1,4 @@
-"""Random vectors for another client: plans of all protocols, values, and words that are often at the edges."""
+"""Random vectors for another client: plans of all protocols, values, and words that are often at edges."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ _SPARE = 64
 
 
 def make_plans(random):
-    """Plans of every protocol in many sizes; the two with subsets small, since their reports take longest."""
+    """Plans of every protocol in many sizes; those with subsets are small, because their reports are the slowest."""
     plans = []
     for protocol in sunzi.catalogue():
         largest = {"ss": 90, "mss": 120, "rappor": 70, "oue": 70}.get(protocol, 3000)
@@ -21,14 +21,14 @@ def make_plans(random):
 
 
 def words_needed(plan):
-    """The words of one report, if none is rejected, at most."""
+    """The largest number of words of one report without rejections."""
     if not hasattr(plan.protocol, "moduli"):
         return int(plan.protocol.words_per_report)
     return 1 + max(int(response.words_per_report) for response in plan.protocol.responses)
 
 
 def edges(plan):
-    """Words at which something changes: thresholds, and where uniform integers step or words are rejected."""
+    """Words at which the result changes: thresholds, steps of uniform integers, and limits of rejection."""
     parameters = plan.contract.to_json()["parameters"]
     responses = parameters.get("responses", [parameters["response"]] if "response" in parameters else [parameters])
     found = {0, 1, 2, WORDS - 1}
@@ -39,7 +39,7 @@ def edges(plan):
 
 
 def random_words(random, count, special):
-    """Every eighth word or so is an edge."""
+    """Random words; about one in eight is an edge."""
     return [random.choice(special) if random.random() < 0.12 else random.getrandbits(64) for _ in range(count)]
 
 

@@ -1,9 +1,9 @@
-"""The store that tests/collector/fixtures keeps in version 1 of the schema, and what must be found in it.
+"""The store in tests/collector/fixtures, in version 1 of the schema, and its expected content.
 
     python version_one.py store-v1.db
 
-made the SQLite file. The PostgreSQL one was filled in the same way and written by
-``pg_dump --inserts --no-owner --schema=sunzi``, without the lines that only psql understands.
+wrote the SQLite file. The PostgreSQL dump was made from the same content by ``pg_dump --inserts --no-owner
+--schema=sunzi``, without the lines that only psql understands.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def fill(store: Store) -> None:
 
 
 def check(store: Store) -> None:
-    """What was kept is all there, and is used as if it were new."""
+    """The old content is complete, and the store works like a new one."""
     closed, current = store.epochs()
     assert [(e.collection, e.number, e.is_open, e.reports) for e in (closed, current)] == [
         ("old", 1, False, 10),
