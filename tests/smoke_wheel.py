@@ -1,6 +1,6 @@
-"""Uses the installed wheel in an environment that holds numpy and scipy only. scripts/test runs it; pytest does not.
+"""Use the installed wheel in an environment with numpy and scipy only. Run by scripts/test, not by pytest.
 
-It proves that the wheel is complete, and that the core works without any extra.
+It proves that the wheel is complete and that the core works without any extra.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SIZE, USERS, EPSILON = 30, 5_000, 2
 
 
 def check_environment() -> None:
-    """Nothing else is installed, and the package under test is the wheel's, with its type marker."""
+    """No other package is installed, and the tested package is the wheel's, with its type marker."""
     installed = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
     assert installed <= ALLOWED, f"this environment should not hold {sorted(installed - ALLOWED)}"
     assert not [name for name in EXTRAS if importlib.util.find_spec(name)]
@@ -31,7 +31,7 @@ def check_environment() -> None:
 
 
 def check_protocol(name: str, directory: Path) -> None:
-    """The way of one value, files included: the estimate must be within seven standard errors of the truth."""
+    """From values to an estimate, files included; the estimate must be within seven standard errors of the truth."""
     plan = sunzi.make_plan(name, domain=SIZE, epsilon=EPSILON)
     plan.save(directory / "plan.json")
     plan = sunzi.load_plan(directory / "plan.json")
@@ -51,7 +51,7 @@ def check_protocol(name: str, directory: Path) -> None:
 
 
 def check_demo(directory: Path) -> None:
-    """The command line works, and says which extra the picture would need."""
+    """The command line works, and names the extra that a picture needs."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         code = main(["demo", "--users", "500", "--size", "30", "--output", str(directory / "demo.png")])
@@ -60,7 +60,7 @@ def check_demo(directory: Path) -> None:
 
 
 def main_check() -> None:
-    """Run every check; an assertion that fails ends the program with an error."""
+    """Run every check; a failed assertion ends the program with an error."""
     check_environment()
     with tempfile.TemporaryDirectory() as directory:
         for name in sunzi.catalogue():

@@ -1,4 +1,4 @@
-"""The page of public names is up to date, and nothing written for others uses any other name."""
+"""The page of public names is up to date, and examples and other public code use no other names."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ def names_in_prose(page: Path) -> list[str]:
 
 
 def inner_names(code: str) -> list[str]:
-    """What the code imports of Sunzi and the page does not list."""
+    """Names that the code imports from Sunzi and that the page does not list."""
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):

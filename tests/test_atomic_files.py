@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whatever goes wrong while they are written."""
+"""Files are complete or absent, even if writing them fails."""
 
 import errno
 import os
@@ -78,7 +78,7 @@ def test_a_device_is_written_to_and_not_replaced():
 
 @pytest.mark.skipif(not POSIX, reason="file size limits are POSIX")
 def test_a_disk_that_fills_up_half_way(tmp_path):
-    """A limit on the size of files stands in for a full disk: the system itself refuses the write."""
+    """A limit on file size simulates a full disk: the system refuses the write."""
     code = (
         "import resource, sys\nfrom sunzi.atomic_files import open_atomically\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))\n"

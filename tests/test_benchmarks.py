@@ -1,4 +1,4 @@
-"""The benchmarks' harness, on sizes so small that the numbers mean nothing. No test here looks at a time."""
+"""The benchmark harness, at sizes too small for the figures to mean anything. No test asserts a time."""
 
 import json
 import os
@@ -237,7 +237,7 @@ def test_a_modelled_tally_looks_like_a_drawn_one():
     held = np.bincount(settings.values(users, 200), minlength=200) / users
     estimate = plan.estimate(tally)
     distances = (estimate.frequencies - held) / estimate.standard_errors()
-    # 200 standard normal distances, correlated: six standard errors away is a mistake, not chance.
+    # 200 correlated standard normal distances: a deviation of six standard errors is a bug, not chance.
     assert np.abs(distances).max() < 6
     assert 0.5 < np.sqrt(np.mean(distances**2)) < 1.5
 

@@ -1,4 +1,4 @@
-"""Every vector of conformance/v1 against the library: byte for byte what is good, by its class of error what is bad."""
+"""Every vector of conformance/v1 against the library: the exact bytes if valid, the exact error class if invalid."""
 
 import io
 import json
@@ -33,7 +33,7 @@ GOOD = sorted({name for prefix in GOOD_PREFIXES for name in names(prefix)})
 
 
 def plan_of(record, directory):
-    """The record's plan, with its labels attached where they are in a file."""
+    """The record's plan, with its labels attached if they are in a file."""
     if "label_file" not in record:
         return Plan.from_json(json.dumps(record["plan"]))
     paths = directory / "plan.json", directory / "labels.txt"
@@ -47,14 +47,14 @@ def scripted(texts):
 
 
 def least_words(plan, rows):
-    """The words that reports draw if none is rejected, at most; one in 2^32 random words is rejected, or fewer."""
+    """The largest number of words of these reports without rejections; at most one random word in 2^32 is rejected."""
     if not hasattr(plan.protocol, "moduli"):
         return rows * int(plan.protocol.words_per_report)
     return rows * (1 + max(response.words_per_report for response in plan.protocol.responses))
 
 
 class CountingSource(ScriptedSource):
-    """Counts the requests: the first of a draw is its matrix, every further one a round of replacements."""
+    """Counts requests: the first of a draw is its matrix, each further one a round of replacements."""
 
     requests = 0
 
@@ -64,7 +64,7 @@ class CountingSource(ScriptedSource):
 
 
 def replacement_rounds(plan, record):
-    """The most rounds that any batch of a plan with one response needs."""
+    """The largest number of rounds in any batch of a plan with one response."""
     rounds = []
     for case in record["batches"]:
         source = CountingSource([int(text) for text in case["words"]])
@@ -182,7 +182,7 @@ def test_bad_tally(name):
 
 
 def test_every_file_is_tested():
-    """No vector has a name that all tests pass over."""
+    """Every vector's name is covered by some test."""
     prefixes = (
         "bad_plan_",
         "bad_client_",
@@ -199,7 +199,7 @@ def test_every_file_is_tested():
 
 
 def test_vectors_cover_protocols_designs_and_edges(tmp_path):
-    """All protocols in several sizes, all designs, codes and fields, and rejections in singles and in batches."""
+    """All protocols in several sizes, all designs, codes and fields, and rejections in single reports and batches."""
     kinds, codes, fields, singles, batches, twice, sizes = set(), set(), set(), set(), set(), set(), {}
     for name in GOOD:
         record = load(name)

@@ -1,4 +1,4 @@
-"""The contract between the parties: files to the letter, mutations refused, options and extremes."""
+"""The contract between the parties: exact files, mutations refused, options and extremes."""
 
 import copy
 import hashlib
@@ -103,7 +103,7 @@ def test_text_that_is_not_strict_json_is_refused(text):
 
 
 def leaves(value, path=()):
-    """The places of a JSON value, inner ones included."""
+    """The paths of all entries of a JSON value, nested ones included."""
     yield path
     if isinstance(value, dict):
         for key, item in value.items():
@@ -146,7 +146,7 @@ MUTATED = {
 
 @pytest.mark.parametrize("name", MUTATED)
 def test_a_changed_plan_is_refused_or_is_another_plan_to_the_letter(name):
-    """Nothing is ignored, guessed or repaired: what is accepted says exactly what was written."""
+    """Nothing is ignored, guessed or repaired: an accepted plan says exactly what was written."""
     record = MUTATED[name].contract.to_json()
     places = list(leaves(record))
     changed = [replaced(record, path, new) for path in places for new in WRONG]
@@ -287,7 +287,7 @@ def test_options_without_sense_are_refused_with_a_reason(name, options):
 @pytest.mark.parametrize("epsilon", [0.01, 12, 32])
 @pytest.mark.parametrize("size", [2, 3])
 def test_the_smallest_domains_and_extreme_budgets(name, size, epsilon):
-    """Works from plan to estimate; n = 2000 is little at ε = 0.01, so only the form of the result is judged there."""
+    """Works from plan to estimate. n = 2000 is too few at ε = 0.01, so only the form of the result is checked there."""
     plan = make_plan(name, size, epsilon)
     values = np.arange(2000) % size
     estimate = plan.estimate(plan.tally(plan.client(seed=3).report_batch(values)))
@@ -303,7 +303,7 @@ def test_the_smallest_domains_and_extreme_budgets(name, size, epsilon):
     ("name", "options"), [("grr", {}), ("ss-compact", {}), ("pgr", {}), ("mss-compact", {"count": 3})]
 )
 def test_ten_million_values(name, options):
-    """A plan, a thousand reports and their tally, in the memory of a thousand reports."""
+    """A plan, a thousand reports and their tally take the memory of a thousand reports, not of ten million values."""
     plan = make_plan(name, 10_000_000, 1, **options)
     values = np.random.default_rng(4).integers(0, 10_000_000, 1000)
     tally = plan.tally(plan.client(seed=4).report_batch(values))
@@ -316,7 +316,7 @@ def test_ten_million_values(name, options):
 
 @pytest.mark.parametrize(("name", "size"), [("rappor", 2**24 + 1), ("oue", 2**30), ("ss", 2**24 + 1), ("pgr", 2**30)])
 def test_domains_too_large_for_a_protocol_are_refused_with_a_way_out(name, size):
-    """PGR reaches 2^31 points; at ε = 12 its field is so large that no geometry below that holds the domain."""
+    """PGR is limited to 2^31 points; at ε = 12 its field is so large that no smaller geometry holds the domain."""
     epsilon = 12 if name == "pgr" else 1
     with pytest.raises(SunziError, match="use a compact"):
         make_plan(name, size, epsilon)

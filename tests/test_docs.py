@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-ELSEWHERE = {"cluster.md"}  # runs in tests/tables, where Java is seen to
+ELSEWHERE = {"cluster.md"}  # runs in tests/tables, which makes sure of Java
 
 
 def blocks(page: Path) -> list[str]:

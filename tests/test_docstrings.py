@@ -1,4 +1,4 @@
-"""Docstrings of public names: their examples run, and functions document every parameter and show an example."""
+"""Docstrings of public names: examples run, and functions document every parameter and show an example."""
 
 import doctest
 import inspect

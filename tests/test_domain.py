@@ -1,4 +1,4 @@
-"""Domains: labels of any text, in the plan or in a file of their own, and values in every kind of column."""
+"""Domains: labels of any text, in the plan or in a separate file, and values in every kind of column."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def test_labels_may_be_any_text(labels, data):
 
 
 def test_labels_are_not_normalised():
-    """Composed and decomposed é look alike and are two labels."""
+    """Composed and decomposed é look alike but are two labels."""
     domain = Domain(["\u00e9", "e\u0301"])
     assert domain.index("e\u0301") == 1
 
@@ -56,7 +56,7 @@ def label_file(tmp_path):
 
 
 def test_labels_in_a_file_of_their_own(label_file, tmp_path):
-    """The plan names the labels by their hash; without the file it cannot turn labels into indices."""
+    """The plan contains a hash of the labels; without the file it cannot turn labels into indices."""
     domain = Domain.from_file(label_file, other="other")
     plan = make_plan("grr", domain, 1)
     path = tmp_path / "plan.json"
@@ -193,7 +193,7 @@ MISSING_VALUES = {
 
 @pytest.mark.parametrize("kind", MISSING_VALUES)
 def test_other_stands_for_unknown_texts_and_missing_values(kind):
-    """As in `sunzi privatize`; without an other, a missing value is an error like an unknown one."""
+    """As in `sunzi privatize`; without an "other", a missing value is an error like an unknown one."""
     assert Domain(["a", "b"], other="b").indices(["z", "", "a"]).tolist() == [1, 1, 0]
     assert Domain(["a", "b"], other="b").indices(MISSING_VALUES[kind]).tolist() == [1]
     with pytest.raises(DomainError, match="a value is missing"):
@@ -248,7 +248,7 @@ NOT_LABELS = {
 @pytest.mark.parametrize("kind", NOT_LABELS)
 @pytest.mark.parametrize("other", [None, "b"])
 def test_what_is_no_column_of_texts_is_refused(kind, other):
-    """Iterated over, a table would be the names of its columns; and other would swallow whatever is no text."""
+    """Iterating over a table would yield its column names, and "other" would swallow every value that is not text."""
     with pytest.raises(DomainError):
         Domain(["a", "b"], other=other).indices(NOT_LABELS[kind])
 
@@ -274,7 +274,7 @@ def test_a_domain_is_frozen():
 
 
 def test_labels_that_were_not_read_are_never_made_up(label_file):
-    """Tables say that they show indices; whoever needs a label as such is refused, as one who reports is."""
+    """Tables show indices and say so; code that needs a label is refused, as in reporting."""
     plan = make_plan("grr", Domain.from_file(label_file), 1)
     bare = Plan.from_json(plan.contract.canonical)
     estimate = bare.estimate(plan.simulate(["beta"] * 500, seed=1))

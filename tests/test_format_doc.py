@@ -1,4 +1,4 @@
-"""docs/format.md cannot drift: its listings are a complete client and are run against the library and all vectors.
+"""docs/format.md is correct: its listings form a complete client that is run against the library and all vectors.
 
 Fenced blocks are ``python`` (run in order, one program), ``pycon`` (doctests of that program), ``json NAME`` (an
 example, in ``EXAMPLES`` of the doctests) and ``hex NAME``. A JSON or hex example that no test checks fails.
@@ -70,7 +70,7 @@ def take_from(texts):
 
 
 def refuses(document, record, action):
-    """The listing raises exactly the class that the vector names."""
+    """The listing raises exactly the error class that the vector names."""
     with pytest.raises(document[record["error"]]) as caught:
         action()
     assert type(caught.value) is document[record["error"]]
@@ -231,7 +231,7 @@ def test_every_example_is_checked():
 
 
 def test_examples_are_vectors_too():
-    """The same two plans stand in the conformance vectors."""
+    """The same two plans are among the conformance vectors."""
     for example, vector in (("grr-plan", "grr_k5"), ("mss-compact-plan", "mss_compact_k8")):
         assert json.loads(JSON_EXAMPLES[example]) == load(vector)["plan"]
 

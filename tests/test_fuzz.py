@@ -1,8 +1,8 @@
-"""A million mutated reports: none is accepted that encodes to other bytes, and nothing but a ReportError is raised.
+"""A million mutated reports: an accepted one encodes to the same bytes again, and only ReportError is raised.
 
-Which reports a plan must accept is worked out beside the library, from the layout of docs/format.md: a selector, a
-length that follows from it, a payload below its limit, and for bitmaps the number of ones. So the tests know more than
-that nothing crashes: exactly the right mutants are accepted.
+Which reports a plan must accept is derived independently of the library, from the layout of docs/format.md: a selector,
+the length that it implies, a payload below its limit, and for bitmaps the number of ones. So the tests check that
+exactly the valid mutants are accepted, not only that nothing crashes.
 """
 
 import io
@@ -51,7 +51,7 @@ def plan_of(case):
 
 
 class Oracle:
-    """What docs/format.md says about one plan's reports, in plain integers."""
+    """The rules of docs/format.md for one plan's reports, in plain integers."""
 
     def __init__(self, plan):
         protocol = plan.protocol
@@ -87,7 +87,7 @@ class Oracle:
 
 
 def mutants(reports, number, generator):
-    """Random bytes of the right length, one to three flipped bits, cut and lengthened reports, one after another."""
+    """Random bytes of the right length, one to three flipped bits, and shortened and lengthened reports."""
     sources = generator.integers(0, len(reports), number).tolist()
     ways = generator.choice(6, number, p=[0.3, 0.35, 0.2, 0.05, 0.05, 0.05]).tolist()
     noise = generator.integers(0, 256, (number, max(map(len, reports)) + 3), dtype=np.uint8)
@@ -139,7 +139,7 @@ def test_single_reports(case):
 
 
 def check_accepted(plan, reports):
-    """All are accepted, and each encodes to the bytes that it came as."""
+    """All are accepted, and each encodes to its original bytes."""
     layout, protocol = plan.protocol.report_layout, plan.protocol
     for start in range(0, len(reports), 20_000):
         part = reports[start : start + 20_000]
@@ -150,7 +150,7 @@ def check_accepted(plan, reports):
 
 
 def mutated_batch(batch, generator):
-    """Up to three changes anywhere, mostly in the content; the checksum made to match in three of four cases."""
+    """Up to three changes anywhere, mostly in the content; in three of four cases the checksum is corrected."""
     data = bytearray(batch[:-4])
     for _ in range(generator.integers(1, 4)):
         way = generator.integers(8)
@@ -171,7 +171,7 @@ def mutated_batch(batch, generator):
 
 @pytest.mark.parametrize("case", CASES)
 def test_batches(case):
-    """What is accepted is, report for report, made of acceptable reports and packs to the same bytes again."""
+    """An accepted batch consists of acceptable reports and packs to the same bytes again."""
     plan, number = plan_of(case), CASES[case][-1]
     layout, fingerprint = plan.protocol.report_layout, bytes.fromhex(plan.fingerprint)
     oracle, generator = Oracle(plan), np.random.default_rng(62)

@@ -1,4 +1,4 @@
-"""Tests are found where the sources are: the tests of src/sunzi/x/y.py in tests/x/test_y.py."""
+"""Tests mirror the sources: the tests of src/sunzi/x/y.py are in tests/x/test_y.py."""
 
 from pathlib import Path
 
@@ -31,11 +31,11 @@ SUITES = {
         "immutability": "all objects that must not change",
     },
 }
-"""Suites about more than one module, and what they are about."""
+"""Suites that cover several modules, and their subject."""
 
 
 def _mirrored():
-    """Packages with tests of their own."""
+    """Packages that have tests."""
     return [folder.name for folder in sorted(SOURCE.iterdir()) if (ROOT / "tests" / folder.name).is_dir()]
 
 

@@ -40,7 +40,7 @@ sys.meta_path.insert(0, Forbidden())
 
 
 def run(code, forbid=True):
-    """What a fresh process prints. Warnings are errors there, as they are here."""
+    """The output of a fresh process, with warnings as errors, as in this one."""
     program = (FORBID if forbid else "") + textwrap.dedent(code)
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "SUNZI_NO_NUMBA": ""}
     done = subprocess.run(
@@ -52,7 +52,7 @@ def run(code, forbid=True):
 
 @pytest.mark.parametrize("name", EXTRAS)
 def test_the_ban_works(name):
-    """If it did not, the other tests would prove nothing."""
+    """Otherwise the other tests would prove nothing."""
     code = f"""
         try:
             import {name}.submodule
@@ -103,7 +103,7 @@ def test_the_core_path_runs_and_imports_no_extra():
 
 
 def test_extras_change_no_byte():
-    """Compiled loops make tallies faster, never different: the same reports and tallies with and without them."""
+    """Compiled loops make tallies faster but never change them: reports and tallies are the same without them."""
     loading = "import numba\nfrom sunzi.numerics import kernels\nassert kernels.load()\n"
     with_extras = run(loading + textwrap.dedent(CORE), forbid=False)
     assert with_extras == run(CORE)

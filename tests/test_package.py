@@ -1,4 +1,4 @@
-"""The package as a whole: what `import sunzi` costs and offers, and that the files which describe it agree."""
+"""The package as a whole: the cost and names of `import sunzi`, and consistency of the files that describe it."""
 
 import importlib
 import importlib.metadata
@@ -95,7 +95,7 @@ def test_the_environment_holds_the_pinned_versions():
 
 
 def skipping_suite(directory: Path, require_all: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a test that passes and one that is skipped under this suite's conftest."""
+    """Run a passing and a skipped test with this suite's conftest."""
     (directory / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     (directory / "test_some.py").write_text(
         "import pytest\n\ndef test_passes():\n    assert True\n\ndef test_skips():\n    pytest.skip('no such part')\n"

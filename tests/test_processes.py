@@ -1,6 +1,6 @@
 """Worker processes never outlive their parent.
 
-Every process of a script inherits its standard output, so the end of that pipe says that all of them have ended.
+All processes of a script inherit its standard output, so the end of that pipe shows that all of them have ended.
 """
 
 import os
@@ -18,7 +18,7 @@ import pytest
 from sunzi.processes import pool_of_processes
 
 SECONDS = 120
-"""Workers are to end at once; tests run on busy machines."""
+"""Workers should end at once, but test machines are busy."""
 
 LONG = 3600
 
@@ -43,7 +43,7 @@ BUSY = f"""
 
 
 def start(tmp_path, ending):
-    """A script with a worker that is busy and one that waits, and what it does then."""
+    """A script with one busy and one idle worker, and its next action."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(BUSY) + textwrap.indent(ending, " " * 8) + "\n")
     (tmp_path / "places").mkdir()
@@ -69,7 +69,7 @@ def started(tmp_path):
     yield run
     for process in processes:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # a session of their own, so none but them
+            os.killpg(process.pid, signal.SIGKILL)  # in their own session, so that only they are affected
         process.communicate()
 
 
@@ -95,7 +95,7 @@ def test_workers_end_at_once_if_the_program_exits(started):
 
 
 def test_an_interrupt_from_the_keyboard_is_reported_once(started):
-    """It reaches every process of the terminal, and the parent alone says so."""
+    """Ctrl+C reaches every process of the terminal; only the parent reports it."""
     process = started(f"time.sleep({LONG})")
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=SECONDS)
@@ -116,7 +116,7 @@ def test_a_worker_that_dies_is_an_error():
 
 
 def test_a_signal_in_the_midst_of_submitting_waits(monkeypatch):
-    """Raised at once, its exception could leave a lock taken that the pool's threads wait for; nothing would end."""
+    """An exception raised during a submission could leave a lock held that the pool's threads wait for forever."""
     done = []
 
     def end(*_):
@@ -141,7 +141,7 @@ def test_a_signal_in_the_midst_of_submitting_waits(monkeypatch):
 
 
 def workers_of(process):
-    """The children of a process, by the system's own list of them."""
+    """The children of a process, as listed by the system."""
     lists = Path(f"/proc/{process.pid}/task").glob("*/children")
     return [child for one in lists for child in one.read_text().split()]
 
@@ -158,12 +158,14 @@ def test_a_reproduction_ends_on_sigterm(tmp_path):
     )
     try:
         end = time.monotonic() + 60
-        while len(workers_of(process)) < 3:  # two workers, and Python's own helper that started them
+        while len(workers_of(process)) < 3:  # two workers, and Python's helper that started them
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
         process.terminate()
-        process.communicate(timeout=SECONDS)  # the ends of both pipes; a worker caught at its birth may complain
+        process.communicate(
+            timeout=SECONDS
+        )  # the ends of both pipes; a worker killed during its start may print an error
         assert process.returncode == 143
     finally:
         if process.poll() is None:

@@ -1,4 +1,4 @@
-"""Arguments given by mistake: each is refused by an error of our own that names the value."""
+"""Invalid arguments: each raises an error of this package that names the value."""
 
 import io
 import json
@@ -73,8 +73,8 @@ def test_whole_numbers_of_numpy_are_options():
 @pytest.mark.parametrize("domain_size", [2, 3, 20, 1000, 1_000_000])
 @pytest.mark.parametrize("name", catalogue())
 def test_the_smallest_budgets_are_planned_exactly_or_refused_with_the_reason(name, domain_size, epsilon):
-    """p − q is far below the rounding of p here, so that it must not be computed as a difference."""
-    if name == "grr" and domain_size > 1e20 * float(epsilon):  # a word of 64 bits cannot tell so little
+    """p − q is far below the rounding error of p here, so it must not be computed as a difference."""
+    if name == "grr" and domain_size > 1e20 * float(epsilon):  # 64 bits cannot represent such a small difference
         with pytest.raises(PrivacyError, match="no information about the value"):
             make_plan(name, domain_size, epsilon)
     else:
@@ -134,7 +134,7 @@ def test_post_processing_methods(method):
 
 
 def test_confidence_close_to_one():
-    """The quantile is taken in the lower tail, where floats are dense: 1 − confidence/2 would round to 1."""
+    """The quantile is computed in the lower tail, where floats are dense: 1 − confidence/2 would round to 1."""
     assert normal_quantile(1 - 2**-53) == pytest.approx(8.29236, abs=1e-5)
     low, high = ESTIMATE.interval(1 - 2**-53)
     assert np.all(low < high)
@@ -201,7 +201,7 @@ def test_what_a_plan_gives_away_is_a_copy(name):
 
 @pytest.mark.parametrize("name", catalogue())
 def test_plans_and_estimates_can_be_pickled(name):
-    """Processes and clusters send them to one another."""
+    """Processes and clusters send them to each other."""
     plan = make_plan(name, 12, 1)
     copy = pickle.loads(pickle.dumps(plan))
     assert copy == plan

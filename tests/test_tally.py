@@ -1,4 +1,4 @@
-"""Tallies: merging is addition, files are whole or refused, and counts that no reports could give are refused."""
+"""Tallies: merging is addition, damaged files are refused, and so are counts that no reports can produce."""
 
 import errno
 import hashlib
@@ -40,7 +40,7 @@ def some_tally(plan, number=40, seed=0):
 @settings(max_examples=15)
 @given(data=st.data())
 def test_the_merge_law(plan, data):
-    """Associative, commutative, with a zero, and equal to the tally of all reports at once."""
+    """Merging is associative and commutative, has a zero, and equals the tally of all reports at once."""
     lists = data.draw(st.lists(st.lists(st.integers(0, plan.domain.size - 1), max_size=15), min_size=3, max_size=3))
     seed = data.draw(st.integers(0, 2**20))
     each = [plan.client(seed=[seed, index]).reports(values) for index, values in enumerate(lists)]
@@ -160,7 +160,7 @@ def test_a_file_that_is_something_else_is_refused(tmp_path):
 
 
 def forge(header, numbers):
-    """A tally file with a valid digest and whatever content."""
+    """A tally file with a valid digest and any content."""
     encoded = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     body = b"SUNZITL\x01" + struct.pack("<I", len(encoded)) + encoded + np.array(numbers, dtype="<i8").tobytes()
     return body + hashlib.sha256(body).digest()
@@ -174,7 +174,7 @@ GOOD = [2, 2, 1, 1, 3, 0, 0]
 
 
 def test_a_forged_tally_that_is_consistent_is_read():
-    """So that what the next tests change is what they are refused for."""
+    """The forgery is valid, so the tests below are refused for the change they make and not for the forgery."""
     tally = Tally.from_bytes(forge(header_of(), GOOD))
     assert tally.reports == 6
     assert tally.block_reports == (3, 3)
@@ -204,7 +204,7 @@ def test_counts_that_no_reports_could_give_are_refused(numbers, reason):
 
 
 def test_counts_that_overflow_are_refused():
-    """Five counts of 2^62 add up to 2^62 if sums wrap around."""
+    """Five counts of 2^62 would sum to 2^62 if sums wrapped around."""
     header = {"fingerprint": "ab" * 32, "reports": str(2**62), "blocks": [[5, 1]], "stored": None}
     with pytest.raises(TallyError):
         Tally.from_bytes(forge(header, [2**62] * 5))
@@ -339,7 +339,7 @@ def test_a_failing_save_leaves_the_old_file_and_no_other(step, tmp_path):
 
 
 def test_a_disk_that_fills_up_leaves_the_old_file_and_no_other(tmp_path):
-    """The system itself refuses every byte after the hundredth; in a child process, which alone is limited so."""
+    """The system refuses every byte after the hundredth, in a child process so that only that process is limited."""
     path = tmp_path / "kept.tally"
     old, new = some_tally(PLANS["grr"], 5), some_tally(PLANS["grr"], 50)
     old.save(path)

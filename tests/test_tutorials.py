@@ -1,7 +1,7 @@
-"""Every command of the tutorials runs, each page from top to bottom in a fresh directory, and prints what it shows.
+"""The tutorials work: every command runs, each page from top to bottom in a fresh directory, and prints what it shows.
 
-Reports are random, so numbers and fingerprints are compared as such and not by value. A line ``...`` in a page stands
-for any lines.
+Reports are random, so numbers and fingerprints are not compared by value. A line ``...`` in a page stands for any
+lines.
 """
 
 import os
@@ -24,7 +24,7 @@ FAILURES = ("sunzi: error:", "  damaged  ")
 
 
 def commands(page: Path) -> list[tuple[str, str]]:
-    """Each command with the output that the page shows."""
+    """Each command with the output shown on the page."""
     found: list[tuple[str, str]] = []
     for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         for line in block.splitlines(keepends=True):
@@ -38,7 +38,7 @@ def commands(page: Path) -> list[tuple[str, str]]:
 
 
 def normalised(text: str) -> str:
-    """Fingerprints and numbers as #, any number of spaces as one."""
+    """Replace fingerprints and numbers by # and runs of spaces by one space."""
     text = re.sub(r"(?<![\w.])[0-9a-f]{16,}", "#", text)
     text = re.sub(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?", "#", text)
     return "\n".join(re.sub(r" +", " ", line).rstrip() for line in text.strip().splitlines())

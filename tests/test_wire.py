@@ -1,4 +1,4 @@
-"""Bytes of reports and batches: round trips, exact lengths, and everything that must be refused."""
+"""Bytes of reports and batches: round trips, exact lengths, and all invalid bytes that must be refused."""
 
 import io
 import os
@@ -50,7 +50,7 @@ def values_of(plan, number, seed=0):
 
 
 def packed(values, widths):
-    """Back to back in one integer, lowest bits first."""
+    """Pack values into one integer, lowest bits first."""
     number = position = 0
     for value, width in zip(values, widths, strict=True):
         number |= value << position
@@ -59,7 +59,7 @@ def packed(values, widths):
 
 
 def build_batch(plan, reports, fingerprint=None, count=None):
-    """A batch written down from its description, from reports as (selector, payload)."""
+    """A batch built from its documented format, from reports as (selector, payload)."""
     layout = plan.protocol.report_layout
     selector_bits = (len(layout.payload_bits) - 1).bit_length()
     head = HEADER.pack(
@@ -84,7 +84,7 @@ def split_report(plan, report):
 @settings(max_examples=12)
 @given(data=st.data())
 def test_round_trips(plan, data):
-    """Singles, lists, batches, lists of both and streams all count the same, and encode to the same bytes again."""
+    """Single reports, lists, batches, lists of both and streams give the same counts and encode to the same bytes."""
     values = data.draw(st.lists(st.integers(0, plan.domain.size - 1), max_size=40))
     seed = data.draw(st.integers(0, 2**32))
     each = plan.client(seed=seed).reports(values)
@@ -104,7 +104,7 @@ def test_round_trips(plan, data):
 @settings(max_examples=8)
 @given(data=st.data())
 def test_streams_of_batches_in_odd_pieces(plan, data):
-    """Several batches back to back, read in pieces of a few bytes: no bit is lost where pieces and bytes part ways."""
+    """Several batches back to back, read in pieces of a few bytes: no bit is lost at the borders of pieces."""
     sizes = data.draw(st.lists(st.integers(0, 70), min_size=1, max_size=4))
     batches = [plan.client(seed=size).report_batch(values_of(plan, size, size)) for size in sizes]
     expected = sum((plan.tally(batch) for batch in batches), start=plan.empty_tally())
@@ -145,7 +145,7 @@ def bits(count):
 @pytest.mark.parametrize("epsilon", ["1/2", 1, 3])
 @pytest.mark.parametrize("size", [2, 3, 50, 257])
 def test_bits_are_those_of_the_table(size, epsilon):
-    """⌈log2 of the number of messages⌉, whatever the protocol calls them."""
+    """⌈log2 of the number of messages⌉ for every protocol."""
     assert make_plan("grr", size, epsilon).report_bits == bits(size)
     for name in ("rappor", "oue"):
         assert make_plan(name, size, epsilon).report_bits == size
@@ -221,7 +221,7 @@ def test_leftover_bytes_are_refused(plan, rest):
 
 
 def test_every_flipped_bit_of_a_batch_is_refused(plan):
-    """Magic, fingerprint, count, content and checksum: a CRC-32 finds every single flip."""
+    """Magic, fingerprint, count, content and checksum: a CRC-32 detects every single bit flip."""
     batch = plan.client(seed=4).report_batch(values_of(plan, 5))
     for bit in range(8 * len(batch)):
         damaged = bytearray(batch)
@@ -232,7 +232,7 @@ def test_every_flipped_bit_of_a_batch_is_refused(plan):
 
 @pytest.mark.parametrize("chunk", [1, 3, 1 << 23])
 def test_padding_that_is_not_zero_is_refused(plan, chunk):
-    """Unused bits set, and the checksum made to match."""
+    """Unused bits are set and the checksum matches."""
     layout = plan.protocol.report_layout
     checked = 0
     for number in range(1, 20):
@@ -264,7 +264,7 @@ def test_padding_of_single_reports_is_refused(plan):
 
 
 def test_payloads_out_of_range_are_refused(plan):
-    """The limit itself and the largest payload that fits in the bits, alone and inside a batch."""
+    """The limit itself and the largest payload that fits in the bits, alone and in a batch."""
     layout = plan.protocol.report_layout
     checked = 0
     good = [split_report(plan, report) for report in plan.client(seed=6).reports(values_of(plan, 9))]
@@ -326,7 +326,7 @@ def test_a_bitmap_must_name_exactly_w_points(name):
 @pytest.mark.parametrize("count", [1, 1 << 20, 1 << 40, 1 << 47, (1 << 48) - 1, 1 << 48, (1 << 64) - 1])
 @pytest.mark.parametrize("there", [0, 3, 100_000])
 def test_a_huge_count_allocates_nothing(plan, count, there):
-    """What a header claims is not believed: memory follows the bytes that are there."""
+    """A false count in a header must not reserve memory: memory follows the bytes that are actually there."""
     data = HEADER.pack(b"SUNZIRB\x01", bytes.fromhex(plan.fingerprint), count) + bytes(there)
     tracemalloc.start()
     try:

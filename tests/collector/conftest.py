@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def killable_server() -> Iterator[Server]:
-    """A server that nobody else uses."""
+    """A server that no other test uses."""
     try:
         with running_server() as started:
             yield started
@@ -51,7 +51,7 @@ def address(fresh_address: Callable[[], str]) -> str:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[..., Store]]:
-    """Opens stores, and closes them when the test ends."""
+    """Opens stores and closes them when the test ends."""
     stores: list[Store] = []
 
     def open_another(address: str, shard: Shard | None = None, create: bool = True) -> Store:
@@ -70,12 +70,12 @@ def store(address: str, opened: Callable[..., Store]) -> Store:
 
 @pytest.fixture
 def other_store(fresh_address: Callable[[], str], opened: Callable[..., Store]) -> Store:
-    """Another one of the same kind."""
+    """Another store of the same kind."""
     return opened(fresh_address())
 
 
 class SmallDisk:
-    """A filesystem of a few megabytes, whose size can be changed."""
+    """A filesystem of a few megabytes whose size can be changed."""
 
     def __init__(self, directory: Path, megabytes: int) -> None:
         self.directory = directory
@@ -94,7 +94,7 @@ def _mount(*words: str) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk | None]:
-    """None where filesystems cannot be mounted."""
+    """None if filesystems cannot be mounted."""
     directory = tmp_path / "small"
     directory.mkdir()
     try:
@@ -128,7 +128,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def visit(browser, service):
-    """Open a page; when the test ends, it must have asked nobody else, and nothing must have gone wrong in it."""
+    """Open a page; at the end of the test it must have contacted no other server and had no errors."""
     from browser import open_page
 
     with ExitStack() as stack:

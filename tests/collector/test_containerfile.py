@@ -1,4 +1,4 @@
-"""The container file: read as its builder reads it, since no builder runs here."""
+"""The container file, parsed as a builder would, because no builder runs here."""
 
 import json
 import re
@@ -14,14 +14,14 @@ KNOWN = {"FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "ENTRYPOI
 
 
 def instructions():
-    """Pairs of a word and what follows it, with continued lines joined."""
+    """Pairs of instruction and arguments, with continued lines joined."""
     text = re.sub(r"\\\n", " ", (ROOT / "Containerfile").read_text())
     lines = [line.strip() for line in text.splitlines()]
     return [tuple(line.split(maxsplit=1)) for line in lines if line and not line.startswith("#")]
 
 
 def pinned(path):
-    """The exact versions that a file of requirements names, and those that it includes."""
+    """The exact versions in a requirements file and in the files it includes."""
     found = set()
     for line in path.read_text().splitlines():
         if line.startswith("-r "):
@@ -44,7 +44,7 @@ def test_every_instruction_is_one():
     assert words[0] == "FROM"
     stages = [rest.split() for word, rest in instructions() if word == "FROM"]
     assert [stage[1:] for stage in stages] == [["AS", "build"], []]
-    assert {stage[0] for stage in stages} == {"docker.io/library/python:3.11-slim"}  # the Python of the pins
+    assert {stage[0] for stage in stages} == {"docker.io/library/python:3.11-slim"}  # the Python version of the pins
 
 
 def test_what_is_copied_is_there():

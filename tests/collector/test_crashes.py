@@ -88,7 +88,7 @@ def test_the_ledger_sees_a_double_count(tmp_path):
 
 
 def test_two_processes_on_one_store(address, opened):
-    """Both are sent everything, in different orders: of each deposit one of them says counted, the other repeated."""
+    """Both receive everything, in different orders: for each deposit one answers "counted" and the other "repeated"."""
     store = opened(address)
     ledger = Ledger(store.open_epoch("web", b"{}", COUNTERS).key, random.Random(1))
     sent = list({parcel.identity: parcel for parcel in ledger.next_parcels(1500)}.values())
@@ -111,7 +111,7 @@ def test_two_processes_on_one_store(address, opened):
     for collector in collectors:
         collector.stop()
     assert Counter(outcome for _, outcome in answers) == {"counted": len(sent), "repeated": len(sent)}
-    ledger.record(sorted(answers, key=lambda answer: answer[1]))  # who repeats may hear of it before who counts
+    ledger.record(sorted(answers, key=lambda answer: answer[1]))  # "repeated" may arrive before "counted"
     assert ledger.is_quiet
     assert ledger.difference(store) == {}
 
@@ -147,7 +147,7 @@ def test_restart_with_a_million_ids(address, opened):
 
 
 def test_memory_is_flat(server, tmp_path):
-    """Both stores at the same time, through several epochs. A leak of 230 bytes a deposit is seen."""
+    """Both stores at once, over several epochs. A leak of 230 bytes per deposit is detected."""
     addresses = [str(tmp_path / "store.db"), server.fresh_address()]
     children = [start_soak(address, 20, 4, 900) for address in addresses]
     for child in children:

@@ -1,6 +1,6 @@
-"""`sunzi serve` killed at random moments while clients send, repeat and send again: every report is counted once.
+"""`sunzi serve` is killed at random moments while clients send, repeat and resend: every report is counted once.
 
-Each upload is a report of a value of its own, so that a 2 in the tally proves a double count and a 0 a loss.
+Each upload reports a different value, so a 2 in the tally proves a double count and a 0 a loss.
 """
 
 import http.client
@@ -29,12 +29,12 @@ PLAN = sunzi.make_plan("grr", 60_000, 5)
 
 
 def crafted(value):
-    """The two bytes that say this value: what a client sends when it happens to tell the truth."""
+    """The two bytes of a truthful report of this value."""
     return value.to_bytes(2, "little")
 
 
 class Service:
-    """A process of its own on a port of its own; its standard error tells when it listens."""
+    """Start a process on its own port; its standard error says when it listens."""
 
     def __init__(self, directory):
         self._directory = directory
@@ -58,7 +58,7 @@ class Service:
 
 
 def send(port, chance, pending, acknowledged, until):
-    """One client: upload what is pending, a half of what is acknowledged once more, until the service dies."""
+    """One client: upload all pending reports, and half of the acknowledged ones again, until the service dies."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         upload_until_dead(connection, chance, pending, acknowledged, until)
 
@@ -110,7 +110,7 @@ def test_every_acknowledged_report_is_counted_once_whatever_is_killed(tmp_path):
         for thread in threads:
             thread.join()
     last = {}
-    port = service.start()  # what nobody acknowledged is sent once more, now in peace
+    port = service.start()  # send the unacknowledged ones again, undisturbed
     while pending:
         send(port, random.Random(9), pending, last, time.monotonic() + 1)
     service.kill()

@@ -32,7 +32,7 @@ def batch():
 def closes_within(connection, seconds):
     connection.settimeout(seconds)
     try:
-        while connection.recv(4096):  # the rest of an answer
+        while connection.recv(4096):  # the rest of a response
             pass
         return True
     except ConnectionResetError:
@@ -81,7 +81,7 @@ def test_a_header_that_never_ends_is_hung_up_on(service):
     "begun", [b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ", b"GET /", b"%s\r\n1\r\nx\r\n0\r\nX-Long: "]
 )
 def test_one_long_line_is_hung_up_on(service, begun):
-    """A header, an address or a trailer of which the parser says nothing until it is whole."""
+    """A header, path or trailer that the parser does not report until it is complete."""
     head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(begun.replace(b"%s", head.encode()))
@@ -103,7 +103,7 @@ def test_a_connection_that_drips_empty_lines_is_hung_up_on(service):
             drip(connection, b"\r\n")
 
 
-# Routes of the operator, whose bodies the framework reads before it asks who sends them, and those that read none.
+# Operator routes whose bodies the framework reads before it authenticates the client, and routes that read no body.
 BODIES = {
     "upload": "/v1/collections/default/epochs/1/batches?id=" + "0" * 32,
     "operator": "/v1/collections/new/epochs",
@@ -130,7 +130,7 @@ def test_no_route_reads_a_body_that_is_too_large(strict, path, headers):
         begin(connection, path, headers)
         connection.sendall(b"3e9\r\n" + b" " * 1001 if "chunked" in headers else b"")
         answer = connection.recv(4096)
-        while not answer.endswith(b"}"):  # it may come in pieces
+        while not answer.endswith(b"}"):  # it may arrive in pieces
             answer += connection.recv(4096)
         assert answer.startswith(b"HTTP/1.1 413")
         assert b"connection: close" in answer
@@ -156,12 +156,12 @@ def test_who_is_refused_cannot_go_on_sending_for_ever(strict, path, status):
 
 
 def test_who_sends_too_much_gets_to_read_why(strict):
-    """Although the whole body is sent before the answer is read, which is far more than any buffer holds."""
+    """The client sends the whole body, far more than any buffer holds, before it reads the answer."""
     assert strict.send_batch(bytes(20 << 20)).status == 413
 
 
 def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
-    """An upload to an epoch that was not met before asks the store; others are answered meanwhile."""
+    """The first upload to an epoch queries the store; other requests are answered meanwhile."""
     asked, over = threading.Event(), threading.Event()
     epochs = service.collector.store.epochs
 

@@ -1,4 +1,4 @@
-"""Thousands of malformed uploads, of every kind, on real connections: each a clean 4xx, and nothing counted."""
+"""Thousands of malformed uploads of every kind on real connections: each gets a 4xx, and nothing is counted."""
 
 import http.client
 import random
@@ -24,7 +24,7 @@ def good_batch(plan=PLAN):
 
 
 def mutated(chance, body):
-    """One change to good bytes."""
+    """One change to valid bytes."""
     kind = chance.randrange(7)
     place = chance.randrange(len(body))
     if kind == 0:
@@ -43,14 +43,14 @@ def mutated(chance, body):
 
 
 def send_malformed(service, seed, good, statuses):
-    """One client: so many malformed uploads on one connection."""
+    """One client that sends ``number`` malformed uploads on one connection."""
     chance = random.Random(seed)
     with closing(http.client.HTTPConnection(service.host, service.port, timeout=30)) as connection:
         for number in range(REQUESTS // CLIENTS):
             body = mutated(chance, good) if number % 20 else chance.randbytes(3000)
             kind, query = ("batches", "") if number % 3 else ("reports", f"&plan={PLAN.fingerprint}")
             if (kind == "reports" and len(body) == 2) or body == good:
-                continue  # may be a good report, or is the good batch
+                continue  # may be a valid report, or is the valid batch
             connection.request("POST", f"/v1/collections/default/epochs/1/{kind}?id={fresh_id()}{query}", body)
             answer = connection.getresponse()
             answer.read()

@@ -1,4 +1,4 @@
-"""The description of the service, and requests that schemathesis invents from it: none may be answered with a 5xx."""
+"""The OpenAPI description, and requests that schemathesis generates from it: none may cause a 5xx."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
 
 
 def test_invented_requests_never_break_it(service):
-    """Closing is left out: it would end the epoch that all other requests are about."""
+    """Closing is excluded, because it would end the epoch that all other requests use."""
     run = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{service.address}/openapi.json"),

@@ -1,4 +1,4 @@
-"""The live page in a real browser, against a real service: it shows what the API returns and contacts nobody else."""
+"""The live page in a real browser with a real service: it shows the API's figures and contacts no other server."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def number(text):
 
 
 def overflowing(page):
-    """Elements that stick out of the window, except inside boxes that scroll."""
+    """Elements that extend beyond the window, except inside boxes that scroll."""
     return page.evaluate(
         """() => [...document.querySelectorAll('body *')].filter((node) => node.checkVisibility()
           && !node.closest('pre, .unseen, .skip') && node.getBoundingClientRect().right > innerWidth + 0.5)

@@ -1,4 +1,4 @@
-"""What is particular to the store in a PostgreSQL database."""
+"""Tests specific to the store in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def administrator(server):
 
 @pytest.fixture
 def database(administrator):
-    """A database of its own, for what concerns whole databases."""
+    """A separate database, for tests that affect a whole database."""
     name = f"own_{os.getpid()}_{time.monotonic_ns()}"
     administrator.execute(f"CREATE DATABASE {name}")
     yield name
@@ -206,7 +206,7 @@ def test_version_one_opens(version_one_address):
 
 
 def test_an_older_store_is_upgraded_in_one_transaction(version_one_address, monkeypatch):
-    """With a step from version 1 to a version 2 that is made up."""
+    """With a made-up step from version 1 to version 2."""
     monkeypatch.setattr(postgres_module, "SCHEMA_VERSION", 2)
 
     def fail(connection):
@@ -236,7 +236,7 @@ def test_every_older_version_has_a_step():
 
 
 def test_an_epoch_closed_during_a_backup_is_never_kept_open_without_ids(store, address, tmp_path):
-    """Its ids are dropped for older snapshots too; a copy that has lost them would count everything again."""
+    """Dropping its ids also affects older snapshots; a copy without the ids would count every report again."""
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, number) for number in range(5)])
     reader = open_store(address)
@@ -263,7 +263,7 @@ def table_of_ids(store, epoch):
 
 
 def test_closing_waits_for_nobody_who_reads_the_ids(store, address):
-    """Nor does whoever uploads; the ids are dropped when the reader is done, and none of them can be used again."""
+    """Uploads do not wait either; the ids are dropped when the reader has finished, and none can be used again."""
     epoch, other = an_epoch(store), an_epoch(store)
     store.commit([a_deposit(epoch, number) for number in range(50)])
     store.add_tokens(epoch.key, [bytes(32)])
@@ -276,7 +276,7 @@ def test_closing_waits_for_nobody_who_reads_the_ids(store, address):
         assert values(uploader.commit([a_deposit(epoch, 1), a_deposit(other, 1)])) == ["closed", "counted"]
         assert (store.identity_count(epoch.key), list(store.identities(epoch.key))) == (0, [])
         assert store.settle() is False
-        assert len(list(reader.identities(epoch.key))) == 50  # of the moment that it reads
+        assert len(list(reader.identities(epoch.key))) == 50  # as of its own snapshot
         assert table_of_ids(store, epoch) is not None
     assert store.settle() is True
     assert table_of_ids(store, epoch) is None
@@ -287,7 +287,7 @@ def test_closing_waits_for_nobody_who_reads_the_ids(store, address):
 
 
 def test_a_writer_drops_ids_that_were_left(store, address):
-    """As after a closing by a command, or a kill, while somebody read."""
+    """As after an epoch was closed by a command, or by a killed process, while another connection read."""
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
     reader = open_store(address)
@@ -300,7 +300,7 @@ def test_a_writer_drops_ids_that_were_left(store, address):
 
 
 def test_space_of_closed_epochs_is_used_again(store):
-    """Deleted rows take space until VACUUM, which closing an epoch asks for, and a writer every few seconds."""
+    """Deleted rows take space until VACUUM, which runs after an epoch is closed and every few seconds in a writer."""
     sizes = []
     for turn in range(5):
         epoch = an_epoch(store)
@@ -315,7 +315,7 @@ def test_space_of_closed_epochs_is_used_again(store):
 
 
 def test_a_page_is_kept_in_its_row(store):
-    """Out of line, a page would leave its earlier versions in a table of PostgreSQL's own."""
+    """Out of line, earlier versions of a page would remain in PostgreSQL's TOAST table."""
     epoch = an_epoch(store)
     wide = np.random.default_rng(1).integers(1, 1 << 60, LENGTH)
     store.commit([Deposit(epoch.key, an_id(0), 1, np.arange(LENGTH), wide)])
@@ -334,7 +334,7 @@ def test_errors_do_not_show_what_was_written(store):
 
 @pytest.mark.slow
 def test_a_full_disk(killable_server, small_disk):
-    """The tables lie on a disk that fills up: refused clearly, nothing counted; with space, everything goes on."""
+    """On a full disk, deposits are refused with a clear error and not counted; with space, the store works again."""
     if small_disk is None:
         pytest.skip("filesystems cannot be mounted here, so no disk can be filled up")
     if os.geteuid() == 0:
@@ -349,7 +349,7 @@ def test_a_full_disk(killable_server, small_disk):
     epoch = an_epoch(store, counters=1 << 22)
 
     def a_wide_deposit(number: int) -> Deposit:
-        """Ten pages of its own."""
+        """Its own ten pages."""
         cells = np.arange(number * 5000, (number + 1) * 5000)
         return Deposit(epoch.key, an_id(number), 1, cells, np.random.default_rng(number).integers(1, 1 << 50, 5000))
 

@@ -1,4 +1,4 @@
-"""Power cuts, hundreds in a row: whatever unsynchronised writes are dropped, no acknowledged report is lost."""
+"""Hundreds of power cuts in a row: no acknowledged report is lost, even if the disk drops unsynchronised writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPOCHS = 8
 
 
 class Life:
-    """A store on a disk that loses power again and again, and the parcels that were sent to it."""
+    """A store on a disk that loses power again and again, and the parcels sent to it."""
 
     def __init__(self, directory: Path, seed: int, kind: type[SqliteStore] = SqliteStore) -> None:
         self._directory, self._kind = directory, kind
@@ -43,7 +43,7 @@ class Life:
                 self._lose_power(disk, number)
 
     def begin(self, cut_after: int) -> bool:
-        """Make a store and count one report, with power for so many operations; whether that was enough."""
+        """Create a store and count one report with power for a number of operations; return whether that was enough."""
         with self._cuts.installed():
             self._cuts.disk = disk = Disk(self._place, cut_after)
             store = None
@@ -60,14 +60,14 @@ class Life:
         return self.ledger is not None and self.ledger.acknowledged > 0
 
     def _lose_power(self, disk: Disk, number: int) -> None:
-        """Go on with the directory as the disk holds it now."""
+        """Continue with the directory as the disk holds it now."""
         place = self._next_place(number)
         disk.after_cut(place, self.chance)
         shutil.rmtree(self._place)
         self._place = place
 
     def _live(self, disk: Disk) -> None:
-        """Use the store until the power fails, which shows as an error of its own."""
+        """Use the store until the power fails, which shows as a StoreError."""
         store, moment = None, "opening"
         try:
             store = self._kind(self._place / "store.db")
@@ -84,7 +84,7 @@ class Life:
                 store.close()
 
     def _find_epoch(self, store: SqliteStore) -> None:
-        """Check the open epoch; if its closing was cut off yet went through, what it counted stays checked."""
+        """Check the open epoch; if it was closed in spite of the cut, check the closed epoch's tally."""
         if self.ledger is not None:
             assert self.ledger.difference(store) == {}
         opened = [epoch for epoch in store.epochs() if epoch.is_open]
@@ -115,7 +115,7 @@ class Life:
             self._find_epoch(store)
 
     def final_difference(self) -> dict[str, int]:
-        """With power for good: send what is unacknowledged, then compare bit by bit."""
+        """Without further cuts: send all unacknowledged parcels, then compare bit by bit."""
         store = self._kind(self._place / "store.db")
         self._find_epoch(store)
         parcels = self.ledger.next_parcels(0, fresh=False)
@@ -135,12 +135,12 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
     assert life.final_difference() == {}
     assert life.acknowledged > 1000
     assert life.epochs >= EPOCHS // 2
-    # Cuts came while doing everything there is to do.
+    # There were cuts during every kind of operation.
     assert life.cut_moments >= {"opening an epoch", "committing", "settling", "closing"}
 
 
 def test_a_store_that_was_being_made_is_made_again(tmp_path: Path) -> None:
-    """A cut at every single operation from nothing to the first acknowledged report."""
+    """A cut at every single operation from an empty directory to the first acknowledged report."""
     cut_after, acknowledged = 0, False
     while not acknowledged:
         cut_after += 1
@@ -152,7 +152,7 @@ def test_a_store_that_was_being_made_is_made_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
 def test_a_store_that_does_not_synchronise_is_caught(tmp_path: Path, synchronous: str) -> None:
-    """The same with SQLite told not to flush at every commit: were nothing lost, the test above would prove nothing."""
+    """The same if SQLite does not flush at every commit. If nothing were lost, the test above would prove nothing."""
 
     class CarelessStore(SqliteStore):
         def _set_up(self, connection) -> None:

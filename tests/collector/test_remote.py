@@ -1,4 +1,4 @@
-"""The client of a collector: it sends until acknowledged, and waits for a collector that is away."""
+"""The client of a collector: it sends until acknowledged and waits while the collector is unreachable."""
 
 import numpy as np
 import pytest

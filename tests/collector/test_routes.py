@@ -1,4 +1,4 @@
-"""What a service tells: plans to everyone, the rest to the operator."""
+"""Access to routes: plans are public, everything else is for the operator."""
 
 import csv
 import io
@@ -199,8 +199,11 @@ def test_an_allowed_origin_may_fetch_the_plan_and_upload_and_no_more(tmp_path):
     "headers",
     [
         {"Origin": "https://evil.example"},
-        {"Origin": "https://evil.example", "Host": "evil.example"},  # a name of theirs that leads to this machine
-        {"Origin": "http://localhost:3000", "Host": "localhost:8765"},  # somebody else on this machine
+        {
+            "Origin": "https://evil.example",
+            "Host": "evil.example",
+        },  # an attacker's host name that resolves to this machine
+        {"Origin": "http://localhost:3000", "Host": "localhost:8765"},  # another program on this machine
         {"Origin": "null"},
         {"Host": "evil.example"},
         {"Host": "127.0.0.1.evil.example:8765"},
@@ -228,7 +231,7 @@ def test_who_knows_the_admin_token_may_come_by_any_name(guarded):
 
 
 def test_a_trusted_proxy_says_how_it_was_reached(tmp_path):
-    """Only redirects depend on it: that they lead back to https."""
+    """Only redirects depend on it: they must lead back to https."""
     headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "192.0.2.7", "Host": "collect.example"}
     for trusted, scheme in ((("127.0.0.1",), "https"), (("10.0.0.0/8",), "http"), ((), "http")):
         with running(tmp_path / f"{scheme}{len(trusted)}.db", {"default": PLAN}, trusted_proxies=trusted) as service:

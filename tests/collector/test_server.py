@@ -1,4 +1,4 @@
-"""Serving from Python: one call, a free port, everything committed when it ends."""
+"""Serving from Python: one call, a free port, and everything committed at the end."""
 
 import socket
 import tempfile
@@ -63,7 +63,7 @@ def test_a_postgres_store(server):
 
 
 def test_what_was_accepted_is_committed_on_exit(tmp_path):
-    """The block ends while the store is still locked by another writer."""
+    """The block ends while another writer still holds a lock on the store."""
     answers, held, over = [], threading.Event(), threading.Event()
 
     def lock():

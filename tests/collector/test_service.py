@@ -1,4 +1,4 @@
-"""What the routes share: readiness and quotas."""
+"""Readiness and quotas, which all routes share."""
 
 import itertools
 import time
@@ -62,9 +62,9 @@ def test_a_bucket_fills_steadily():
     assert quotas.take(key, 10) == 0
     assert quotas.take(key, 20) == 20
     now[0] = 1000
-    assert quotas.take(key, 90) == 0  # more than the bucket holds passes when it is full, and is paid off later
+    assert quotas.take(key, 90) == 0  # a full bucket lets a larger request pass, which is paid off later
     assert quotas.take(key, 1) == 31
     quotas.give_back(key, 90)
     quotas.give_back(key, 90)
-    assert quotas.take(key, 60) == 0  # and never more than a full bucket
+    assert quotas.take(key, 60) == 0  # never more than a full bucket
     assert quotas.take(key, 1) == 1

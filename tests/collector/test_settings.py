@@ -1,4 +1,4 @@
-"""Settings, secrets and upload keys: what is accepted and what is refused."""
+"""Settings, secrets and upload keys: valid and invalid ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is particular to the store in an SQLite file."""
+"""Tests specific to the store in an SQLite file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_settling_empties_the_log(store, path):
 
 
 def test_settling_does_not_wait_for_readers(store, path):
-    """A long backup must not keep the collector from acknowledging; the log is emptied when it is done."""
+    """A long backup must not keep the collector from acknowledging; the log is emptied once the backup ends."""
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
     reader = SqliteStore(path)
@@ -67,7 +67,7 @@ def test_settling_does_not_wait_for_readers(store, path):
     assert store.settle()
     assert log_of(path).stat().st_size == 0
     reader.close()
-    # Patience with other writers is what it was before.
+    # The busy timeout is restored.
     assert store._connection.execute("PRAGMA busy_timeout").fetchone()[0] == 30_000
 
 
@@ -171,7 +171,7 @@ def test_opening_a_store_changes_nothing(path):
 
 
 def test_an_older_store_is_upgraded_in_one_transaction(path, monkeypatch):
-    """With a step from version 1 to a version 2 that is made up."""
+    """With a made-up step from version 1 to version 2."""
     shutil.copy(FIXTURES / "store-v1.db", path)
     monkeypatch.setattr(sqlite_module, "SCHEMA_VERSION", 2)
 
@@ -217,10 +217,10 @@ def test_the_file_says_what_it_is(store):
 
 @pytest.mark.slow
 def test_a_full_disk(small_disk, tmp_path):
-    """Refused clearly, nothing counted; once there is space, everything goes on."""
+    """Deposits are refused with a clear error and not counted; once there is space, the store works again."""
     directory = tmp_path if small_disk is None else small_disk.directory
     store = SqliteStore(directory / "store.db")
-    if small_disk is None:  # filesystems cannot be mounted here: SQLite is told that there are no more pages
+    if small_disk is None:  # filesystems cannot be mounted here: limit SQLite's number of pages instead
         store._connection.execute("PRAGMA max_page_count = 150")
     epoch = an_epoch(store, counters=1 << 40)
 
@@ -233,7 +233,7 @@ def test_a_full_disk(small_disk, tmp_path):
     assert acknowledged > 10
     assert (store.epochs()[0].reports, store.identity_count(epoch.key)) == (acknowledged, acknowledged)
     acknowledged, message = commit_until_refused(store, a_wide_deposit, acknowledged, acknowledged + 50)
-    assert "full" in message  # it does not heal by itself
+    assert "full" in message  # the error persists until there is space
     if small_disk is None:
         store._connection.execute("PRAGMA max_page_count = 100000")
     else:

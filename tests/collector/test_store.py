@@ -1,4 +1,4 @@
-"""What every store owes, tried on each of them."""
+"""Requirements on every store, tested with each kind."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def test_tokens_are_spent_once(store):
     tokens = [bytes([number]) * 32 for number in range(4)]
     store.add_tokens(epoch.key, [*tokens, tokens[0]])
     assert sorted(store.tokens(epoch.key)) == tokens
-    # Two ids claim one token: the first gets it. A token that is unknown, or spent, spends no id.
+    # Two ids use one token: the first gets it. An unknown or spent token leaves its id unused.
     group = [a_deposit(epoch, 1, token=tokens[0]), a_deposit(epoch, 2, token=tokens[0])]
     assert values(store.commit(group)) == ["counted", "token refused"]
     assert values(store.commit([a_deposit(epoch, 3, token=b"?" * 32)])) == ["token refused"]
     assert store.identity_count(epoch.key) == 1
     assert values(store.commit([a_deposit(epoch, 2, token=tokens[1])])) == ["counted"]
-    # Sent again, it is acknowledged, and costs no second token.
+    # Sent again, it is acknowledged and costs no second token.
     assert values(store.commit([a_deposit(epoch, 2, token=tokens[2])])) == ["repeated"]
     assert sorted(store.tokens(epoch.key)) == tokens[2:]
     assert total(store, epoch) == 2
@@ -139,7 +139,7 @@ def test_progress_adds_up(store):
 
 @pytest.mark.parametrize("counters", [1, 500, 501, 123_457, 9_000_000_000])
 def test_counters_of_any_number(store, counters):
-    """Also where they outnumber all reports, so that pages are small."""
+    """Also with more counters than reports, which makes pages small."""
     epoch = an_epoch(store, counters=counters)
     chance = np.random.default_rng(counters)
     expected: dict[int, int] = {}
@@ -162,7 +162,7 @@ def test_large_counts_stay_exact(store):
 
 
 def test_against_a_simple_model(store, address, opened):
-    """Random groups, repetitions and closings, against dictionaries."""
+    """Random groups, duplicates and closings, compared with dictionaries."""
     chance = random.Random(1)
     epochs = [an_epoch(store) for _ in range(3)]
     seen: dict[int, set[int]] = {epoch.key: set() for epoch in epochs}
@@ -281,7 +281,7 @@ def test_a_store_that_must_be_there(fresh_address, opened):
 
 
 def test_many_threads(store):
-    """Every deposit is sent by four threads, in different orders."""
+    """Four threads send every deposit, each in a different order."""
     epoch = an_epoch(store)
     numbers = range(120)
 
@@ -319,7 +319,7 @@ def test_an_epoch_that_is_open_under_the_plan_is_joined(store):
 
 
 def test_collectors_that_begin_at_once_share_an_epoch(store, address, opened):
-    """Each with connections of its own, as processes have: what one of them does not see must not be opened twice."""
+    """Each has its own connections, like a process: an epoch that one does not see yet must not be opened twice."""
     plan = make_plan("grr", 20, 1)
     collectors = [Collector(opened(address)) for _ in range(4)]
     for turn in range(5):
@@ -335,7 +335,7 @@ def test_collectors_that_begin_at_once_share_an_epoch(store, address, opened):
 
 
 def test_a_store_is_empty_or_not_within_a_transaction(store, address, opened):
-    """Who begins to fill an empty store keeps others from doing so until it is done."""
+    """While one process fills an empty store, others cannot start to fill it."""
     other, refused = opened(address), []
 
     def fill() -> None:
@@ -381,7 +381,7 @@ def test_a_check_writes_and_leaves_epochs_alone(store, address, opened):
 
 
 def test_closing_while_others_commit(store):
-    """Whatever was acknowledged as counted is in the tally of the closed epoch, and nothing else."""
+    """The tally of the closed epoch contains exactly the deposits acknowledged as counted."""
     many = 100_000
     epoch = an_epoch(store, counters=many)
     outcomes: dict[int, str] = {}

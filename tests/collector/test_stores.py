@@ -22,7 +22,7 @@ COUNTERS = PLAN.protocol.tally_layout.length
 
 
 def contents(store):
-    """All that a store keeps, but for keys, which are its own affair."""
+    """The content of a store except its keys, which are internal."""
     return [
         (
             (epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.reports, epoch.opened_at),
@@ -37,7 +37,7 @@ def contents(store):
 
 
 def fill(store):
-    """Closed and open epochs, tokens, thin and full pages; keys not in the order of names."""
+    """Closed and open epochs, tokens, sparse and full pages; the order of keys is not that of names."""
     zebra = an_epoch(store, "zebra")
     ant, huge = an_epoch(store, "ant"), an_epoch(store, "huge", counters=1 << 40)
     store.commit([a_deposit(zebra, number) for number in range(300)])
@@ -108,7 +108,7 @@ def test_a_copy_that_fails_leaves_nothing(store, target, monkeypatch):
 
 
 def test_a_copy_shows_one_moment(store, address, opened, tmp_path):
-    """However much is written meanwhile: ids and counts of the copy belong together."""
+    """A copy made during writes is consistent: its ids match its counts."""
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 0, {0: 1})])
     busy, numbers = opened(address), itertools.count(1)
@@ -142,7 +142,7 @@ def test_a_backup_is_one_whole_file(store, opened, tmp_path):
     directory.mkdir()
     assert backup(store, directory / "store.db") == 4
     assert os.listdir(directory) == ["store.db"]
-    (directory / "store.db").rename(tmp_path / "elsewhere.db")  # nothing beside it is missed
+    (directory / "store.db").rename(tmp_path / "elsewhere.db")  # no other file is needed
     assert contents(opened(str(tmp_path / "elsewhere.db"), create=False)) == contents(store)
 
 
@@ -179,7 +179,7 @@ def test_a_backup_that_is_not_settled_is_none(store, tmp_path, monkeypatch):
 
 
 def test_an_old_backup_counts_later_reports_again(store, opened, tmp_path):
-    """As docs/durability.md says: it is the store of that moment, and what was counted since can be sent again."""
+    """As docs/durability.md says: it is the store at that moment, so reports counted since can be sent again."""
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
     backup(store, tmp_path / "old.db")
@@ -194,7 +194,7 @@ def test_an_old_backup_counts_later_reports_again(store, opened, tmp_path):
 
 @pytest.fixture
 def shards(fresh_address, opened):
-    """Three collectors of one collection, one open epoch each; 90 reports sent wherever their ids belong."""
+    """Three collectors of one collection, each with an open epoch; 90 reports, each sent to the shard of its id."""
     stores = [opened(fresh_address(), Shard(index, 3)) for index in range(3)]
     for store in stores:
         epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)

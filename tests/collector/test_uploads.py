@@ -1,4 +1,4 @@
-"""Uploads over HTTP: counted once, acknowledged when durable, refused cleanly."""
+"""Uploads over HTTP: counted once, acknowledged when durable, refused with clear errors."""
 
 import hashlib
 import json
@@ -75,7 +75,7 @@ def test_a_restart_goes_on_where_it_stopped(tmp_path):
 
 
 def test_many_clients_at_once_are_each_counted_once(service):
-    """Eight threads send the same forty uploads: every one arrives eight times."""
+    """Eight threads send the same forty uploads: each arrives eight times."""
     uploads = [(fresh_id(), batch(5, seed)) for seed in range(40)]
     outcomes = []
 
@@ -209,7 +209,7 @@ def test_keys_and_quotas(tmp_path):
 
 @pytest.fixture
 def limited(tmp_path):
-    """A service whose one key may upload three batches a minute."""
+    """A service whose only key may upload three batches per minute."""
     key = UploadKey("app", hashlib.sha256(b"s3cret").digest(), 60)
     with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=(key,)) as made:
         yield made
@@ -234,7 +234,7 @@ def fail(*_):
 
 
 def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
-    """It is closed by another process, so that the service learns of it when it writes."""
+    """Another process closes the epoch, so the service notices only when it writes."""
     beside = SqliteStore(tmp_path / "store.db")
     beside.close_epoch(1)
     beside.close()
@@ -244,7 +244,7 @@ def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
 
 
 def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
-    """Without a key the store is not asked, whatever the address."""
+    """Without a key no request reaches the store, whatever its path."""
     monkeypatch.setattr(limited.collector.store, "epochs", fail)
     assert limited.send_batch(batch(), collection="nobody").status == 401
     assert limited.send_batch(batch(), epoch=9).status == 401
@@ -252,7 +252,7 @@ def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
 
 @pytest.mark.slow
 def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
-    """Without another report to remind the writer of it."""
+    """The writer does so by itself, without another report to trigger it."""
     log = tmp_path / "store.db-wal"
     with running(tmp_path / "store.db", {"default": PLAN}) as service:
         service.send_batch(batch())
@@ -296,9 +296,9 @@ def test_another_shards_ids_are_misdirected(tmp_path):
 
 
 def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
-    """With a store that is busy, one deposit is being written, the next waits, and the third is sent away.
+    """While the store is busy, one deposit is being written, the next waits and the third is refused.
 
-    If all come before the writer has taken up the first, that one alone waits.
+    If all arrive before the writer has taken the first, only that one waits.
     """
     with running(tmp_path / "store.db", {"default": PLAN}, waiting_deposits=1) as service:
         blocker = SqliteStore(tmp_path / "store.db")

@@ -1,4 +1,4 @@
-"""Group commit: answers only after the commit, one for every deposit, in groups; full queues and failing stores."""
+"""Group commit: one answer per deposit, only after the commit, in groups; full queues and failing stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sunzi.errors import ParameterError, StoreError
 
 
 class Mailbox:
-    """Where results are delivered to."""
+    """Collects delivered results."""
 
     def __init__(self) -> None:
         self.results = {}
@@ -49,7 +49,7 @@ def mailbox():
 
 
 class Gate:
-    """A store's commit that can be held up, to see what is said meanwhile."""
+    """A store whose commit can be blocked, to see which answers arrive meanwhile."""
 
     def __init__(self, store, monkeypatch) -> None:
         self.entered, self.open = threading.Event(), threading.Event()
@@ -70,7 +70,7 @@ def test_every_deposit_is_answered_once_after_it_is_durable(address, opened, mai
     seen = []
 
     def deliver(results):
-        seen.append(total(other, epoch))  # another connection sees what is committed only
+        seen.append(total(other, epoch))  # another connection sees only committed data
         mailbox(results)
 
     writer = Writer(store, deliver)
@@ -211,7 +211,7 @@ def test_a_wrong_id_fails_alone(tmp_path, mailbox):
 
 
 def test_the_log_is_emptied_soon_after_a_commit(store, mailbox, monkeypatch):
-    """The window that docs/durability.md states: after so many seconds no earlier version of a page is left."""
+    """The window stated in docs/durability.md: after that many seconds no earlier version of a page is left."""
     epoch = an_epoch(store)
     log = store.path.with_name(store.path.name + "-wal")
     store.settle()
@@ -233,7 +233,7 @@ def test_the_log_is_emptied_soon_after_a_commit(store, mailbox, monkeypatch):
             time.sleep(0.01)
         assert emptied.count((True, True)) == number
     writer.submit(a_deposit(epoch, 3), 3)
-    writer.close()  # at once, whether or not its time has come
+    writer.close()  # at once, even before its time
     assert total(store, epoch) == 3
     assert log.stat().st_size == 0
 
@@ -266,7 +266,7 @@ def test_settling_is_tried_again(store, mailbox, monkeypatch):
 
 
 def test_the_log_of_a_killed_collector_is_emptied_at_the_next_start(tmp_path, mailbox):
-    """Copied while it is in use, as a killed process leaves it."""
+    """The store is copied while in use, which is the state that a killed process leaves."""
     store = SqliteStore(tmp_path / "store.db")
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
@@ -288,11 +288,11 @@ def test_the_log_of_a_killed_collector_is_emptied_at_the_next_start(tmp_path, ma
 
 
 def test_settling_can_be_asked_for(store, mailbox, monkeypatch):
-    """It is done at once, also by a writer that has nothing to do, and once for every time that it is asked for."""
+    """A request is served at once, even by an idle writer, and each request is served once."""
     settled = threading.Semaphore(0)
     monkeypatch.setattr(store, "settle", lambda: settled.release() or True)
     writer = Writer(store, mailbox, settle_seconds=1000)
-    assert settled.acquire(timeout=20)  # at its beginning
+    assert settled.acquire(timeout=20)  # at its start
     assert not settled.acquire(timeout=0.2)
     for _ in range(3):
         writer.settle()
@@ -311,7 +311,7 @@ def test_what_is_asked_for_while_it_settles_is_done_afterwards(store, mailbox, m
     monkeypatch.setattr(store, "settle", slowly)
     writer = Writer(store, mailbox, settle_seconds=1000)
     assert begun.acquire(timeout=20)
-    writer.settle()  # for what was closed after the first had begun
+    writer.settle()  # for an epoch closed after the first had begun
     over.release(2)
     assert begun.acquire(timeout=20)
     writer.close()
@@ -328,5 +328,5 @@ def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
         mailbox.wait(number + 1)
         assert writer.is_failing is not works
     monkeypatch.setattr(writer_module, "_FAILING_SECONDS", 0.0)
-    assert not writer.is_failing  # nobody may come to try again, if the service says that it is out of order
+    assert not writer.is_failing  # the service reports that it is out of order, so no new upload may trigger the retry
     writer.close()

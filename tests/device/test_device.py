@@ -1,4 +1,4 @@
-"""A device's ledger and outbox: caps across plans, collections, threads, processes and crashes."""
+"""A device's ledger and outbox: the cap holds across plans, collections, threads, processes and crashes."""
 
 import sqlite3
 import stat
@@ -112,7 +112,7 @@ def test_what_is_acknowledged_is_deleted_and_what_is_not_is_sent_again(plan, pat
 
 @pytest.mark.slow
 def test_a_crash_between_debit_and_send_loses_neither(plan, path):
-    """The process ends after the debit and before the first byte leaves; the next one sends what was paid for."""
+    """The process ends after the debit and before the first byte is sent; the next process sends the paid report."""
     child = Process(path, 3, [1, 2])
     child.go()
     assert child.next_payment() == "paid 1\n"
@@ -136,7 +136,7 @@ def test_a_crash_between_debit_and_send_loses_neither(plan, path):
 @pytest.mark.slow
 @pytest.mark.parametrize("payments", [0, 1, 5, 20])
 def test_a_process_killed_in_mid_queue(path, payments):
-    """kill -9 while it queues: every debit has its report, every report its debit, and the cap still holds."""
+    """kill -9 while queueing: every debit has its report, every report its debit, and the cap still holds."""
     child = Process(path, 30, range(60))
     child.go()
     heard = [child.next_payment() for _ in range(payments)]
@@ -211,7 +211,7 @@ def test_a_collector_that_cannot_be_reached_holds_up_nobody_else(plan, path):
 
 
 def test_a_forgotten_label_file_is_an_error_and_costs_nothing(path, tmp_path):
-    """Not a value outside the domain: every user would send noise."""
+    """It must not count as a value outside the domain: every user would send noise."""
     domain = sunzi.Domain(["alpha", "beta", "gamma"], separate_labels=True)
     domain.save_labels(tmp_path / "labels.txt")
     complete = sunzi.make_plan("grr", domain, 1)
@@ -288,7 +288,7 @@ INSERT INTO outbox VALUES (zeroblob(16), 'there', x'07', 1.5);
 
 
 def test_a_file_without_a_mark_is_taken_over(plan, path):
-    """Its key, ledger and outbox stay. What waits in it does not say where it belongs, so it is kept, not guessed."""
+    """Its key, ledger and outbox stay. A waiting report does not name its collection, so it is kept, never guessed."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ZERO)
     device = Device(path, 2)

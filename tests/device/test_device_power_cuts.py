@@ -1,4 +1,4 @@
-"""Power cuts: a device that has queued a report has paid for it for ever, whatever the disk drops."""
+"""Power cuts: once a report is queued its debit is permanent, even if the disk drops unsynchronised writes."""
 
 import random
 import shutil
@@ -27,7 +27,9 @@ def cuts():
 
 
 def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
-    """Queue three values on a disk that loses power; what was paid before, and what the device says that is left."""
+    """Queue three values on a disk that loses power; return the debits before the cut and the remaining budget after
+    it.
+    """
     before, after = directory / "before", directory / "after"
     before.mkdir(parents=True)
     after.mkdir()
@@ -67,7 +69,7 @@ def test_a_cut_at_any_moment_loses_neither_a_debit_nor_its_report(cuts, plan, tm
 
 
 def test_a_device_that_leaves_its_journal_is_caught(cuts, plan, tmp_path, monkeypatch):
-    """The same without a durable removal of the journal: were nothing lost, the tests above would prove nothing."""
+    """The same without a durable removal of the journal. If nothing were lost, the tests above would prove nothing."""
     monkeypatch.setattr(module, "_SETTINGS", ("synchronous=FULL",))
     outcomes = [spent_after_cut(cuts, tmp_path / str(seed), plan, seed) for seed in range(CUTS)]
     assert sum(spent < paid for paid, spent, _ in outcomes) > CUTS // 4

@@ -1,4 +1,4 @@
-"""Memoised reports: the same bytes for one value, whatever the collection, and no more telling than one report."""
+"""Memoised reports: one value always gives the same bytes, in every collection, and reveals no more than one report."""
 
 import hashlib
 import hmac
@@ -86,8 +86,8 @@ def test_terms_and_keys_are_checked():
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grr", "ss-compact", "mss-compact", "oue"])
 def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
-    """An attacker's success after 1,000 memoised rounds is that after one, to the last user; with fresh noise it is
-    certainty after far fewer. One device a user.
+    """For every single user, an attacker does not succeed more often after 1,000 memoised rounds than after one; with
+    fresh noise far fewer rounds give certainty. One device per user.
     """
     plan = sunzi.make_plan(protocol, 12, 1)
     generator = np.random.default_rng(11)
@@ -97,7 +97,7 @@ def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
     def rounds():
         first = [device.report_index(int(value)) for device, value in zip(devices, values, strict=True)]
         for number in range(1000):
-            if number % 250 == 0:  # made anew now and then: a device remembers nothing but its key
+            if number % 250 == 0:  # recreated now and then: a device's only memory is its key
                 made = [device.report_index(int(value)) for device, value in zip(devices, values, strict=True)]
                 assert made == first
             yield first
@@ -123,7 +123,7 @@ def test_memoised_reports_of_many_devices_estimate_as_fresh_ones_do():
 
 
 def test_a_key_and_an_unsent_report_reveal_the_value():
-    """What the documentation warns of: with the key, trying all values finds the one."""
+    """As the documentation warns: with the key, trying all values finds the right one."""
     plan = sunzi.make_plan("oue", 100, 1)
     key = secrets.token_bytes(KEY_BYTES)
     report = MemoisingClient(plan, key, "browser").report(37)

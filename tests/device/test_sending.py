@@ -1,4 +1,4 @@
-"""Sending over HTTP: to the epoch that a report was made for and nowhere else, and only a collector's words count."""
+"""Sending over HTTP: only to the epoch that a report was made for, and only a collector's answer counts."""
 
 import hashlib
 import re
@@ -32,7 +32,7 @@ def device(tmp_path):
 
 @contextmanager
 def answering(status, body):
-    """A server that gives one answer to everything; yields its address and the paths that it was asked for."""
+    """A server that gives the same answer to every request; yields its address and the requested paths."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def epoch_of(address, number=1):
 
 
 def test_a_device_and_a_collector(plan, device, tmp_path):
-    """The outbox against a real service: sent twice, counted once."""
+    """The outbox with a real service: sent twice, counted once."""
     with running(tmp_path / "store.db", {"default": plan}) as service, closing(Sender()) as sender:
         with closing(RemoteCollector(service.address)) as remote:
             epoch = remote.current()
@@ -86,7 +86,7 @@ def test_a_device_and_a_collector(plan, device, tmp_path):
 
 
 def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
-    """Though a newer one is open, in which its bytes would mean another value."""
+    """Even if a newer epoch is open, in which the same bytes would mean another value."""
     old, new = (sunzi.make_plan("grr", labels, 1) for labels in (["a", "b", "c", "d"], ["d", "c", "b", "a"]))
     with running(tmp_path / "store.db", {"default": old}) as service:
         with closing(RemoteCollector(service.address)) as remote:
@@ -96,7 +96,7 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
             assert remote.current().number == 2
         assert device.flush() == 1
         assert (service.tally(epoch=1).reports, service.tally(epoch=2).reports) == (1, 0)
-        # Should it ever meet another plan, it is refused there rather than counted.
+        # If its URL ever has another plan, the report is refused there instead of counted.
         device.queue(old, "letter", "a", epoch_of(service.address, 2))
         assert device.flush() == 0
         assert (device.waiting(), service.tally(epoch=2).reports) == ([], 0)
@@ -157,7 +157,7 @@ def test_single_use_tokens(plan, device, tmp_path):
             assert remote.upload(epoch, report, bytes(16), token=first) == "repeated"
             with pytest.raises(UnauthorizedError):
                 remote.upload(epoch, report, token=first)
-        # One that was spent is its own report's trouble; without any, all that wait for this epoch have to.
+        # A spent token is only its own report's problem; without any token, all reports for this epoch must wait.
         for value, token in enumerate([first, second, None]):
             device.queue(plan, "browser", value, epoch.url, token=token)
         assert device.flush() == 1

@@ -135,7 +135,7 @@ def modular_covariance(protocol, frequencies, reports, listed=False, weights=Non
 
 
 def estimate_covariance(protocol, frequencies, users):
-    """Covariance of any protocol's estimate around the reporters' histogram, with equal numbers of reports per block."""
+    """Covariance of any protocol's estimate around the reporters' histogram, with equal block sizes."""
     size = frequencies.size
     sampling = (np.diag(frequencies) - np.outer(frequencies, frequencies)) / users
     if hasattr(protocol, "moduli"):

@@ -55,7 +55,7 @@ def histogram(name, size):
 
 
 def values_of(frequencies, users):
-    """Values of ``users`` users whose histogram is as close to the frequencies as integers allow, and that histogram."""
+    """Values of ``users`` users with a histogram as close to the frequencies as integers allow; and that histogram."""
     holders = np.floor(frequencies * users).astype(np.int64)
     largest = np.argsort(holders - frequencies * users, kind="stable")
     holders[largest[: users - holders.sum()]] += 1
