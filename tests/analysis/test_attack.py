@@ -1,4 +1,4 @@
-"""The simulated attacker agrees with the formula, under any prior; more reports help, a report sent again does not."""
+"""The simulated attacker agrees with the formula for any prior; more reports help it, a repeated report does not."""
 
 from itertools import count, islice
 
@@ -10,7 +10,7 @@ from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate
 from sunzi.analysis.attack import default_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
 
-# Seeds are fixed; over all seeds one of these comparisons in a million would fail.
+# Seeds are fixed; over all seeds, one of these comparisons in a million would fail.
 LEVEL = 1 - 1e-6
 SMALL = [
     ("grr", 6, {}),
@@ -27,7 +27,7 @@ SMALL = [
 
 
 def trials_for(plan):
-    """Enough to tell a wrong formula, few enough for subsets of thousands of bits."""
+    """Enough to detect a wrong formula, few enough for subsets of thousands of bits."""
     return min(default_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
 
 
@@ -47,7 +47,7 @@ def test_the_attacker_succeeds_as_often_as_the_formula_says(name, size):
 
 
 def all_reports(plan):
-    """Every report that the plan knows."""
+    """Every possible report of the plan."""
     layout = plan.protocol.report_layout
     widths = range(len(layout.payload_bits))
     for selector in widths:
@@ -57,7 +57,7 @@ def all_reports(plan):
 
 
 def message_chances(plan, reports):
-    """P(y|x) of every report, a row, worked out from what the report supports: a column sums to 1."""
+    """P(y|x) of every report y (row), computed from the values that it supports; columns sum to 1."""
     evidence = read_reports(plan, reports)
     supported = evidence.table(plan.domain.size)
     protocol = plan.protocol
@@ -124,7 +124,7 @@ def test_fresh_reports_add_up_and_memoised_ones_do_not(name):
 
 
 def test_growth_is_the_exact_posterior():
-    """Two values, three reports: the best attacker follows the majority, so success is a binomial sum."""
+    """Two values, three reports: the best attacker follows the majority, so its success is a binomial sum."""
     plan = sunzi.make_plan("grr", 2, 1)
     true = plan.protocol.probabilities.true
     users = np.random.default_rng(8).integers(0, 2, 40_000)
@@ -134,7 +134,7 @@ def test_growth_is_the_exact_posterior():
 
 
 def test_under_a_prior_a_replayed_report_counts_once():
-    """A report counted again and again would drown the prior; the attacker knows better."""
+    """If a repeated report counted again and again, it would outweigh the prior."""
     plan = sunzi.make_plan("grr", 10, 1)
     prior = Prior.of(plan.domain, "zipf:2")
     users = prior.draw(3000, np.random.default_rng(1))
@@ -146,7 +146,7 @@ def test_under_a_prior_a_replayed_report_counts_once():
 
 
 def test_any_client_can_be_plugged_in():
-    """Rounds of single reports, from one client a user that remembers what it sent."""
+    """Rounds of single reports, with one client per user that remembers its reports."""
     plan = sunzi.make_plan("ss-compact", 20, 2)
     users = np.arange(200) % 20
     source = plan.client(seed=5)
@@ -158,7 +158,7 @@ def test_any_client_can_be_plugged_in():
     rounds = ([sends(user, value) for user, value in enumerate(users)] for _ in count())
     grown = attack_growth(plan, users, rounds, [1, 5, 20], memoised=True)
     assert len({growth.success.successes for growth in grown}) == 1
-    # A client that forgets half of the time is soon known.
+    # A client that forgets half of the time is soon identified.
     forgetful = ([source.report(int(value)) for value in users] for _ in range(20))
     assert attack_growth(plan, users, forgetful, [20], memoised=True)[0].success.rate > 2 * grown[0].success.rate
 

@@ -1,4 +1,4 @@
-"""The tightest event, and stated distributions."""
+"""The tightest event, and the stated distributions."""
 
 from math import exp, log
 
@@ -24,7 +24,7 @@ from sunzi.protocols import Protocol
     ],
 )
 def test_the_event_is_the_largest_of_ratio_e_to_the_epsilon(name, size, options):
-    """Its chances by listing all messages: every message in it has ratio e^ε, and no other has."""
+    """Its probabilities by listing all messages: every message in it has ratio e^ε, and no other has."""
     plan = sunzi.make_plan(name, size, "3/2", **options)
     for pair in ((0, 1), (2, 4), (0, 3)):
         event = tightest_event(plan, np.random.default_rng(1), pair)

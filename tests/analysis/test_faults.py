@@ -1,4 +1,4 @@
-"""Every planted fault is caught by the checks that are said to catch it, and the client that ships passes them all."""
+"""Every planted fault is caught by the checks named for it, and the shipped client passes them all."""
 
 import faults
 import pytest
@@ -9,12 +9,12 @@ from sunzi.plan import Plan, make_plan
 pytestmark = pytest.mark.slow
 
 SEED = 5
-# Seeds are fixed; over all seeds a right client would fail a check once in 100,000 audits.
+# Seeds are fixed; over all seeds, a correct client would fail a check once in 100,000 audits.
 LEVEL = 0.99999
 
 
 def control(fault):
-    """The same audit of the client as it ships."""
+    """The same audit of the shipped client."""
     plan = fault.plan()
     honest = Plan.from_contract(plan.contract).client(seed=SEED)
     return audit(plan, client=honest, trials=fault.trials, seed=SEED, confidence=LEVEL, **fault.options)
@@ -63,7 +63,7 @@ def test_there_are_faults_for_every_check_and_protocol():
     [("grr", 1, "violation"), ("mss", 1, "violation"), ("ss-compact", 2**40, "violation"), ("ss", -3, "deviation")],
 )
 def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
-    """In the plan itself, past the checks of loading it, with a client that follows it to the letter."""
+    """The fault is in the plan, bypassing the checks on loading; the client follows the plan exactly."""
     plan = make_plan(name, 20, 1)
     for response in faults.responses(plan):
         faults.change(response, threshold=response.threshold + change)

@@ -1,4 +1,4 @@
-"""Health tests: right in every formula, calibrated under honest reports, awake where reports are not honest."""
+"""Health tests: correct formulas, calibrated for honest reports, sensitive to dishonest ones."""
 
 import json
 
@@ -89,7 +89,7 @@ def test_traces_of_a_design(heavy):
 
 
 def test_traces_of_unused_points():
-    """The formula for even counts is what probing finds, and both are the covariance of the support counts."""
+    """The formula for equal counts agrees with probing, and both with the covariance of the support counts."""
     plan = sunzi.make_plan("pgr", 50, 1)
     design = plan.protocol.design
     number = design.points - 50
@@ -134,7 +134,7 @@ def test_the_fit_residual_is_constrained_least_squares(population):
     residual = ResidueResidual(decoder, plan.estimate(tally).frequencies)
     quadratic, covariance, matrix = dense_residual(decoder, residual.histograms)
     stacked = np.concatenate(residual.residues)
-    for histogram in np.random.default_rng(1).dirichlet(np.ones(12), 3):  # whatever the histogram
+    for histogram in np.random.default_rng(1).dirichlet(np.ones(12), 3):  # for every histogram
         noise = stacked - matrix @ histogram
         assert residual.statistic() == pytest.approx(2000 * noise @ quadratic @ noise)
     assert residual.degrees_of_freedom == 4 + 6 + 10 + 12 - 11
@@ -143,7 +143,7 @@ def test_the_fit_residual_is_constrained_least_squares(population):
     # A quadratic form summed over all unit vectors is its trace.
     traces = np.sum([residual._traces(unit) for unit in np.eye(stacked.size)], axis=0)
     assert traces == pytest.approx([np.trace(product @ product), np.trace(product @ product @ product)])
-    # And both ways to the cumulants agree with the matrices.
+    # Both ways to compute the cumulants agree with the matrices.
     found = residual.cumulants()
     assert found.mean == pytest.approx(2000 * np.trace(product), rel=1e-4)
     assert found.variance == pytest.approx(2 * 2000**2 * np.trace(product @ product), rel=0.25)
@@ -171,7 +171,7 @@ def test_tails():
     for value in (1.0, 7.0, 30.0):
         assert chi_square.upper_tail(value) == pytest.approx(stats.chi2.sf(value, 7))
     assert chi_square.upper_tail(-5.0) == 1
-    # A Poisson number of coincidences, which is skewed: the gamma curve follows it far out.
+    # The number of coincidences is Poisson, which is skewed: the gamma curve fits it far into the tail.
     poisson = Cumulants(30, 30, 0, 30)
     assert poisson.upper_tail(59.5) == pytest.approx(stats.poisson.sf(59, 30), rel=0.3)
     assert not poisson.has_too_few_reports
@@ -228,7 +228,7 @@ def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, popula
 
 
 def test_p_values_are_far_from_useless():
-    """A test that said 1 always would pass the one above for conservative tests; these must reach below one half."""
+    """A test that always returned 1 would pass the conservative check above; these must reach below one half."""
     plan = sunzi.make_plan("pgr", 60, 1)
     checked = [check_health(plan, honest_tally(plan, 500, run)) for run in range(12)]
     for test in ("sum of frequencies", "negative frequencies"):
@@ -276,7 +276,7 @@ def test_ten_million_reports(name):
 
 
 def test_large_domains_take_about_ten_decodings():
-    """Counted in calls, not in seconds: what costs are transforms of a design and solves of the Gram matrix."""
+    """Counted in calls, not in seconds: the cost is in transforms of a design and solves of the Gram matrix."""
     plan = sunzi.make_plan("ss-compact", 22_000, 1)
     design = plan.protocol.design
     calls = []
@@ -332,7 +332,7 @@ def test_a_message_repeated_too_often(name):
 def test_bits_that_are_too_many(name):
     plan = sunzi.make_plan(name, 50, 1)
     tally = honest_tally(plan, 3000, 1)
-    full = tally_of(plan, np.full(50, 60), 60)  # 60 reports of nothing but ones
+    full = tally_of(plan, np.full(50, 60), 60)  # 60 reports that consist of ones only
     found = check_health(plan, tally + full)
     assert [finding.name for finding in found.alarms] == ["bit balance"]
     assert found["bit balance"].statistic > 4
@@ -362,12 +362,12 @@ def test_residues_that_fit_no_common_histogram(name):
     found = check_health(plan, tally_of(plan, counts, reports))
     assert found["fit residual"].p_value < FALSE_ALARM
     if name == "mss-compact":
-        assert found["message residual"].p_value > FALSE_ALARM  # within a block all is well
+        assert found["message residual"].p_value > FALSE_ALARM  # each block alone is fine
     assert fold(np.ones(60), protocol.moduli[0]).sum() == 60
 
 
 def test_points_that_no_value_uses():
-    """Honest clients of a larger domain than the plan's: their values stand where nobody should."""
+    """Honest clients with a larger domain than the plan's: they use points that no value of the plan uses."""
     plan = sunzi.make_plan("pgr", 60, 1)
     design = plan.protocol.design
     values = np.random.default_rng(1).integers(60, design.points, 20_000)
@@ -415,7 +415,7 @@ def test_no_reports_yet():
 
 
 def test_moduli_without_reports():
-    """One report leaves most moduli empty: no estimate, and no crash."""
+    """One report leaves most moduli empty: there is no estimate, but no crash either."""
     plan = sunzi.make_plan("mss", 40, 1, moduli=[11, 13, 17, 19])
     found = check_health(plan, plan.simulate([3], seed=1))
     assert "undetermined" in found["fit residual"].reason

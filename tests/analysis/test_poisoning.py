@@ -1,4 +1,4 @@
-"""Attacks: valid reports, pushes as predicted and never beyond the bound, and what shows of them."""
+"""Poisoning attacks: valid reports, shifts as predicted and within the bound, and whether they are detected."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from sunzi.planning import push_bound
 from sunzi.protocols.base import Protocol
 
 SURE = stats.norm.isf(1e-6 / 200)
-"""None of about a hundred standard scores exceeds it, but for a false alarm of 1e-6."""
+"""Except for a false alarm of 1e-6, none of about a hundred standard scores exceeds this."""
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "poisoning.md"
 
@@ -113,7 +113,7 @@ def test_maximal_gain_comes_near_the_bound_and_no_attack_exceeds_it(name):
     cases = [(attack, 1) for attack in ATTACKS] + [("maximal-gain", 3), ("balanced", 3)]
     for attack, targets in cases:
         found = measured(name, attack, targets=targets, runs=4)
-        # Four runs tell their spread badly, so that it is given three times its room.
+        # Four runs measure their spread badly, so it is given three times as much room.
         assert found.push <= found.bound + 3 * SURE * found.push_error + 1e-3
         if attack == "maximal-gain":
             assert found.push > 0.7 * found.bound
@@ -121,7 +121,7 @@ def test_maximal_gain_comes_near_the_bound_and_no_attack_exceeds_it(name):
 
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_input_poisoning_moves_what_it_says(name):
-    """Fake clients who tell the truth about a target add their own share less what it was."""
+    """Fake clients that report a target truthfully add their own share minus its previous frequency."""
     found = measured(name, "input", epsilon=2, users=20_000, runs=5)
     assert abs(found.push - 0.05 * (1 - 1 / 50)) < SURE * max(found.push_error, 0.002)
 
@@ -129,7 +129,7 @@ def test_input_poisoning_moves_what_it_says(name):
 def test_random_reports_of_designs_are_uniform_values():
     found = measured("ss-compact", "random", users=20_000)
     assert abs(found.push) < SURE * max(found.push_error, 0.002)
-    # Fair bits are not what a unary client sends: every item seems more frequent.
+    # Unary clients do not send fair bits, so every item seems more frequent.
     rates = sunzi.make_plan("oue", 50, 1).protocol.probabilities
     coins = measured("oue", "random", users=20_000)
     expected = 0.05 * ((0.5 - rates.false) / rates.gap - 1 / 50)
@@ -147,7 +147,7 @@ def test_maximal_gain_shows(name):
 @pytest.mark.parametrize("name", sunzi.catalogue())
 @pytest.mark.parametrize("attack", ["input", "noiseless"])
 def test_imitations_of_the_honest_client_do_not_show(name, attack):
-    """Chance alone raises an alarm in one of 5 million runs of this test, all sixteen cases together."""
+    """All sixteen cases together raise a false alarm in one of 5 million runs of this test."""
     assert measured(name, attack, size=200, users=10_000, runs=3, significance=4e-9).detected == 0
 
 
@@ -158,7 +158,7 @@ def test_the_residual_sees_what_balance_does_not_from_some_share_on():
     assert (faint.detected, strong.detected) == (0, 1)
     assert strong.typical.strongest.name == "fit residual"
     assert strong.typical["block balance"].p_value > 1e-3
-    # What hides altogether gains no more than under subset selection.
+    # An attack that cannot be detected gains no more than under subset selection.
     hidden = setting.run("noiseless", 0.05)
     rates = sunzi.make_plan("ss", 200, 1).protocol.probabilities
     assert hidden.detected == 0
@@ -184,7 +184,7 @@ def test_a_study_repeats_itself():
 
 
 class Silent(Protocol):
-    """A protocol that no attack knows."""
+    """A protocol that no attack supports."""
 
     name = "silent"
     choose = from_parameters = parameters = randomize = encode = decode = count = estimate = None
@@ -230,7 +230,7 @@ def number(cell):
 
 
 def agrees(cell, value):
-    """Whether a value rounds to the cell, give or take one in its last digit."""
+    """Whether a value rounds to the cell, up to one unit in its last digit."""
     digits = re.match(r"-?\d+(?:\.(\d+))?", cell.replace("−", "-")).group(1) or ""
     return abs(number(cell) - value) <= 1.01 * 10.0 ** -len(digits)
 
@@ -246,7 +246,7 @@ def test_documented_bounds():
 
 @pytest.mark.slow
 def test_documented_pushes():
-    """The page's own command, for the protocol that is both quick and modular."""
+    """The page's command, for the protocol that is both fast and modular."""
     rows = {row[1]: row for row in documented("What each attack does") if row[0] == "mss-compact"}
     plan = sunzi.make_plan("mss-compact", 1024, 1)
     found = {row.attack: row for row in study_poisoning(plan, [0.01], users=20_000, runs=10, seed=1)}
@@ -267,7 +267,9 @@ def test_documented_visibility():
 
 
 def test_documented_false_alarms():
-    """Measured in 1,000 collections each; here the cheapest protocol again, and all of them against their bound."""
+    """The page measured 1,000 collections each; this test repeats the cheapest protocol and compares all with their
+    bound.
+    """
     rows = documented("False alarms")
     assert [row[0] for row in rows] == list(sunzi.catalogue())
     for row in rows:

@@ -1,4 +1,4 @@
-"""Priors, and success by formula under them."""
+"""Priors, and the success formulas for them."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_shares_too_large_to_list_have_no_formula(monkeypatch):
 
 
 def test_randomised_response_has_a_formula_at_any_size():
-    """Σ_y max_x π(x)·P(y|x) term by term: a report's best guess is itself or the likeliest value of all."""
+    """Σ_y max_x π(x)·P(y|x) term by term: the best guess for a report is itself or the most likely value overall."""
     plan = sunzi.make_plan("grr", 22_000, 3)
     chances = 1 + np.linspace(0.1, 0, 22_000)
     chances /= chances.sum()

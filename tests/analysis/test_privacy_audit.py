@@ -1,4 +1,4 @@
-"""The audit's bound comes within 4 % of ε from below, and its exact checks know what they claim to know."""
+"""The audit's lower bound comes within 4 % of ε, and its exact checks are right."""
 
 import numpy as np
 import pytest
@@ -32,9 +32,9 @@ def test_a_million_trials_bound_epsilon_within_four_per_cent_from_below(name, si
     pairs = zip(drawn.tolist(), shares.tolist(), strict=True)
     bounds = np.array([bound_epsilon(hits, misses, event.rivals, share) for (hits, misses, _), share in pairs])
     within = (bounds >= (1 - SHORTFALL) * float(plan.epsilon)).mean()
-    # Rare misses are not normal, so what is needed is only nearly enough.
+    # Rare misses are not normally distributed, so the required number is only approximate.
     assert within >= (0.97 if event.hit >= LIKELY_EVENT else 0.9), (within, event)
-    # One audit in 10,000 may exceed ε; three in 500 would be one case in 50,000,000.
+    # One audit in 10,000 may exceed ε; three in 500 would happen once in 50,000,000 cases.
     assert np.count_nonzero(bounds > float(plan.epsilon)) <= 2
 
 

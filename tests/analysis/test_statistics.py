@@ -1,4 +1,4 @@
-"""Limits of proportions cover as stated."""
+"""Confidence limits of proportions cover as stated."""
 
 from itertools import product
 
@@ -10,7 +10,7 @@ from sunzi.analysis.statistics import Proportion, lower_limits, outside, upper_l
 
 
 def test_limits_of_proportions_cover_exactly():
-    """Clopper and Pearson by summing the binomial distribution."""
+    """Clopper–Pearson limits by summing the binomial distribution."""
     from scipy import stats
 
     for trials, alarm in product((1, 5, 40), (0.05, 1e-4)):

@@ -1,4 +1,4 @@
-"""A small collection to try the commands on."""
+"""A small collection for tests of the commands."""
 
 import csv
 import re
@@ -72,7 +72,7 @@ def complaint(capsys):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Run a command line that succeeds on a terminal with colours, and read what it prints."""
+    """Run a successful command line on a terminal with colours and return its output."""
 
     def run(*words: str) -> str:
         stream = Screen()

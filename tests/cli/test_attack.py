@@ -66,7 +66,7 @@ def test_a_prior_by_name_and_by_file(collection, capsys):
 
 
 def test_disagreement_is_told(collection, capsys):
-    """An interval that hardly ever covers."""
+    """A narrow interval that hardly ever covers the formula."""
     assert collection.run("attack", "plan.json", *QUICK, "--confidence=0.000001", "--format", "table") == 0
     assert "The formula is outside the confidence interval" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""``sunzi audit``: the verdict, in words, in records and as an exit code."""
+"""``sunzi audit``: the verdict as text, as records and as an exit code."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ def leaky(monkeypatch):
 
 @pytest.fixture
 def leaning(monkeypatch):
-    """A client that is as private as it should be, but draws its blocks in an order of its own."""
+    """A client that is private but draws its blocks in a different order."""
     shipped = BlockResponse._respond
     monkeypatch.setattr(BlockResponse, "_respond", lambda self, words, *rest: shipped(self, ~words, *rest))
 
@@ -64,7 +64,7 @@ def test_another_use_of_words_is_a_deviation(collection, leaning, capsys):
     assert "words" in {row["check"] for row in rows if row["passed"] == "False"}
     assert collection.run("audit", "plan.json", *QUICK, "--format", "table") == 3
     assert "DEVIATION: the client departs from its plan" in capsys.readouterr().out
-    # The distribution of reports is what it should be, so no rate shows it.
+    # The distribution of reports is correct, so sampling cannot detect it.
     assert collection.run("audit", "plan.json", *QUICK, "--no-exact") == 0
 
 

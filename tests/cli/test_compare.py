@@ -68,7 +68,7 @@ def test_simulations_repeat(capsys):
 
 @pytest.fixture
 def lines(shown):
-    """Run a command line on a terminal, and read its lines without colours."""
+    """Run a command line on a terminal and return its lines without colours."""
     return lambda *words: re.sub(r"\x1b\[\d*m", "", shown(*words)).splitlines()
 
 

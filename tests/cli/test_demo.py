@@ -42,13 +42,13 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     for word, estimate, low, high, truth, covered in rows:
         assert word in demo.demo_labels(50)
         assert float(low) <= float(estimate) <= float(high)
-        # Printed to two decimals, a value at the very edge may fall on either side.
+        # Printed with two decimals, a value at the very edge may be on either side.
         assert (float(low) - 0.01 <= float(truth) <= float(high) + 0.01) or covered == "no"
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
 def test_the_table_agrees_with_the_truth(tmp_path, capsys):
-    """20,000 users at ε = 8: the commonest word is plain, and its interval lies around its true frequency."""
+    """20,000 users at ε = 8: the most frequent word is clear, and its interval contains its true frequency."""
     assert small_demo(tmp_path, "--users", "20000", "--epsilon", "8") == 0
     first = re.search(r"^the +([\d.]+) %", capsys.readouterr().out, re.MULTILINE)
     truth, _ = demo.simulate_population(demo.demo_labels(50), 20_000, seed=1)

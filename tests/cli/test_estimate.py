@@ -1,4 +1,4 @@
-"""``sunzi estimate``: every form holds the same numbers, never a bar or a frequency without its interval."""
+"""``sunzi estimate``: every format has the same numbers, and every bar and frequency has its interval."""
 
 import csv
 import io
@@ -103,7 +103,7 @@ def test_integers_stay_integers(tmp_path):
 
 
 class Page(HTMLParser):
-    """What a browser would load, and how many bars and intervals there are."""
+    """Collects the URLs that a browser would load, and counts bars and intervals."""
 
     def __init__(self, text):
         super().__init__()
@@ -168,7 +168,7 @@ def test_a_font_that_lacks_a_label_is_one_note(tmp_path, capsys):
     plan.simulate(["b"] * 100, seed=1).save(tmp_path / "tally")
     files = [str(tmp_path / name) for name in ("plan.json", "tally", "out.png")]
     assert main(["estimate", *files[:2], "-o", files[2]]) == 0
-    assert capsys.readouterr().err.count("\n") <= 1  # none where a font has them all
+    assert capsys.readouterr().err.count("\n") <= 1  # none if one font has them all
 
 
 FAILURES = {

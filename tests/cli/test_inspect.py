@@ -1,4 +1,4 @@
-"""``sunzi inspect``: every kind of file, whole or damaged."""
+"""``sunzi inspect``: every kind of file, intact or damaged."""
 
 import struct
 import zlib
@@ -58,7 +58,7 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def test_a_batch_that_holds_the_opening_of_another(tmp_path, capsys):
-    """The eight bytes may stand inside a batch; only a checksum ends it."""
+    """The eight bytes may occur inside a batch; only a checksum ends it."""
     from sunzi.cli.main import main
 
     header = struct.pack("<8s32sQ", BATCH_MAGIC, bytes(32), 9)

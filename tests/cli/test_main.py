@@ -1,4 +1,4 @@
-"""``sunzi`` itself: version, help, exit codes and errors."""
+"""``sunzi``: version, help, exit codes and errors."""
 
 import os
 import re

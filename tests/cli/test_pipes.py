@@ -1,4 +1,4 @@
-"""Real processes and real pipes: streams end to end, failures on the left seen on the right, and requests to end."""
+"""Real processes and pipes: streams end to end, failures that the next command notices, and requests to stop."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_from_csv_to_csv_through_pipes(collection):
 
 
 def test_a_stream_that_fails_half_way_is_not_taken_for_the_whole(collection, monkeypatch, capfdbinary):
-    """The first rows are fine and leave as whole batches; what follows the failure makes the last one a torso."""
+    """The first rows are valid and are written as complete batches; the failure truncates the last one."""
     from sunzi.cli import privatize
 
     monkeypatch.setattr(privatize, "reports_at_once", lambda plan: 1_000)
@@ -69,7 +69,7 @@ def test_a_request_to_end_leaves_no_file_behind(collection):
 
 @pytest.mark.skipif(os.name != "posix", reason="peak memory is read the POSIX way")
 def test_memory_does_not_grow_with_the_table(collection):
-    """Once pyarrow has read ahead as far as it will, a hundred million bytes more take no noticeable memory more."""
+    """Once pyarrow has read ahead, a further hundred million bytes take no noticeable memory."""
     code = (
         "import resource\nfrom sunzi.cli.main import main\n"
         "for rows in (200_000, 600_000):\n"

@@ -1,4 +1,4 @@
-"""``sunzi plan``: what it prints, what it writes, what it refuses."""
+"""``sunzi plan``: its output, its files, and its refusals."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ SMALL = ("plan", "--size", "40", "--epsilon", "2", "--users", "1e4")
 
 @pytest.fixture
 def answer(capsys):
-    """Run a command line that succeeds, and read the JSON that it prints."""
+    """Run a successful command line and return the JSON it prints."""
 
     def run(*words: str) -> dict:
         assert main(words) == 0
@@ -176,7 +176,7 @@ def test_a_domain_is_required_and_formats_are_known(capsys):
 
 @pytest.mark.slow
 def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeypatch, shown):
-    """Its commands run, and the table on it is the one they print."""
+    """The commands on the page run and print the table on the page."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     commands = [line.removeprefix("$ sunzi ") for block in blocks for line in block.splitlines() if line[:1] == "$"]

@@ -1,4 +1,4 @@
-"""What a plan's figures say to people."""
+"""A plan's figures as text."""
 
 from fractions import Fraction
 

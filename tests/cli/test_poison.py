@@ -1,4 +1,4 @@
-"""``sunzi poison``: rows, formats and complaints."""
+"""``sunzi poison``: rows, formats and errors."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""``sunzi privatize``: every row makes a report, in any format and protocol; what goes wrong leaves no trace."""
+"""``sunzi privatize``: one report per row, in every format and protocol; a failure leaves no file."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ BROWSER = ("--column", "browser")
 
 
 def estimate_is_close(plan, path, truth):
-    """Within seven standard errors of the truth, at every value."""
+    """Within seven standard errors of the truth for every value."""
     estimate = plan.estimate(plan.tally(Path(path).read_bytes()))
     assert np.all(np.abs(estimate.frequencies - truth) <= 7 * estimate.standard_errors())
 
@@ -27,7 +27,7 @@ def estimate_is_close(plan, path, truth):
 def test_reports_give_the_truth_back(collection):
     assert collection.run("privatize", "plan.json", "data.csv", *BROWSER, "-o", "reports.bin") == 0
     assert collection.plan.tally((collection.directory / "reports.bin").read_bytes()).reports == 4_000
-    # Lynx and the missing ones count as other.
+    # Lynx and missing values count as other.
     estimate_is_close(collection.plan, collection.path("reports.bin"), np.array([0.5, 0.3, 0.15, 0, 0.05]))
 
 
@@ -130,7 +130,7 @@ def test_a_table_that_is_not_there(collection, complaint):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
 def test_a_full_disk(collection):
-    """A limit on the size of files stands in for a full disk: the system itself refuses the write."""
+    """A limit on file size simulates a full disk: the system refuses the write."""
     code = (
         "import resource, sys\nfrom sunzi.cli.main import main\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\nsys.exit(main(sys.argv[1:]))"

@@ -1,4 +1,4 @@
-"""``sunzi reproduce``: what it lists, what it writes, and what it refuses."""
+"""``sunzi reproduce``: its list, its files, and its refusals."""
 
 import subprocess
 import sys

@@ -19,7 +19,7 @@ LABELS = ["apple", "pear", "plum", "fig"]
 
 @contextmanager
 def serving(directory, *options, **environment):
-    """`sunzi serve` in a process of its own; gives its address."""
+    """`sunzi serve` in a subprocess; yields its address."""
     command = [sys.executable, "-m", "sunzi", "serve", *options, "--port", "0"]
     process = subprocess.Popen(command, cwd=directory, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     try:
@@ -94,7 +94,7 @@ def test_a_collection_by_commands(plan, tmp_path, capsys):
     assert sunzi.load_tally("tally").reports == 2053
     assert main(["store", "restore", "copy.db", "new.db"]) == 0
     assert estimated(capsys, "new.db") == remote
-    assert main(["store", "restore", "copy.db", "new.db"]) == 2  # not empty any more
+    assert main(["store", "restore", "copy.db", "new.db"]) == 2  # no longer empty
 
 
 def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""What the command line costs before it does anything, and that the page about it is up to date."""
+"""The start-up cost of the command line, and that the page about it is up to date."""
 
 import argparse
 import runpy
@@ -38,7 +38,7 @@ def test_every_command_is_listed_with_its_summary(capsys):
 
 
 def parsers(parser):
-    """The parser and those of its actions."""
+    """The parser and the parsers of its actions."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

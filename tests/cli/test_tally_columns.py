@@ -1,4 +1,4 @@
-"""``sunzi tally`` of Parquet: one tally, or a folder with one for every group."""
+"""``sunzi tally`` of Parquet: one tally, or a folder with one tally per group."""
 
 import csv
 import os
@@ -22,7 +22,7 @@ def reports(collection):
 
 @pytest.fixture
 def table(collection, reports):
-    """Writes a table of reports with these further columns."""
+    """Write a table of reports with these additional columns."""
 
     def write(name="t.parquet", cells=None, **columns):
         path = collection.directory / name
@@ -35,7 +35,7 @@ def table(collection, reports):
 
 
 def tally(collection, *words):
-    """Run the command; words are taken as they are."""
+    """Run the command with these words unchanged."""
     return main(["tally", collection.path("plan.json"), *words])
 
 
@@ -171,7 +171,7 @@ def test_names_that_capitals_alone_tell_apart():
 
 
 def test_no_text_can_pass_for_the_name_of_another():
-    """A cut name ends in a hash after a plus sign, which no value can write."""
+    """A shortened name ends in a plus sign and a hash, which no value can produce."""
     long = group_folder.name_of_group(["g"], ("x" * 300,))
     imitated = group_folder.name_of_group(["g"], (long.removeprefix("g=").removesuffix(".tally"),))
     assert imitated != long
@@ -244,7 +244,7 @@ def test_what_cannot_be_is_refused(collection, table, complaint, monkeypatch, wo
 
 
 def test_a_bad_output_is_refused_before_the_work(collection, table, monkeypatch):
-    """Hours of counting must not end in a complaint about -o."""
+    """Hours of counting must not end in an error about -o."""
     monkeypatch.setattr("sunzi.tables.sift", lambda *_, **__: pytest.fail("it was counted first"))
     for out in (collection.path("gone/a.tally"), str(collection.directory)):
         assert tally(collection, table(), "-o", out) == 1
@@ -252,7 +252,7 @@ def test_a_bad_output_is_refused_before_the_work(collection, table, monkeypatch)
 
 
 def test_what_a_crash_left_behind_is_in_nobodys_way(collection, table, reports, capsys):
-    """A process killed while it writes leaves a hidden folder that no result can be taken for."""
+    """A process killed while writing leaves a hidden folder that cannot be mistaken for a result."""
     path, out = table(g=[1] * 100), collection.path("groups")
     code = (
         "import os, sys\n"

@@ -1,4 +1,4 @@
-"""What only a terminal sees: tables, colour and progress."""
+"""Output on a terminal: tables, colour and progress."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Bit packing against one Python integer that holds all values."""
+"""Bit packing, against one Python integer that holds all values."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sunzi.numerics.bits import WIDEST_NARROW, byte_length, index_bits, pack, pa
 
 
 def one_integer(values, widths):
-    """The definition: value i fills the bits from the sum of the widths before it."""
+    """The definition: value i starts at the bit given by the sum of the widths before it."""
     number = position = 0
     for value, width in zip(values, widths, strict=True):
         number |= value << position
@@ -39,7 +39,7 @@ def test_many_values(width):
 
 
 def one_integer_fast(values, width):
-    """The same by one string of binary digits, most significant first."""
+    """The same with one string of binary digits, most significant first."""
     digits = "".join(f"{value:0{width}b}" for value in values[::-1].tolist())
     return int(digits, 2).to_bytes(byte_length(len(digits)), "little")
 

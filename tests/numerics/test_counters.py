@@ -1,4 +1,4 @@
-"""Exact counts, dense or sparse: the form never shows."""
+"""Exact counts, dense or sparse, with results that do not depend on the form."""
 
 import math
 from statistics import NormalDist
@@ -72,7 +72,7 @@ def test_memory_follows_the_observations_until_the_vector_is_cheaper():
 
 
 def test_the_form_is_a_matter_of_density_not_of_history():
-    """Sparse counters that fill up become dense; a dense vector of zeros becomes sparse; both equal their twins."""
+    """Sparse counters that fill up become dense, and a dense vector of zeros becomes sparse; both equal their twins."""
     length = 8192
     parts = [counted(length, np.arange(start, length, 8)) for start in range(8)]
     total = Counters.zeros(length)

@@ -1,4 +1,4 @@
-"""Fields are checked against their axioms, element by element, and against plain polynomial arithmetic."""
+"""Fields against their axioms, element by element, and against plain polynomial arithmetic."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_irreducible_is_what_is_no_product(p: int, degree: int) -> None:
         (5, 2, (1, 0, 1)),  # (x + 2)(x + 3)
         (2, 3, (0, 1, 1, 1)),  # has the root 0
         (2, 2, (1, 1, 0)),  # not monic
-        (3, 2, (1, 3, 1)),  # a coefficient that is no residue
+        (3, 2, (1, 3, 1)),  # a coefficient that is not a residue
         (3, 2, (1, -1, 1)),
         (2, 2, (1, 1)),  # wrong degree
         (7, 1, (1, 1)),  # a prime field's polynomial is x

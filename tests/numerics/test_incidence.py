@@ -62,7 +62,7 @@ def test_hyperplane_sums(order: int, dimension: int, route: Route) -> None:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_another_polynomial_of_the_same_field(route: Route) -> None:
-    """The trace matrix depends on the polynomial; x**3 + x**2 + 1 is not the default one."""
+    """The trace matrix depends on the polynomial; x**3 + x**2 + 1 is not the default."""
     space = ProjectiveSpace(FiniteField(2, 3, (1, 0, 1, 1)), 3)
     everything = np.arange(space.point_count)
     messages = np.array([5, 17, 40, 72])

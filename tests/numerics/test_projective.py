@@ -55,7 +55,7 @@ def test_contains(order: int, dimension: int) -> None:
 
 @pytest.mark.parametrize(("order", "dimension"), ENUMERABLE)
 def test_selectors_reach_each_hyperplane_once(order: int, dimension: int) -> None:
-    """For every point: through is onto the hyperplanes that contain it, avoiding onto the others, each exactly once."""
+    """For every point, "through" maps onto the hyperplanes with it and "avoiding" onto the others, each once."""
     space, matrix = space_of(order, dimension), incidence(order, dimension)
     selectors_through = np.arange(space.hyperplane_size)
     selectors_avoiding = np.arange(order ** (dimension - 1))

@@ -1,4 +1,4 @@
-"""Sources of words, and uniform integers made from them: no word twice, no bias, no surprise about who is protected."""
+"""Sources of words and uniform integers made from them: no word is used twice, and there is no bias."""
 
 import copy
 import os
@@ -79,7 +79,7 @@ def test_all_sizes_are_delivered_and_never_a_word_twice():
 
 
 def in_a_forked_child(action):
-    """The bytes that ``action`` returns in a child process, which ends at once whatever happens in it."""
+    """The bytes that ``action`` returns in a child process, which always ends right after it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -96,7 +96,7 @@ def in_a_forked_child(action):
 
 
 def test_a_forked_child_does_not_share_the_pool():
-    """Without care, parent and child would go on with the same words, and their noise would cancel."""
+    """If parent and child used the same words, their noise would cancel."""
     source = OperatingSystemSource()
     source.words(5)
     of_child = np.frombuffer(in_a_forked_child(lambda: source.words(64).astype("<u8").tobytes()), dtype="<u8")
@@ -215,7 +215,7 @@ def test_a_script_refuses_words_and_widths_that_do_not_fit(words, bits):
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 2, 3, 5, 8])
 def test_uniform_integers_are_exactly_uniform_on_narrow_words(bits):
-    """All words of b bits: those that are not rejected give every integer below the bound equally often."""
+    """Over all words of b bits, the accepted ones give every integer below the bound equally often."""
     words = np.arange(1 << bits, dtype=np.uint64)
     for bound in range(1, (1 << bits) + 1):
         given_by = Counter()
@@ -231,7 +231,7 @@ def test_uniform_integers_are_exactly_uniform_on_narrow_words(bits):
 
 @pytest.mark.parametrize("columns", [1, 2, 16, 17, 40])
 def test_matrices_are_drawn_as_documented(columns):
-    """Against a plain loop: all words first, then rejected cells replaced in row-major order, round by round."""
+    """Compared with a plain loop: all words first, then rejected cells replaced in row-major order, round by round."""
     generator = np.random.default_rng(columns)
     bits, rounds = 4, 0
     for _ in range(60):
@@ -277,10 +277,10 @@ WORDS = st.one_of(
 
 @given(st.lists(st.tuples(WORDS, BOUNDS), min_size=1, max_size=20))
 def test_full_words_and_large_bounds_against_exact_integers(pairs):
-    """96-bit products made of 64-bit steps, against Python's integers; a rejected word takes the next of the script."""
+    """96-bit products computed in 64-bit steps, against Python's integers; rejected words are replaced."""
     words = np.array([[word for word, _ in pairs]], dtype=np.uint64)
     bounds = np.array([bound for _, bound in pairs], dtype=np.uint64)
-    sure = 2**63 + 12345  # its product's low half is large for every bound used here, or it is rejected and drawn again
+    sure = 2**63 + 12345  # its product's low half is large for every bound here, or it is rejected and drawn again
     fresh = [sure + 2 * index * 0x123456789 for index in range(2000)]
     source = ScriptedSource(np.array(fresh, dtype=np.uint64))
     found = uniform_below(words, bounds, source)
@@ -292,7 +292,7 @@ def test_full_words_and_large_bounds_against_exact_integers(pairs):
 
 @pytest.mark.parametrize("bound", [3, 2**31 - 1, 2**32 - 1, 2**32 - 5])
 def test_rejection_begins_exactly_at_the_surplus(bound):
-    """The smallest words have the smallest low halves: below 2^64 mod s they are rejected, at it they pass."""
+    """The smallest words have the smallest low halves: below 2^64 mod s they are rejected, from there on accepted."""
     surplus = 2**64 % bound
     inverse = pow(bound, -1, 2**64)
     for low, passes in ((surplus, True), (surplus - 1, False), (0, False)):

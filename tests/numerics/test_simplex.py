@@ -1,4 +1,4 @@
-"""Projections onto the simplex, judged by the conditions that characterise the nearest point."""
+"""Projections onto the simplex, checked by the conditions that characterise the nearest point."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ VECTORS = arrays.arrays(np.float64, st.integers(1, 30), elements=st.floats(-3, 3
 
 
 def check_nearest(values, projected, variances):
-    """Karush–Kuhn–Tucker: (x − v)/σ² is one constant where x > 0, and not below it where x = 0."""
+    """Karush–Kuhn–Tucker: (x − v)/σ² is constant where x > 0, and at least that constant where x = 0."""
     assert projected.shape == values.shape
     assert np.all(projected >= 0)
     assert projected.sum() == pytest.approx(1, abs=1e-9)
@@ -49,7 +49,7 @@ def test_known_projections():
 
 
 def test_against_a_search_over_thresholds():
-    """The threshold by bisection, which shares nothing with sorting."""
+    """Finds the threshold by bisection instead of sorting."""
     generator = np.random.default_rng(51)
     for _ in range(50):
         values = generator.normal(0, generator.uniform(0.01, 2), 200)

@@ -1,4 +1,4 @@
-"""The enumerative code of subsets, against its definition written out slowly."""
+"""The enumerative code of subsets, against a slow version of its definition."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ def zigzag(size, count):
 
 
 def slow_rank(chosen, size, leaf_size=64):
-    """The definition of the module, word for word. `chosen` is ascending."""
+    """The module's definition, literally. `chosen` is ascending."""
     if size <= leaf_size:
         return sum(math.comb(offset, i + 1) for i, offset in enumerate(chosen))
     left = size // 2
@@ -74,7 +74,7 @@ def test_agrees_with_the_definition(points, share, seed):
 
 @pytest.mark.parametrize(("points", "block_size"), [(130, 50), (1000, 3), (1000, 270), (1999, 1500), (5000, 300)])
 def test_unlikely_subsets_agree_too(points, block_size):
-    # All points at one end lie far outside the tabulated sums of nodes on the way.
+    # With all points at one end, the sums of nodes on the way are far outside the table.
     code = SubsetCode(points, block_size)
     for first in (0, points - block_size, (points - block_size) // 2):
         chosen = list(range(first, first + block_size))
@@ -120,7 +120,7 @@ def test_chunks_join_seamlessly(monkeypatch):
 
 
 def test_ranks_never_change():
-    # Reports on the wire are ranks: these numbers are part of the format.
+    # Reports on the wire are ranks, so these numbers are part of the format.
     assert SubsetCode(10, 3).rank([1, 4, 8]) == 63
     assert SubsetCode(200, 5).rank([0, 50, 99, 100, 199]) == 806236249
     every_fourth_and_more = [*range(0, 1009, 4), *range(1, 35, 2)]

@@ -35,7 +35,7 @@ def variates(rows, block_size, points, seed=0):
 
 
 def slow_select(values, truth, replaced, picks, points):
-    """The definition of the module, word for word."""
+    """The module's definition, literally."""
     subsets = []
     for value, true, replaced_at, row in zip(values, truth, replaced, picks, strict=True):
         order = [t if t < value else t + 1 for t in range(points - 1)]
@@ -49,7 +49,7 @@ def slow_select(values, truth, replaced, picks, points):
 
 
 def slow_below(words, bounds):
-    """Lemire's variates and whether any word is rejected, in Python's integers."""
+    """Lemire's variates, and whether any word is rejected, in Python's integers."""
     products = [[int(word) * int(bound) for word, bound in zip(row, bounds, strict=True)] for row in words]
     variates = [[product >> 64 for product in row] for row in products]
     rejected = any(
@@ -65,7 +65,7 @@ def only_numpy(monkeypatch):
 
 @pytest.fixture(params=["compiled", "interpreted"])
 def loops(request):
-    """The kernels, and the same loops run by Python itself, which also watches every index."""
+    """The kernels, and the same loops run by Python, which also checks every index."""
     if request.param == "interpreted":
         return kernels
     compiled = kernels.load()
@@ -185,7 +185,7 @@ def test_public_functions_use_loaded_kernels(monkeypatch):
 
 
 def shares(points, block_size):
-    """What tells the loop which variates share a word."""
+    """Which variates share a word."""
     bounds = variate_bounds(points, block_size)
     return bounds, word_ends(bounds)
 
@@ -261,7 +261,7 @@ def test_sample_and_count_falls_back_whole(loops, column):
     bounds, ends = shares(4000, 6)
     words = np.random.default_rng(1).integers(1, 2**64, (20, 4), dtype=np.uint64)
     assert ends.size == 3
-    words[13, column] = 0  # 0 is rejected below any bound that is no power of two
+    words[13, column] = 0  # 0 is rejected for every bound that is not a power of two
     counts = np.arange(4000)
     assert loops.sample_and_count(words, np.zeros(20, dtype=np.int64), np.uint64(2**63), bounds, ends, 4000, counts)
     assert np.array_equal(counts, np.arange(4000))
@@ -269,7 +269,7 @@ def test_sample_and_count_falls_back_whole(loops, column):
 
 @pytest.mark.parametrize(("points", "block_size"), [(12, 3), (4000, 3)])
 def test_sample_and_count_rejects_where_the_rule_does(loops, points, block_size):
-    """The last word that is rejected, and the first that is not, of every word of a row."""
+    """The last rejected and the first accepted word, at every position of a row."""
     bounds, ends = shares(points, block_size)
     for word, product in enumerate(word_bounds(bounds, ends).tolist(), start=1):
         limit = 2**64 % product
@@ -351,7 +351,7 @@ def abs_difference_to_ten(number):
 
 
 def test_loops_read_arrays_that_may_not_be_written(loops):
-    """The operating system's words, and a column of somebody's table."""
+    """The operating system's words and a user's column are read-only."""
     words = np.frombuffer(np.random.default_rng(1).bytes(8 * 50 * 2), dtype=np.uint64).reshape(50, 2)
     bounds, ends = shares(40, 5)
     assert ends.size == 1

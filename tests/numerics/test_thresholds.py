@@ -1,4 +1,4 @@
-"""Thresholds in use: parsing ε, what is refused, and the probabilities that follow. The proofs are in tests/proof."""
+"""Thresholds: parsing ε, refused settings, and the resulting probabilities. The proofs are in tests/proof."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -142,7 +142,7 @@ def test_thresholds_outside_the_words_are_refused(threshold):
 def test_a_threshold_that_leaks_and_one_that_is_mute():
     right = truth_threshold(2, 7, Fraction(1))
     check_truth_threshold(right, 2, 7, Fraction(1))
-    check_truth_threshold(right - 1, 2, 7, Fraction(1))  # says a little less: private, if not what a plan may state
+    check_truth_threshold(right - 1, 2, 7, Fraction(1))  # a little less information: private, but not valid in a plan
     with pytest.raises(PrivacyError, match="too large"):
         check_truth_threshold(right + 1, 2, 7, Fraction(1))
     chance = (2 << 64) // 7
@@ -172,7 +172,7 @@ def test_unary_thresholds_must_be_in_order(true, false):
 
 
 def test_the_variance_of_one_report():
-    """GRR at ε = log 3 on 4 values, nearly: p = 1/2, q = 1/6, Δ = 1/3."""
+    """GRR at ε ≈ log 3 on 4 values: p = 1/2, q = 1/6, Δ = 1/3."""
     probabilities = SupportProbabilities(0.5, 1 / 6, 1 / 3)
     assert probabilities.variance() == pytest.approx(5 / 36 * 9)
     assert probabilities.variance(1.0) == pytest.approx(0.25 * 9)

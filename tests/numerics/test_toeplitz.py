@@ -271,8 +271,8 @@ class TestLargerSystems:
     @pytest.mark.parametrize("kind", ["two above half", "two apart", "three", "many small"])
     @pytest.mark.usefixtures("both_column_solvers")
     def test_few_or_small_moduli_against_a_dense_solve(self, kind: str, size: int) -> None:
-        """Right sides along the large eigenvalues as well as the small ones. Two moduli above half of 1501 values have
-        cond(T) = 6e4: their residual is as small, but the solution is less exact.
+        """Right sides along large and small eigenvalues. Two moduli above half of 1501 values have cond(T) = 6e4: the
+        residual is as small, but the solution is less exact.
         """
         starts = {
             "two above half": [size // 2 + 2, size // 2 + 3],
@@ -299,7 +299,7 @@ class TestLargerSystems:
         assert relative_residual(structured, structured.ones_solution, np.ones(1501)) <= 1e-9
 
     def test_a_total_that_removes_nearly_all_of_the_right_side(self) -> None:
-        """The residual is relative to what remains."""
+        """The residual is relative to the remaining right side."""
         structured = make(5000, [1361, 1259, 1753, 1709, 2503])
         right_side = 1 + 1e-5 * np.random.default_rng(0).normal(size=5000)
         added = structured.multiply(structured.solve(right_side, total=0.0)) - right_side

@@ -1,4 +1,4 @@
-"""No test reads or fills the user's own cache."""
+"""No test reads or writes the user's cache."""
 
 import pytest
 

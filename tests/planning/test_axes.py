@@ -18,7 +18,7 @@ from sunzi.protocols.block_response import BlockProtocol
 from sunzi.protocols.modular import ModularMessages
 from sunzi.protocols.unary import UnaryProtocol
 
-# Two-sided normal quantile of a false alarm in a million.
+# Two-sided normal quantile for one false alarm in a million.
 SURE = NormalDist().inv_cdf(1 - 0.5e-6)
 MODULAR = ("mss", "mss-compact")
 
@@ -29,7 +29,7 @@ def spread_over(size: int, users: int, items: np.ndarray) -> np.ndarray:
 
 
 def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int) -> np.ndarray:
-    """The estimates of repeated collections, one a row."""
+    """Estimates of repeated collections, one per row."""
     return np.array([plan.estimate(plan.simulate(values, seed=run)).frequencies for run in range(runs)])
 
 
@@ -119,7 +119,7 @@ def test_detectable_share_solves_its_equation():
 
 
 class CountingSource(ReproducibleSource):
-    """A source that knows how many words it gave."""
+    """A source that counts the words it returns."""
 
     taken = 0
 
@@ -186,7 +186,7 @@ def test_work_grows_with_what_is_done():
 
 
 def guesses(protocol: Protocol, values: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """What a Bayes-optimal attacker makes of one report of each value: any value that makes it likeliest."""
+    """The guess of a Bayes-optimal attacker for one report of each value: the values with the largest likelihood."""
     size = protocol.domain_size
     messages = protocol.randomize(values, ReproducibleSource(8))
     points = np.arange(size)
@@ -210,7 +210,7 @@ def guesses(protocol: Protocol, values: np.ndarray, generator: np.random.Generat
             for point in points:
                 residues = np.full(rows.size, point % response.design.points)
                 supported[rows, point] = response.design.contains(part, residues)
-    supported[~supported.any(axis=1)] = True  # it misses all of them, so that all are equally likely
+    supported[~supported.any(axis=1)] = True  # it contains none of them, so all are equally likely
     return (generator.random(supported.shape) * supported).argmax(axis=1)
 
 
@@ -247,7 +247,7 @@ def test_wrong_arguments_are_named():
 
 
 class Silent(Protocol):
-    """A protocol of a kind that the axes know nothing of."""
+    """A kind of protocol that the axes do not know."""
 
     name = "silent"
     domain_size = 5

@@ -110,7 +110,7 @@ def test_front_is_not_dominated_and_covers_everything():
     assert [axes[row, 0] for row in kept] == sorted(axes[row, 0] for row in kept)
     for row in kept:
         assert not any(dominates(other, axes[row]) for other in axes)
-    # Whatever was left out is beaten by something kept, give or take the resolution.
+    # Every dropped candidate is beaten by a kept one, up to the resolution.
     for row in axes:
         assert any((axes[other] <= row * 1.0501).all() for other in kept)
 

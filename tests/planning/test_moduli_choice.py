@@ -1,4 +1,4 @@
-"""Choosing moduli: what the search reaches, which limits it keeps, and that it beats the paper's."""
+"""Choosing moduli: the search's results, its limits, and that it beats the paper's search."""
 
 import sys
 from fractions import Fraction

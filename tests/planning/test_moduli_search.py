@@ -1,4 +1,4 @@
-"""The search itself: exchange, and what a request determines."""
+"""The search: exchange steps, and what a request determines."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Sums of diagonals, and what they say about one more modulus, against dense matrices."""
+"""Sums of diagonals, and the effect of one more modulus, against dense matrices."""
 
 from fractions import Fraction
 

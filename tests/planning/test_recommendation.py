@@ -1,4 +1,4 @@
-"""Recommendations: the rules of each objective, limits, and honest figures."""
+"""Recommendations: the rules of each objective, limits, and correct figures."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ MODULAR = ("mss", "mss-compact")
 
 
 def options(**figures: tuple[float, float, float]) -> list[Option]:
-    """Rows with these errors, bits and attackabilities; the rest is a real row's."""
+    """Rows with these errors, bits and attackabilities; other figures are those of a real row."""
     plan = sunzi.make_plan("grr", 10, 1)
     known = evaluate(plan, 100)
     return [
@@ -121,7 +121,7 @@ def test_what_refuses_a_domain_says_so():
 
 
 def test_the_search_is_asked_and_the_objective_decides(monkeypatch):
-    """Where the front has a set that is better by the objective, it is taken; limits are passed on."""
+    """A set of the front that is better by the objective is chosen; limits are passed on."""
     asked = {}
     sets = [(17, 23, 29, 31, 37), (19, 29, 31, 37, 41, 43, 47, 53), (61, 67)]
 

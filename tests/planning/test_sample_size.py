@@ -1,4 +1,4 @@
-"""How many users, or how large an ε, a target error needs."""
+"""The number of users, or the ε, that a target error needs."""
 
 from fractions import Fraction
 
@@ -55,7 +55,7 @@ def test_recommendations_for_a_target():
 
 
 def test_a_choice_that_never_settles_is_settled(monkeypatch):
-    """Two protocols that recommend each other: after some rounds the last one stays."""
+    """Two protocols that recommend each other: after some rounds the last one is kept."""
     turns = iter(["grr", "oue", "grr", "oue"])
 
     def restless(domain, epsilon, users, protocols=None, **wishes):

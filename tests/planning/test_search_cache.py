@@ -1,4 +1,4 @@
-"""Kept results: found again, and as good as absent when anything is wrong with them."""
+"""Cached results: found again, and ignored if anything is wrong with them."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_what_is_stored_is_loaded():
     search_cache.store(KEY, RESULT)
     assert search_cache.load(KEY) == RESULT
     assert search_cache.load({**KEY, "size": 8}) is None
-    assert len(entries()) == 1  # and no temporary file beside it
+    assert len(entries()) == 1  # no temporary file is left
 
 
 def test_another_version_of_the_library_finds_nothing(monkeypatch):
@@ -121,7 +121,7 @@ def test_a_search_is_made_once(monkeypatch):
     ):
         pareto_front(40, 1, **{"effort": 30, **different})
     assert len(searches) == 7
-    pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither kept nor looked up
+    pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither stored nor looked up
     assert len(searches) == 8
     monkeypatch.setattr(moduli_choice, "ALGORITHM", moduli_choice.ALGORITHM + 1)
     assert pareto_front(40, 1, effort=30) == first

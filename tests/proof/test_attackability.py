@@ -1,4 +1,4 @@
-"""Attackability is the success of the best attacker: all messages listed, and an attacker who plays."""
+"""Attackability equals the success of the best attacker: by listing all messages, and by simulating the attacker."""
 
 from itertools import product
 from math import exp
@@ -22,7 +22,7 @@ PLANNED = [
     ("ss", 9, {"block_size": 8}),
     ("ss-compact", 13, {"classes": 4, "points": 13}),
     ("ss-compact", 9, {"classes": 3, "points": 13}),  # truncated
-    ("ss-compact", 3, {"classes": 6, "points": 31}),  # so much that many blocks miss the domain
+    ("ss-compact", 3, {"classes": 6, "points": 31}),  # so strongly that many blocks miss the domain
     ("pgr", 13, {"order": 3}),
     ("pgr", 10, {"order": 3}),  # truncated
     ("pgr", 3, {"order": 4}),  # some hyperplanes miss the domain
@@ -45,7 +45,7 @@ CHOSEN = [
 
 
 def message_table(plan):
-    """P(y|x) of every message of any protocol, one row a message."""
+    """P(y|x) of every message of any protocol, one row per message."""
     protocol, size = plan.protocol, plan.domain.size
     if not protocol.responses:
         bits = np.array(list(product([False, True], repeat=size)))
@@ -73,7 +73,7 @@ def test_the_formula_is_the_sum_over_all_messages(name, size, options, epsilon):
 def test_the_formula_holds_for_designs_far_above_the_domain(name, size, designs, epsilon):
     plan = statistics.plan_of_designs(name, size, epsilon, designs)
     check_listed(plan)
-    # Both terms of the formula take part: some blocks miss the domain altogether.
+    # Both terms of the formula matter: some blocks miss the domain completely.
     missing = [
         response.design.missing_messages(min(size, response.design.points)) for response in plan.protocol.responses
     ]
@@ -110,9 +110,9 @@ def test_closed_forms(epsilon):
     ],
 )
 def test_an_attacker_who_plays_succeeds_as_often(name, size, options):
-    """Guess the likeliest value of each of 40,000 reports of the shipped randomiser, ties broken by the first.
+    """Guess the most likely value for each of 40,000 reports of the shipped randomiser; the first one wins ties.
 
-    False alarms: one in a million a test.
+    False alarms: one in a million per test.
     """
     games = 40_000
     plan = make_plan(name, size, 2, **options)
@@ -131,7 +131,8 @@ def likelihood_table(plan, messages, games):
         for value in range(size):
             table[:, value] = protocol.design.contains(messages, np.full(games, value))
     elif not protocol.responses:
-        # A value with its bit set is likelier than one without; among those with it, all are equally likely.
+        # A value whose bit is set is more likely than one whose bit is not; all values with set bits are equally
+        # likely.
         table = np.unpackbits(messages, axis=1, count=size, bitorder="little").astype(float)
     elif protocol.name == "mss-compact":
         starts = np.concatenate([[0], np.cumsum([response.design.message_count for response in protocol.responses])])

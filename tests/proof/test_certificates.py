@@ -1,4 +1,4 @@
-"""Every threshold proves its ε against bounds of e^ε that share nothing with the library's: 330 bits, both ways."""
+"""Every threshold proves its ε against independent 330-bit bounds on e^ε, from both sides."""
 
 import json
 from decimal import Decimal
@@ -31,7 +31,7 @@ SCALE = 1 << 96
 
 
 def exponential_bounds(epsilon):
-    """Integers L ≤ 2^330·e^ε ≤ U: Taylor's series of e^(ε/2^s), ε/2^s ≤ 1/2, squared s times, rounded outwards."""
+    """Integers L ≤ 2^330·e^ε ≤ U: the Taylor series of e^(ε/2^s), ε/2^s ≤ 1/2, squared s times, rounded outwards."""
     shift = max(0, (2 * epsilon.numerator // epsilon.denominator).bit_length())
     numerator, denominator = epsilon.numerator, epsilon.denominator << shift
     low_term = high_term = low = high = ONE
@@ -41,7 +41,7 @@ def exponential_bounds(epsilon):
         low_term = low_term * numerator // (denominator * index)
         high_term = -(-high_term * numerator // (denominator * index))
         low, high = low + low_term, high + high_term
-    high += 2  # what follows is less than twice the next term, since each is at most half of the one before
+    high += 2  # the rest is less than twice the next term, because each term is at most half of the one before
     for _ in range(shift):
         low, high = low * low >> PRECISION, -(-high * high >> PRECISION)
     assert (high - low) * (1 << 250) < low
@@ -49,7 +49,7 @@ def exponential_bounds(epsilon):
 
 
 def random_epsilon(generator):
-    """Rationals of all sorts: decimals, ratios of large integers, and the extremes 1/100 and 12."""
+    """Various rationals: decimals, ratios of large integers, and the extremes 1/100 and 12."""
     kind = generator.integers(6)
     if kind == 0:
         return Fraction(1, 100)
@@ -78,7 +78,7 @@ def settings(seed):
 
 
 def test_ten_thousand_settings_are_certified_by_independent_bounds():
-    """p and q are within ε by the bounds from below, and one step further by the bounds from above they are not."""
+    """p and q satisfy ε by the lower bounds; one step further they violate it by the upper bounds."""
     seen = {"certified": 0, "refused": 0}
     for kind, points, block_size, epsilon in settings(31):
         low, high = exponential_bounds(epsilon)
@@ -94,7 +94,7 @@ def test_ten_thousand_settings_are_certified_by_independent_bounds():
 
 
 def check_block(points, block_size, epsilon, low, high):
-    """T(v−w) ≤ w·e^ε·(2^64−T); T+1 breaks it with E, T+2 with e^ε itself. False if the setting is refused."""
+    """T(v−w) ≤ w·e^ε·(2^64−T); T+1 violates it with E, T+2 with e^ε itself. False if the setting is refused."""
     words, rest = 1 << 64, points - block_size
     scaled = block_size * exponential_below(epsilon)
     try:
@@ -113,7 +113,7 @@ def check_block(points, block_size, epsilon, low, high):
 
 
 def check_oue(epsilon, low, high):
-    """p(1−q) ≤ e^ε·q(1−p) with p = 1/2, and a q one step smaller would break it."""
+    """p(1−q) ≤ e^ε·q(1−p) with p = 1/2, and a q one step smaller would violate it."""
     words = 1 << 64
     true, false = optimal_unary_thresholds(epsilon)
     assert true == words // 2
@@ -126,7 +126,7 @@ def check_oue(epsilon, low, high):
 
 
 def check_rappor(epsilon):
-    """(p/q)² ≤ e^ε with q = 1 − p exactly, proved by p/q ≤ e^(ε/2), and a p one step larger would break it."""
+    """(p/q)² ≤ e^ε with q = 1 − p exactly, proved by p/q ≤ e^(ε/2), and a p one step larger would violate it."""
     words = 1 << 64
     low, high = exponential_bounds(epsilon / 2)
     true, false = symmetric_unary_thresholds(epsilon)
@@ -156,7 +156,7 @@ def test_the_independent_bounds_hold_e():
 
 
 def test_the_thresholds_of_plans_are_certified_as_they_are_written():
-    """What matters is what clients read: the digits in the plan's JSON, over random settings of all protocols."""
+    """Clients read the digits in the plan's JSON, so these are certified, over random settings of all protocols."""
     generator = np.random.default_rng(32)
     for number in range(240):
         name = catalogue()[number % len(catalogue())]
@@ -179,7 +179,7 @@ def test_the_thresholds_of_plans_are_certified_as_they_are_written():
 
 
 def sizes(record):
-    """Points and block size as the record states them."""
+    """Points and block size as stated in the record."""
     if record["design"] == "singletons":
         return record["points"], 1
     if record["design"] == "projective":
@@ -211,7 +211,7 @@ def test_narrow_words_are_certified_too(word_bits):
     ("block_size", "points"), [(1, 1000), (1, 1 << 31), (10, 1000), (999, 1000), (1 << 19, 1 << 24), (1, 40)]
 )
 def test_settings_that_cannot_be_certified_are_refused(block_size, points):
-    """At ε = 10^-18 the largest p that is within ε, rounded down to 64 bits, is no longer above chance."""
+    """At ε = 10^-18 the largest p that satisfies ε, rounded down to 64 bits, is no longer above chance."""
     with pytest.raises(PrivacyError, match="no information"):
         truth_threshold(block_size, points, Fraction(1, 10**18))
 
@@ -238,7 +238,7 @@ def test_a_response_accepts_only_the_threshold_that_it_derives(wrong):
         assert BlockResponse.from_parameters(right, Fraction(1)) == response
         with pytest.raises(PrivacyError):
             BlockResponse.from_parameters({**right, "threshold": str(response.threshold + wrong)}, Fraction(1))
-        with pytest.raises(PrivacyError):  # a larger ε's threshold under a smaller ε is a leak
+        with pytest.raises(PrivacyError):  # the threshold of a larger ε under a smaller ε is a leak
             BlockResponse.from_parameters(BlockResponse(design, Fraction(11, 10)).parameters(), Fraction(1))
 
 

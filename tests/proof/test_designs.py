@@ -1,4 +1,4 @@
-"""Designs against their definitions: blocks written down from scratch, and what a design computes read off them."""
+"""Designs against their definitions: blocks are built from scratch and compared with the design's results."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -41,7 +41,7 @@ ORDERS = [(2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (4, 3), (5, 3), (8, 2), (8, 3)
 
 
 def primitive_root(prime):
-    """The smallest g whose powers are all of 1 … m−1."""
+    """The smallest primitive root: its powers are all of 1 … m−1."""
     return next(g for g in range(1, prime) if len({pow(g, i, prime) for i in range(prime - 1)}) == prime - 1)
 
 
@@ -55,7 +55,7 @@ def cyclotomic_blocks(points, classes, union, with_zero):
 
 
 def field_product(left, right, prime, polynomial):
-    """The product of two elements of GF(p^d) as the integers of their base-p digits."""
+    """The product of two elements of GF(p^d), given as integers with their base-p digits."""
     degree = len(polynomial) - 1
     digits = [[number // prime**place % prime for place in range(degree)] for number in (left, right)]
     total = [0] * (2 * degree)
@@ -113,7 +113,7 @@ CASES = dict(cases())
 
 @pytest.fixture(scope="module", params=list(CASES))
 def case(request):
-    """A design and the incidence matrix that its definition gives."""
+    """A design and the incidence matrix from its definition."""
     design, blocks = CASES[request.param]()
     assert len(blocks) == design.message_count
     return design, incidence_of(blocks, design.points)
@@ -142,7 +142,7 @@ def limits(design):
 
 
 def test_point_counts_count_reported_blocks(case):
-    """Few reports, many reports, heavy repetition, and no report at all, whichever way they are added up."""
+    """Few reports, many reports, heavy repetition and no report, for every way of adding them up."""
     design, incidence = case
     generator = np.random.default_rng(41)
     samples = [
@@ -181,7 +181,7 @@ def test_missing_messages_are_those_without_a_point_of_the_domain(case):
 
 
 def test_responses_are_bijections_from_variates(case):
-    """For each value and branch, all variates together name every block of that branch equally often."""
+    """For each value and branch, the variates together name every block of that branch equally often."""
     design, incidence = case
     sizes = [int(bound) for bound in design.draw_bounds]
     grid = np.stack([axis.reshape(-1) for axis in np.indices(sizes)], axis=1).astype(np.uint64)
@@ -205,7 +205,7 @@ def test_parameters_restore_the_design(case):
 
 @pytest.mark.parametrize(("points", "classes"), [(101, 4), (151, 6)])
 def test_a_correlation_in_place_of_the_convolution_would_be_caught_here(points, classes):
-    """−1 is not in H, so adding up blocks the other way round gives other counts (it would not for (31,5), (37,3))."""
+    """−1 is not in H, so adding up blocks in the wrong direction changes the counts (not so for (31,5) and (37,3))."""
     incidence = incidence_of(cyclotomic_blocks(points, classes, (0,), False), points)
     reversed_blocks = [{(2 * b - x) % points for x in np.flatnonzero(row)} for b, row in with_shift(incidence, points)]
     wrong = incidence_of(reversed_blocks, points)
@@ -230,7 +230,7 @@ def with_shift(incidence, points):
 
 @pytest.mark.parametrize(("points", "classes"), [(101, 4), (151, 6), (13, 4)])
 def test_adding_blocks_and_transforming_agree(points, classes, monkeypatch):
-    """The two routes of point_counts, each forced in turn."""
+    """The two algorithms of point_counts, each forced in turn."""
     design, generator = Cyclotomic(points, classes), np.random.default_rng(43)
     incidence = incidence_of(cyclotomic_blocks(points, classes, (0,), False), points)
     for messages in (generator.integers(0, design.message_count, 50), generator.integers(0, 5, 400)):
@@ -242,7 +242,7 @@ def test_adding_blocks_and_transforming_agree(points, classes, monkeypatch):
 
 @pytest.fixture(scope="module")
 def large():
-    """A prime with (m−1)/4 odd, so that −1 is not in H, large enough for the routes that small designs never take."""
+    """A prime with (m−1)/4 odd, so that −1 is not in H, large enough for algorithms that small designs skip."""
     points, classes = 100_069, 4
     assert (points - 1) // classes % 2 == 1
     g = Cyclotomic(points, classes).generator
@@ -346,7 +346,7 @@ def test_responses_of_subsets_are_uniform(points, size):
     ],
 )
 def test_a_cyclotomic_design_that_is_none_is_refused(changes, reason):
-    """With g = 1 a careless sampler sends the value nearly in clear, so a client must check for itself."""
+    """With g = 1 a careless sampler would send the value almost in clear, so every client must check the design."""
     good = Cyclotomic(101, 4).parameters()
     assert Cyclotomic.from_parameters(good) == Cyclotomic(101, 4)
     with pytest.raises(PlanError, match=reason):

@@ -1,11 +1,12 @@
 """The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
 
-A word of b bits (3 to 9 here, 64 in service) takes 2^b equally likely values, so running ``randomize`` and ``encode``
-on all tuples of words gives the distribution of a report exactly. One thing needs an argument: rejection. A word is
-rejected by a rule that looks at this word alone, and is replaced by fresh words until one passes; the word that is used
-in the end is therefore uniform over the words that pass, independently of all others. So the distribution of a report
-is the distribution over those tuples in which every word passes at once. A script of exactly as many words as a report
-needs runs dry (RandomnessError) if and only if some word is rejected: these tuples are left out, the rest is counted.
+A word of b bits (3 to 9 here, 64 in production) has 2^b equally likely values, so running ``randomize`` and ``encode``
+on all tuples of words gives the exact distribution of a report. Only rejection needs an argument. Whether a word is
+rejected depends on that word alone, and it is replaced by fresh words until one is accepted; so the word finally used
+is uniform over the accepted words, independent of all others. The distribution of a report is therefore its
+distribution over the tuples in which every word is accepted at once. A script with exactly the words that a report
+needs runs out (RandomnessError) if and only if some word is rejected: those tuples are left out, the others are
+counted.
 """
 
 from collections import Counter
@@ -116,7 +117,7 @@ def only_report(encoded):
 
 
 def passing(bound, bits):
-    """The words that Lemire's rule lets pass, and the integer each of them gives; worked out word by word."""
+    """The words that Lemire's rule accepts and the integer of each, computed word by word."""
     pairs = [divmod(word * bound, 1 << bits) for word in range(1 << bits)]
     return {word: high for word, (high, low) in enumerate(pairs) if low >= (1 << bits) % bound}
 
@@ -128,7 +129,7 @@ def passing_tuples(design, bits):
 
 
 def enumerate_singles(protocol, response, value):
-    """The report of every tuple of words that passes, the tuples run one by one."""
+    """The report of every accepted tuple of words, run one by one."""
     bits, length = response.word_bits, response.words_per_report
     given = {words: run(protocol, value, words, bits) for words in product(range(1 << bits), repeat=length)}
     accepted = {words: report for words, report in given.items() if report is not None}
@@ -137,7 +138,7 @@ def enumerate_singles(protocol, response, value):
 
 
 def enumerate_batch(protocol, response, value):
-    """All tuples that pass, and their reports, made in one call."""
+    """All accepted tuples and their reports, made in one call."""
     words = passing_tuples(response.design, response.word_bits)
     source = ScriptedSource(words.reshape(-1), response.word_bits)
     encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
@@ -163,7 +164,7 @@ def check_ratios(tables, epsilon):
 
 
 def check_block_distribution(response, tables, points):
-    """Each table is the one that the design states: uniform over the blocks with x, uniform over those without x."""
+    """Each table has the design's distribution: uniform over the blocks with x, and uniform over those without x."""
     design, inside_and_outside = response.design, response.message_probabilities()
     payloads = sorted(set().union(*tables))
     expected_messages = comb(design.points, design.block_size) if design.kind == "subsets" else design.message_count
@@ -188,7 +189,7 @@ def check_block_distribution(response, tables, points):
 
 @pytest.mark.parametrize("name", BLOCK_PROTOCOLS)
 def test_block_protocols(name):
-    """Every value in a batch of all tuples; the last value, and the first where it is cheap, one by one too."""
+    """Every value in a batch of all tuples; the last value, and the first where that is cheap, also one by one."""
     protocol = BLOCK_PROTOCOLS[name]()
     tables = []
     for value in range(protocol.domain_size):
@@ -209,7 +210,7 @@ def test_larger_block_protocols_in_one_batch_a_value(name):
 
 @pytest.mark.parametrize(("most", "words"), [(5, 4), (12, 3), (15, 2)])
 def test_subsets_whose_variates_need_several_words(monkeypatch, most, words):
-    """The bounds 3, 5, 4, 3 one by one, as 3, 5, 4 · 3, and as 3 · 5, 4 · 3; in service a word stops at 2^32 − 1."""
+    """The bounds 3, 5, 4, 3 one by one, as 3, 5, 4 · 3, and as 3 · 5, 4 · 3; the real limit is 2^32 − 1."""
     monkeypatch.setattr(subset_sampling, "MOST_PER_WORD", most)
     protocol = block(SubsetSelection, 6, Subsets(6, 3), 1, 4)
     assert protocol.design.draw_count == words
@@ -255,7 +256,7 @@ def test_unary_protocols(name):
 
 
 def selector_words(protocol):
-    """A word that draws each selector; all selectors are drawn by equally many words, so they are equally likely."""
+    """One word per selector; equally many words draw each selector, so all are equally likely."""
     drawn = passing(len(protocol.responses), protocol.responses[0].word_bits)
     shares = Counter(drawn.values())
     assert set(shares) == set(range(len(protocol.responses)))
@@ -264,7 +265,7 @@ def selector_words(protocol):
 
 
 def enumerate_modular(protocol, value, selector):
-    """The reports of all tuples that pass, given one selector, made in one call: all selectors' words come first."""
+    """The reports of all accepted tuples given one selector, in one call: the words of all selectors come first."""
     response, first = protocol.responses[selector], selector_words(protocol)[selector]
     words = passing_tuples(response.design, response.word_bits)
     script = np.concatenate([np.full(len(words), first, dtype=np.uint64), words.reshape(-1)])
@@ -315,7 +316,7 @@ def test_modular_protocols(name):
 
 
 def check_joint_ratios(protocol, of_value):
-    """The whole report, selector and payload, as fractions: P(j, y|x) = (1/ℓ)·P_j(y|x), and ε holds for it."""
+    """The whole report, selector and payload, as fractions: P(j, y|x) = (1/ℓ)·P_j(y|x), which satisfies ε."""
     odds, share = exponential_below(protocol.epsilon), Fraction(1, len(protocol.responses))
     tables = []
     for parts in of_value:
@@ -354,7 +355,7 @@ def test_a_modular_batch_draws_all_selectors_and_then_block_by_block(name):
 
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr, 3"])
 def test_rejected_words_are_replaced_in_row_major_order(name):
-    """Rejected words of a batch are replaced by the words after the batch's own, row by row; rejected again, again."""
+    """Rejected words of a batch are replaced by the words after it, row by row, and again if those are rejected."""
     protocol = BLOCK_PROTOCOLS[name]()
     response, generator = protocol.response, np.random.default_rng(21)
     bits, rejecting = response.word_bits, 0
@@ -398,7 +399,7 @@ def test_a_rejected_selector_is_replaced_before_any_block_word_is_drawn():
 
 @pytest.mark.parametrize("cases", [BLOCK_PROTOCOLS, UNARY_PROTOCOLS, MODULAR_PROTOCOLS])
 def test_words_of_another_width_are_refused(cases):
-    """Full words under a narrow threshold would nearly always lie; narrow ones under a full one never would."""
+    """64-bit words with a narrow threshold would almost always lie; narrow words with a 64-bit one never would."""
     protocol = next(iter(cases.values()))()
     with pytest.raises(ParameterError, match="bits"):
         protocol.randomize(np.array([0]), ScriptedSource(np.full(100, 12345, dtype=np.uint64)))

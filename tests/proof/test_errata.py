@@ -1,4 +1,4 @@
-"""Where the paper's formulas fail and ours hold, one test an erratum, numbered as in the list of errata.
+"""Where the paper's formulas fail and ours hold: one test per erratum, numbered as in the list of errata.
 
 (11 and 13 of that list concern a citation and a measurement, not a formula.)
 """
@@ -43,7 +43,7 @@ def singular_values(moduli, size, weights=None):
 
 
 def gram_eigenvalues(moduli, size, weights):
-    """Of AᵀWA, ascending."""
+    """Eigenvalues of AᵀWA, ascending."""
     matrix = oracle.stacked_matrix(moduli, size)
     return np.linalg.eigvalsh((matrix.T * np.repeat(weights, moduli)) @ matrix)
 
@@ -66,8 +66,8 @@ def test_1_the_number_of_reports_is_not_the_sum_of_the_counts():
 
 @pytest.mark.parametrize("block_size", [1, 2, 4])
 def test_2_the_covariance_within_a_block(block_size):
-    """diag(π) − ππᵀ is a multinomial's covariance: right for one point a report; for more, it gives their number in a
-    report, which is fixed, a negative variance.
+    """diag(π) − ππᵀ is a multinomial covariance. It is right for one point per report; for more, it gives the number of
+    points in a report, which is constant, a negative variance.
     """
     response = BlockResponse(Subsets(9, block_size), parse_epsilon(1))
     residues = np.random.default_rng(2).dirichlet(np.ones(9))
@@ -85,7 +85,7 @@ def test_2_the_covariance_within_a_block(block_size):
 
 
 def test_2_the_covariance_between_blocks():
-    """Given the blocks' sizes, reports of different blocks are independent; the paper's −(ℓ/n²)uuᵀ is far off.
+    """Given the block sizes, reports of different blocks are independent; the paper's −(ℓ/n²)uuᵀ is far off.
 
     False alarms: one in a million, over the entries of one block against another.
     """
@@ -105,7 +105,7 @@ def test_2_the_covariance_between_blocks():
     paper = -2 / users**2 * np.outer(*stretched)
     bound = statistics.normal_bound(measured.size)
     assert np.abs(measured / errors).max() < bound
-    # Each s_j sums to 1 whatever happens, so the sums cannot covary at all; the paper lets them.
+    # Each s_j always sums to 1, so the sums cannot covary; with the paper's covariance they do.
     assert np.abs(deviations[:, :3].sum(axis=1)).max() < 1e-12
     assert paper.sum() < -1e-3
     assert np.abs((measured - paper) / errors).max() > bound
@@ -117,8 +117,8 @@ def debiased(protocol, tally, index):
 
 
 def test_3_the_bound_on_the_condition_number_is_false():
-    """k = 1024 and the eight primes 401 … 443: the bound says 3.0 with the true ratio of weights, 24.6 with the paper's
-    own, and the truth is 252. Gershgorin's discs must count all k/m_j values that share a residue, in every block.
+    """For k = 1024 and the eight primes 401 … 443 the bound is 3.0 with the true ratio of weights and 24.6 with the
+    paper's, but the truth is 252. Gershgorin's discs must count all k/m_j values that share a residue, in every block.
     """
     size, epsilon, width = 1024, 1, 20
     moduli = primes_from(401, 8)
@@ -135,7 +135,7 @@ def test_3_the_bound_on_the_condition_number_is_false():
     assert paper_ratio * growth == pytest.approx(24.6, abs=0.05)
     assert condition == pytest.approx(252, abs=0.5)
     assert condition > 10 * paper_ratio * growth
-    # What holds: the largest eigenvalue is at most Σ w_j·⌈k/m_j⌉, and the error is that of the exact trace.
+    # This holds: the largest eigenvalue is at most Σ w_j·⌈k/m_j⌉, and the error is given by the exact trace.
     assert values[0] ** 2 <= sum(weight * ceil(size / modulus) for weight, modulus in zip(weights, moduli, strict=True))
     exact = np.sum(values**-2.0) / size
     assert plan.expected_mse(1) == pytest.approx(exact, rel=1e-6)
@@ -143,8 +143,8 @@ def test_3_the_bound_on_the_condition_number_is_false():
 
 
 def test_4_the_worst_error_needs_the_square_of_the_condition_number():
-    """The first twenty primes above 150, k = 1024: κ = 10,585, and an error of 21,677 times that of SS and 21,623
-    times the optimum that the theorem speaks of.
+    """The first twenty primes above 150, k = 1024: κ = 10,585, and the error is 21,677 times that of SS and 21,623
+    times the optimum of the theorem.
     """
     size, epsilon = 1024, 1
     moduli = primes_from(151, 20)
@@ -164,7 +164,7 @@ def test_4_the_worst_error_needs_the_square_of_the_condition_number():
 
 
 def test_5_every_column_has_one_1_a_block_not_every_row():
-    """So σ_max is not the root of the sum of the weights, as the proof of Theorem 3 has it."""
+    """So σ_max is not the root of the sum of the weights, as the proof of Theorem 3 claims."""
     moduli, size = (7, 11, 37), 50
     matrix = oracle.stacked_matrix(moduli, size)
     assert np.all(matrix.sum(axis=0) == len(moduli))
@@ -202,8 +202,8 @@ def expectation_over_fillers(response, size):
 
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_7_truncated_projective_messages_are_not_equally_likely(epsilon):
-    """The paper's formula for k < K weighs all messages alike, and errs both ways: upwards while every hyperplane meets
-    the domain, downwards where the domain is so small that many miss it.
+    """The paper's formula for k < K gives all messages equal weight. It is too high while every hyperplane meets the
+    domain, and too low if the domain is so small that many hyperplanes miss it.
     """
     budget, odds = parse_epsilon(epsilon), exp(epsilon)
     errors = {}
@@ -223,7 +223,7 @@ def test_7_truncated_projective_messages_are_not_equally_likely(epsilon):
 
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_8_a_report_names_a_subset_not_a_residue(epsilon):
-    """The abstract's ⌈log2 ℓ⌉ + ⌈log2 m_j⌉ bits cannot tell C(m_j, w_j) subsets apart."""
+    """The abstract's ⌈log2 ℓ⌉ + ⌈log2 m_j⌉ bits cannot distinguish C(m_j, w_j) subsets."""
     plan = make_plan("mss", 1000, epsilon)
     designs = [response.design for response in plan.protocol.responses]
     selector = ceil(log2(len(designs)))
@@ -232,7 +232,7 @@ def test_8_a_report_names_a_subset_not_a_residue(epsilon):
     assert plan.report_bits == pytest.approx(body)
     assert plan.report_bits > 2 * abstract
     assert all(comb(design.points, design.block_size) > 2 ** ceil(log2(design.points)) for design in designs)
-    # Compact blocks keep the abstract's promise, but for log2 of the number of classes.
+    # Compact blocks keep the abstract's promise, except for log2 of the number of classes.
     assert make_plan("mss-compact", 1000, epsilon).report_bits <= abstract + ceil(log2(2 * exp(epsilon) + 2))
 
 
@@ -263,7 +263,7 @@ def test_10_counting_costs_the_points_of_all_subsets():
 
 
 def test_12_the_ridge_biases_at_small_epsilon():
-    """λ = 1/ε² next to weights of the order nε²: at ε = 1/10 and 10,000 users the mean loses most of a heavy item."""
+    """λ = 1/ε² next to weights of the order nε²: at ε = 1/10 with 10,000 users the mean loses most of a heavy item."""
     size, users, moduli = 40, 10_000, (7, 11, 17, 23)
     frequencies = statistics.histogram("spike", size)
     losses = {}
@@ -271,7 +271,7 @@ def test_12_the_ridge_biases_at_small_epsilon():
         plan = make_plan("mss-compact", size, epsilon, moduli=moduli)
         tally = oracle.expected_tally(plan, frequencies, reports=10**12)
         plain = plan.estimate(tally, weights="paper").frequencies
-        ridge = float(1 / plan.epsilon**2) * tally.reports / users  # as it stands beside the weights of 10,000 users
+        ridge = float(1 / plan.epsilon**2) * tally.reports / users  # relative to the weights of 10,000 users
         ridged = plan.estimate(tally, weights="paper", ridge=ridge)
         np.testing.assert_allclose(plain, frequencies, atol=1e-8)
         np.testing.assert_allclose(ridged.frequencies, oracle.decode(plan.protocol, tally, "paper", ridge), atol=1e-7)
@@ -283,7 +283,7 @@ def test_12_the_ridge_biases_at_small_epsilon():
 
 
 def test_planned_errors_are_those_of_light_items():
-    """What Step 3 of the search should rank by: the exact error, which trace(T⁻¹) is for items that nobody holds."""
+    """Step 3 of the search should rank by the exact error, which is trace(T⁻¹) for items that no user holds."""
     plan = make_plan("mss", 60, 1, moduli=(7, 11, 31, 53))
     protocol, shares = plan.protocol, [25.0] * 4
     variance = ModularVariance(protocol.gram, protocol.moments, protocol.planned_weights, shares)

@@ -1,4 +1,4 @@
-"""The errata that test_errata.py leaves out, and that docs/paper-notes.md names an existing test for every erratum."""
+"""Errata not covered by test_errata.py, and that docs/paper-notes.md names an existing test for every erratum."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ ERRATA = 15
 
 
 def sections():
-    """The text of every erratum of the page, by its number."""
+    """The text of every erratum on the page, by number."""
     parts = re.split(r"^### (\d+)\. ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {int(number): text.split("\n## ")[0] for number, text in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -71,8 +71,8 @@ def theory(size, epsilon, count, width=20, target=10):
 
 
 def test_11_the_smallest_number_of_moduli_is_neither_necessary_nor_sufficient():
-    """ε = 1: 13 moduli reach κ = 3.1 where 61 are called necessary. ε = 5: 20 moduli of the band, more than the 10.05
-    that Theorem 4 asks for, have κ above 10,000.
+    """ε = 1: 13 moduli reach κ = 3.1 although the paper requires 61. ε = 5: 20 moduli of the band, more than the 10.05
+    that Theorem 4 requires, have κ above 10,000.
     """
     found = paper_search(1024, 1)
     assert len(found.moduli) < theory(1024, 1, len(found.moduli)) / 4
@@ -86,7 +86,7 @@ def test_11_the_smallest_number_of_moduli_is_neither_necessary_nor_sufficient():
 
 
 def test_11_the_bound_ranks_moduli_unlike_the_exact_error():
-    """Step 3 cites the bound, which grows with κ; the set of larger κ has the smaller error."""
+    """Step 3 cites the bound, which grows with κ, but the set with the larger κ has the smaller error."""
     well, ill = (23, 37, 41, 47, 79), (5, 19, 41, 43, 59, 71, 73, 83)
     conditions = [condition_number(100, 1, moduli) for moduli in (well, ill)]
     errors = [make_plan("mss", 100, 1, moduli=moduli).expected_mse(1) for moduli in (well, ill)]
@@ -95,7 +95,7 @@ def test_11_the_bound_ranks_moduli_unlike_the_exact_error():
 
 
 def test_13_the_dynamic_programme_and_the_direct_sum_count_the_same():
-    """The algorithm that the paper timed, n = 10,000 and k = 22,000; `sunzi reproduce runtime` says what it costs."""
+    """The algorithm that the paper timed, n = 10,000 and k = 22,000; `sunzi reproduce runtime` measures its time."""
     size, users = 22_000, 10_000
     chances = 1 / np.arange(1, size + 1) ** 3.0
     values = np.random.default_rng(1).choice(size, users, p=chances / chances.sum())
@@ -110,8 +110,8 @@ def test_13_the_dynamic_programme_and_the_direct_sum_count_the_same():
 
 @pytest.mark.parametrize(("epsilon", "holds"), [(1, True), (5, False)])
 def test_14_the_bound_on_the_ratio_of_weights(epsilon, holds):
-    """(β+e^ε)/(1/β+e^ε): far too large at ε = 1, and at ε = 5 half of the truth for the paper's own search, because
-    w_j is a whole number of residues and m_j small.
+    """(β+e^ε)/(1/β+e^ε) is far too large at ε = 1. At ε = 5 it is half of the truth for the paper's own search, because
+    w_j is a whole number of residues and m_j is small.
     """
     found = paper_search(1024, epsilon)
     assert (found.alpha_true <= found.alpha) == holds
@@ -120,7 +120,7 @@ def test_14_the_bound_on_the_ratio_of_weights(epsilon, holds):
 
 
 def test_15_full_rank_needs_one_residue_less():
-    """Σ(m_j − 1) ≥ k − 1 is the exact condition; the paper asks for ≥ k."""
+    """Σ(m_j − 1) ≥ k − 1 is the exact condition; the paper requires ≥ k."""
     moduli = (7, 11, 13)
     reached = sum(modulus - 1 for modulus in moduli)
     ranks = [np.linalg.matrix_rank(oracle.stacked_matrix(moduli, size)) for size in (reached, reached + 1, reached + 2)]

@@ -1,4 +1,4 @@
-"""Post-processed copies do what they say, by the conditions that a best fit satisfies; and the slow decoder agrees."""
+"""Post-processed copies satisfy the conditions of a best fit, and the slow decoder agrees with ours."""
 
 import numpy as np
 import oracle
@@ -37,19 +37,19 @@ def test_clipping_changes_negative_frequencies_only(name):
     assert negative.any()
     assert np.all(clipped[negative] == 0)
     assert np.array_equal(clipped[~negative], estimate.frequencies[~negative])
-    if name not in ("rappor", "oue"):  # there the sum is random
+    if name not in ("rappor", "oue"):  # its sum is random
         assert clipped.sum() > 1
 
 
 def test_estimates_of_whole_designs_sum_to_one():
-    """Every estimate over all points of a design does; a truncated one and bits need not."""
+    """Every estimate over all points of a design does; truncated designs and unary encodings need not."""
     for name in ("grr", "ss", "mss", "mss-compact"):
         assert estimated(name)[2].frequencies.sum() == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", catalogue())
 def test_the_simplex_copy_is_the_nearest_histogram(name):
-    """x is the projection of v if and only if v − x is one number where x > 0, and no larger elsewhere."""
+    """x is the projection of v if and only if v − x is constant where x > 0, and at most that constant elsewhere."""
     _, _, estimate = estimated(name)
     nearest = estimate.postprocess("simplex").frequencies
     check_histogram(nearest)
@@ -94,7 +94,7 @@ def test_every_copy_says_what_was_done(name, epsilon):
 
 
 def log_likelihood(plan, tally, frequencies):
-    """Σ_y c_y·log P(y) up to a constant, every message listed."""
+    """Σ_y c_y·log P(y) up to a constant, with every message listed."""
     total = 0.0
     for index, response in enumerate(oracle.blocks_of(plan.protocol)):
         residues = np.bincount(np.arange(SIZE) % response.design.points, frequencies, response.design.points)
@@ -123,7 +123,7 @@ def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likeliho
     reached = log_likelihood(plan, tally, best)
     assert reached >= log_likelihood(plan, tally, estimate.postprocess("simplex").frequencies)
     gradient = likelihood_gradient(plan, tally, best)
-    # By concavity no histogram has a log-likelihood better by more than n·(max gradient − 1).
+    # By concavity, no histogram has a log-likelihood larger by more than n·(max gradient − 1).
     assert tally.reports * (gradient.max() - 1) < 1
     assert best @ np.abs(gradient - 1) < 1e-3
 
@@ -132,7 +132,7 @@ def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likeliho
 @pytest.mark.parametrize("weights", ["planned", "paper"])
 @pytest.mark.parametrize("ridge", [0, 1000])
 def test_for_subsets_of_residues_the_constrained_copy_is_the_best_weighted_fit(weights, histogram, ridge):
-    """∇ = T·f − Σ w_j·A_jᵀ·s_j is one number where f > 0, and no smaller elsewhere; a ridge plays no part."""
+    """∇ = T·f − Σ w_j·A_jᵀ·s_j is constant where f > 0, and no smaller elsewhere; the ridge has no effect."""
     plan, tally, _ = estimated("mss", 1, histogram)
     best = plan.estimate(tally, weights=weights, ridge=ridge).postprocess("constrained").frequencies
     check_histogram(best)
@@ -166,7 +166,7 @@ def test_for_counted_points_the_constrained_copy_is_the_best_weighted_fit(name):
 @pytest.mark.parametrize("histogram", ["uniform", "zipf"])
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "oue", "mss", "mss-compact"])
 def test_constraints_lower_the_error(name, histogram):
-    """Of a mean over all items; a histogram is a convex set, so coming nearer to it cannot hurt."""
+    """The mean error over all items: histograms form a convex set, so projecting onto it cannot increase the error."""
     plan, _, _ = estimated(name)
     values, truth = statistics.values_of(statistics.histogram(histogram, SIZE), USERS)
     raw = constrained = 0.0
@@ -202,7 +202,7 @@ def test_options_that_mean_nothing_are_refused(options):
 
 @pytest.mark.parametrize(("name", "epsilon"), [("mss", 1), ("mss", 4), ("mss-compact", 1), ("mss-compact", 4)])
 def test_the_slow_decoder_of_the_paper_agrees(name, epsilon):
-    """Explicit sparse matrix and LSMR against Toeplitz algebra: planned weights, the paper's, and its ridge."""
+    """Explicit sparse matrix and LSMR against Toeplitz algebra: planned weights, the paper's weights, and its ridge."""
     for options in ({"moduli": MODULI}, {}):
         plan, tally, estimate = estimated(name, epsilon, **options)
         np.testing.assert_allclose(estimate.frequencies, oracle.decode(plan.protocol, tally), rtol=0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Every protocol's estimate is right on average: exactly, on expected tallies, and measured, by runs and real bytes."""
+"""Every protocol's estimate is unbiased: exactly on expected tallies, and measured in simulations and on real bytes."""
 
 import numpy as np
 import oracle
@@ -15,7 +15,7 @@ from sunzi.tally import Tally
 SIZE = 43
 HISTOGRAMS = ["uniform", "zipf", "spike"]
 MODULAR = {"moduli": (5, 11, 17, 23)}
-# Few enough blocks to list, truncated designs and moduli above the domain included.
+# Few enough blocks to list, including truncated designs and moduli above the domain.
 LISTED = [
     ("grr", SIZE, 1, {}),
     ("ss", 11, 1, {}),
@@ -44,7 +44,7 @@ def frequencies_for(size):
 
 @pytest.mark.parametrize(("name", "size", "epsilon", "options"), LISTED)
 def test_expected_tallies_give_back_the_histogram(name, size, epsilon, options):
-    """An estimate is linear in the counts once the blocks' sizes are fixed, so this is exact unbiasedness."""
+    """An estimate is linear in the counts once block sizes are fixed, so this proves exact unbiasedness."""
     plan = make_plan(name, size, epsilon, **options)
     for frequencies in frequencies_for(size):
         estimate = plan.estimate(oracle.expected_tally(plan, frequencies))
@@ -72,7 +72,7 @@ def test_a_block_without_reports_leaves_an_unbiased_estimate():
 
 
 def test_the_first_decoding_of_a_plan_and_later_ones_are_the_least_squares_solution():
-    """Large enough for the inverse to be found by iterating."""
+    """Large enough for the inverse to be computed by iteration."""
     size = 1700
     plan = make_plan("mss", size, 2)
     values, _ = statistics.values_of(statistics.histogram("zipf", size), 3000)
@@ -87,7 +87,7 @@ def test_the_first_decoding_of_a_plan_and_later_ones_are_the_least_squares_solut
 @pytest.mark.parametrize("histogram", HISTOGRAMS)
 @pytest.mark.parametrize("name", catalogue())
 def test_simulated_runs_have_the_right_mean(name, histogram):
-    """False alarms: one in a million a test, over its 43 items."""
+    """False alarms: one in a million per test, over its 43 items."""
     runs, users = 120, 1500
     plan = make_plan(name, SIZE, 1, **(MODULAR if name.startswith("mss") else {}))
     values, truth = statistics.values_of(statistics.histogram(histogram, SIZE), users)
@@ -98,7 +98,7 @@ def test_simulated_runs_have_the_right_mean(name, histogram):
 
 @pytest.mark.parametrize("name", catalogue())
 def test_reports_through_bytes_have_the_mean_of_simulated_ones(name):
-    """False alarms: one in a million a test, over 43 items against the truth and 43 against the simulation."""
+    """False alarms: one in a million per test, over 43 items against the truth and 43 against the simulation."""
     runs, users = 20, 600
     plan = make_plan(name, SIZE, 1, **(MODULAR if name.startswith("mss") else {}))
     values, truth = statistics.values_of(statistics.histogram("zipf", SIZE), users)
@@ -115,7 +115,7 @@ def test_reports_through_bytes_have_the_mean_of_simulated_ones(name):
     "designs", [[Subsets(7, 3), Subsets(13, 2)], [Cyclotomic(7, 2), Cyclotomic(13, 4, with_zero=True)]]
 )
 def test_the_drawing_of_whole_runs_has_the_law_of_the_messages(designs):
-    """The proofs of coverage draw counts, not reports: with exactly the probabilities of the messages."""
+    """The proofs of coverage draw counts instead of reports; these have exactly the probabilities of the messages."""
     name = "mss" if designs[0].kind == "subsets" else "mss-compact"
     plan = statistics.plan_of_designs(name, 15, 1, designs)
     sampler = statistics.Sampler(plan)
@@ -134,7 +134,7 @@ def measured_supports(protocol, tally):
 
 
 def expected_supports(protocol, holders):
-    """Mean and standard deviation of every block's support counts, each user choosing one of the blocks."""
+    """Mean and standard deviation of every block's support counts, with each user choosing one of the blocks."""
     means, errors = [], []
     for response in protocol.responses:
         residues = np.bincount(np.arange(holders.size) % response.design.points, holders, response.design.points)

@@ -1,4 +1,4 @@
-"""Errors are what the formulas say: covariances against listed blocks, variances against matrices and against runs."""
+"""The stated errors are right: covariances against listed blocks, variances against matrices and simulated runs."""
 
 import numpy as np
 import oracle
@@ -44,7 +44,7 @@ def test_the_covariance_of_a_report_is_exact_for_subsets(points, epsilon):
 
 @pytest.mark.parametrize(("points", "classes", "with_zero"), [(13, 4, False), (31, 5, True), (37, 18, False)])
 def test_the_variances_of_a_report_are_exact_for_every_2_design(points, classes, with_zero):
-    """A 2-design fixes the diagonal of the covariance, and its row sums, which are 0; only covariances may differ."""
+    """A 2-design determines the variances, and the row sums of the covariance matrix are 0; only covariances differ."""
     response = BlockResponse(Cyclotomic(points, classes, with_zero=with_zero), parse_epsilon(1))
     for residues in random_histograms(points, 5):
         listed = oracle.listed_covariance(response, residues)
@@ -58,7 +58,7 @@ def test_the_variances_of_a_report_are_exact_for_every_2_design(points, classes,
 @pytest.mark.parametrize("epsilon", [1, 3, 5])
 @pytest.mark.parametrize("options", [{"moduli": FEW}, {"moduli": (13, 37, 41)}, {"moduli": (3, 5, 61)}, {}])
 def test_variances_on_small_domains_are_exact(options, epsilon, histogram):
-    """Also with unequal blocks. Approximating by a typical residue was 40 % off here: few residues average badly."""
+    """Also with unequal blocks. Approximating by a typical residue was 40 % off here, with few residues."""
     protocol = make_plan("mss", SIZE, epsilon, **options).protocol
     frequencies = statistics.histogram(histogram, SIZE)
     for reports in ([100.0] * len(protocol.moduli), np.random.default_rng(1).uniform(50, 200, len(protocol.moduli))):
@@ -89,7 +89,7 @@ def test_variances_of_compact_blocks_are_near_those_of_listed_ones(epsilon):
 
 
 def scattered(size, number):
-    """So many items of equal weight, anywhere; all others absent."""
+    """``number`` items of equal weight anywhere in the domain; all others are absent."""
     frequencies = np.zeros(size)
     frequencies[np.random.default_rng(1).choice(size, number, replace=False)] = 1 / number
     return frequencies
@@ -107,8 +107,8 @@ def scattered(size, number):
     ],
 )
 def test_variances_on_large_domains_are_near(size, epsilon, options, monkeypatch):
-    """Few moduli and many, skewed histograms and up to two hundred equally heavy items, against the exact way of small
-    domains. A fixed number of heavy residues a block was off here by up to 80 %.
+    """Few and many moduli, skewed histograms and up to two hundred equally heavy items, against the exact method for
+    small domains. A fixed number of heavy residues per block was up to 80 % off here.
     """
     protocol = make_plan("mss", size, epsilon, **options).protocol
     variance = variance_of(protocol, np.random.default_rng(2).uniform(50, 200, len(protocol.moduli)))
@@ -122,7 +122,7 @@ def test_variances_on_large_domains_are_near(size, epsilon, options, monkeypatch
 
 
 def test_variances_on_large_domains_are_near_those_of_matrices(monkeypatch):
-    """The same against explicit matrices, and with the exact way switched off, on a domain that they can take."""
+    """The same against explicit matrices, on a small enough domain with the exact method switched off."""
     size, moduli = 301, (53, 101, 109, 127)
     monkeypatch.setattr(modular_variance, "_FORMED_SIZE", 0)
     protocol = make_plan("mss", size, 5, moduli=moduli).protocol
@@ -149,7 +149,9 @@ def test_large_domains_take_few_columns_and_form_the_decoder_where_that_is_less_
 
 
 def test_work_is_bounded_and_the_heaviest_residues_come_first(monkeypatch):
-    """Twelve columns a block, of hundreds that are heavy: twelve items are ten times as frequent as a hundred."""
+    """Twelve columns per block, although hundreds are heavy: twelve items are ten times as frequent as a hundred
+    others.
+    """
     size = 1201
     frequencies = scattered(size, 100)
     frequencies[np.random.default_rng(4).choice(size, 12, replace=False)] = 0.1
@@ -168,7 +170,7 @@ def test_work_is_bounded_and_the_heaviest_residues_come_first(monkeypatch):
     monkeypatch.setattr(modular_variance, "_FORMED_SIZE", 0)
     monkeypatch.setattr(modular_variance, "_MOST_CELLS", 48 * size)
     bounded = variance.full(frequencies)
-    assert sum(columns) <= 48 + 4 + 1  # and one for the mean of every block, one for the sum
+    assert sum(columns) <= 48 + 4 + 1  # plus one for the mean of every block and one for the sum
     np.testing.assert_allclose(bounded.mean(), exact.mean(), rtol=0.02)
     monkeypatch.setattr(modular_variance, "_MOST_CELLS", 0)
     worse = np.abs(variance.full(frequencies) / exact - 1).mean()
@@ -176,8 +178,8 @@ def test_work_is_bounded_and_the_heaviest_residues_come_first(monkeypatch):
 
 
 def test_the_quick_bound_is_never_below_the_exact_variance(monkeypatch):
-    """Moduli below, around and far above the domain, ε from 1/10 to 8, equal and unequal blocks; every item for itself,
-    and items that share what is known of their part in the decoder.
+    """Moduli below, around and far above the domain, ε from 1/10 to 8, equal and unequal blocks; for single items, and
+    for items that share a bound on their part in the decoder.
     """
     generator = np.random.default_rng(5)
     checked = 0
@@ -233,8 +235,8 @@ MEASURED = [
 def test_measured_errors_are_the_stated_ones(name, epsilon, options):
     """Each item's sample variance, and the mean of all squared errors, for a histogram of heavy and absent items.
 
-    False alarms: one in a million a test. Compact blocks get the few per cent by which a 2-design may differ. The
-    expected 1/n_j is above ℓ/n by a factor of about 1 + ℓ/n, here less than 1/1000.
+    False alarms: one in a million per test. Compact blocks are allowed the few per cent by which a 2-design may differ.
+    The expected 1/n_j exceeds ℓ/n by a factor of about 1 + ℓ/n, here less than 1/1000.
     """
     runs = 2500
     given = isinstance(options, list)
@@ -261,7 +263,7 @@ def test_measured_errors_are_the_stated_ones(name, epsilon, options):
 
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_simulated_subsets_have_the_stated_error(epsilon):
-    """The designs whose blocks are too many to list, by the library's own simulation; ε = 1 has subsets of 2 to 15."""
+    """Designs with too many blocks to list, by the library's simulation; ε = 1 has subsets of 2 to 15 points."""
     runs, users = 400, 3000
     values, truth = statistics.values_of(statistics.histogram("mixture", SIZE), users)
     for plan in (make_plan("ss", SIZE, epsilon), make_plan("mss", SIZE, epsilon, moduli=(7, 11, 31, 53))):
@@ -280,7 +282,7 @@ def test_simulated_subsets_have_the_stated_error(epsilon):
     [("mss", 1024, 1, 100), ("mss-compact", 1024, 1, 100), ("mss", 22_000, 2, 5), ("mss-compact", 22_000, 2, 5)],
 )
 def test_modular_error_is_within_3_per_cent_of_its_prediction(name, size, epsilon, runs):
-    """Zipf(3), 10,000 users. One run's error scatters by about 1.3·√(2/k), so 3 per cent is over five deviations."""
+    """Zipf(3), 10,000 users. The error of one run varies by about 1.3·√(2/k), so 3 per cent is over five deviations."""
     users = 10_000
     plan = make_plan(name, size, epsilon)
     values, truth = statistics.values_of(statistics.histogram("zipf", size), users)
@@ -300,7 +302,7 @@ def test_compact_blocks_are_as_accurate_as_subsets(size, epsilon):
 
 @pytest.mark.parametrize("epsilon", [1, 2])
 def test_compact_modular_blocks_are_as_accurate_as_subsets(epsilon):
-    """The same moduli under both."""
+    """Both with the same moduli."""
     compact = make_plan("mss-compact", 1024, epsilon)
     subsets = make_plan("mss", 1024, epsilon, moduli=compact.protocol.moduli)
     assert compact.expected_mse(1000) == pytest.approx(subsets.expected_mse(1000), rel=0.02)

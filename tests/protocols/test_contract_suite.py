@@ -1,4 +1,4 @@
-"""One contract suite over the whole catalogue; and that it catches protocols which break the contract."""
+"""The contract suite passes for the whole catalogue and fails for protocols that break the contract."""
 
 from fractions import Fraction
 from typing import Any
@@ -93,7 +93,7 @@ class Spendthrift(GeneralizedRandomizedResponse):
 
 
 class Deaf(GeneralizedRandomizedResponse):
-    """Takes words and does not listen to them."""
+    """Draws words and ignores them."""
 
     name = "deaf"
 

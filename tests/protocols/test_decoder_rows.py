@@ -19,7 +19,7 @@ from sunzi.protocols.unary import UnaryProtocol
 
 pytestmark = pytest.mark.slow
 
-# Two-sided normal quantile of a false alarm in a million.
+# Two-sided normal quantile for one false alarm in a million.
 SURE = NormalDist().inv_cdf(1 - 0.5e-6)
 MODULAR = ("mss", "mss-compact")
 
@@ -30,13 +30,13 @@ def spread_over(size: int, users: int, items: np.ndarray) -> np.ndarray:
 
 
 def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int) -> np.ndarray:
-    """The estimates of repeated collections, one a row."""
+    """Estimates of repeated collections, one per row."""
     return np.array([plan.estimate(plan.simulate(values, seed=run)).frequencies for run in range(runs)])
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("mss", 4), ("mss-compact", 1), ("mss-compact", 4)])
 def test_decoder_rows_predict_the_variance_of_simulated_collections(name, epsilon):
-    """Ten of 60 items are empty; the squared errors of many collections, in units of the prediction, average to 1."""
+    """Ten of 60 items are empty; their squared errors in units of the prediction average to 1 over many collections."""
     size, users, runs, empty = 60, 800, 400, np.arange(3, 60, 6)
     plan = sunzi.make_plan(name, size, epsilon)
     values = spread_over(size, users, np.setdiff1d(np.arange(size), empty))
@@ -51,7 +51,7 @@ def test_decoder_rows_predict_the_variance_of_simulated_collections(name, epsilo
 
 @pytest.mark.parametrize("name", MODULAR)
 def test_decoder_rows_are_the_decoder(name):
-    """The rows applied to residue estimates give the estimate, and their variance is the decoder's own."""
+    """The rows applied to residue estimates give the decoder's estimate, with the decoder's variance."""
     plan = sunzi.make_plan(name, 50, 2)
     protocol = plan.protocol
     tally = plan.simulate(np.arange(2000) % 50, seed=1)
@@ -80,7 +80,7 @@ def test_decoder_rows_are_the_decoder(name):
 
 
 def lies(plan: sunzi.Plan, item: int, shares: tuple[float, ...], users: int) -> bytes:
-    """A batch of reports that no randomiser made, each supporting the item as much as a report can."""
+    """A batch of crafted reports, each supporting the item as much as a report can."""
     protocol = plan.protocol
     counts = [round(share * users) for share in shares]
     if isinstance(protocol, UnaryProtocol):
@@ -130,7 +130,7 @@ def test_crafted_reports_push_as_far_as_predicted(name, epsilon):
 
 
 def test_one_block_of_liars_is_pushed_as_the_formula_says():
-    """All liars in one block j: λ(v_j − h_j·g_j) with λ = φ/((1−φ)/ℓ + φ), at most φ·ℓ·max."""
+    """All fake clients in one block j: λ(v_j − h_j·g_j) with λ = φ/((1−φ)/ℓ + φ), at most φ·ℓ·max."""
     plan = sunzi.make_plan("mss-compact", 50, 1)
     row = next(plan.protocol.decoder_rows([13]))
     gains = [

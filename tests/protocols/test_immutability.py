@@ -1,4 +1,4 @@
-"""Protocols, block responses and designs are immutable, so what was validated on creation stays true."""
+"""Protocols, block responses and designs are immutable, so a validated object stays valid."""
 
 import copy
 import inspect
@@ -52,7 +52,7 @@ def test_a_threshold_is_derived_not_given():
 
 
 def test_subclasses_are_frozen_dataclasses_too():
-    """dataclasses refuse anything else."""
+    """dataclasses refuse every other subclass."""
     from dataclasses import dataclass
 
     with pytest.raises(TypeError, match="non-frozen"):

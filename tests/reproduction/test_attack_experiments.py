@@ -1,4 +1,4 @@
-"""The experiments on bits, server time and attack: attackers, decoders and formulas against slow, obvious ones."""
+"""The experiments on bits, server time and attack: attackers, decoders and formulas against slow, obvious code."""
 
 import sys
 from itertools import combinations
@@ -40,7 +40,7 @@ SETTINGS = [
 @pytest.mark.parametrize("population", ["uniform", "spike"])
 @pytest.mark.parametrize(("name", "size", "epsilon", "options"), SETTINGS)
 def test_the_attacker_fares_as_one_who_reads_real_reports(name, size, epsilon, options, population):
-    """Guessing at random among the supported values of reports in bytes has a known chance for each of them."""
+    """For each report in bytes, a random guess among its supported values has a known probability of success."""
     users = 40_000
     plan = sunzi.make_plan(name, size, epsilon, **options)
     values = Population.parse(population).draw(size, users, 5)
@@ -49,7 +49,7 @@ def test_the_attacker_fares_as_one_who_reads_real_reports(name, size, epsilon, o
     chances = np.where(table[np.arange(users), values], 1 / np.maximum(supported, 1), 0.0)
     chances[supported == 0] = 1 / size
     rate = success_rate(plan, values, [7])
-    # The rate adds the throw of the guess to what the chances vary by themselves.
+    # The rate adds the randomness of the guess to the variation of the probabilities.
     noise = np.sqrt((rate * (1 - rate) + chances.var()) / users)
     assert abs(rate - chances.mean()) < BOUND * noise
 
@@ -64,7 +64,7 @@ def test_over_equally_frequent_values_the_attacker_reaches_attackability(name, s
 
 
 def listed_rate(plan, value):
-    """The mean over blocks of p·E[1/(values behind a subset that holds the value's residue)], every subset listed."""
+    """The mean over blocks of p·E[1/(values behind a subset with the value's residue)], with every subset listed."""
     size, rates = plan.domain.size, []
     for response in plan.protocol.responses:
         points, chosen = response.design.points, response.design.block_size
@@ -187,7 +187,7 @@ def test_comparing_with_the_lowest_of_others(mine, expected):
 
 
 def test_below_mss_everywhere_speaks_against_the_lowest():
-    """However near the two are at single points."""
+    """Even if the two are close at single points."""
     rates = {"mss": 0.5, "rappor": 0.3, "grr": 0.9, "ss": 0.8, "pgr": 0.8, "oue": 0.8}
     rows = [
         row | {"k": 100, "population": "zipf:3", "best": 0.9, "uniform": 0.1, "expected": 0.1, "without_report": 0.8}

@@ -1,4 +1,4 @@
-"""The committed report and pictures are those of the committed tables."""
+"""The committed report and pictures match the committed tables."""
 
 import re
 import sys
@@ -39,7 +39,7 @@ def parts_of(path):
 @pytest.mark.skipif(mpl.__version__ != PINNED, reason=f"pictures were drawn by Matplotlib {PINNED}")
 @pytest.mark.parametrize("name", catalogue.NAMES)
 def test_pictures_are_those_of_the_tables(tmp_path, name):
-    """Up to the last digit of a place and a pixel's shade, which another processor may round otherwise."""
+    """Up to the last digit of a coordinate and the shade of a pixel, which other processors may round differently."""
     (tmp_path / f"{name}.csv").symlink_to(RESULTS / f"{name}.csv")
     runner.draw([catalogue.find(name)], tmp_path)
     (text, numbers), (committed_text, committed_numbers) = (
@@ -66,7 +66,7 @@ def test_every_claim_has_evidence_and_every_table_is_full():
 
 
 def test_the_tables_hold_the_trials_that_were_promised():
-    """300 trials a point, and 100 where the domain has 22,000 values."""
+    """300 trials per point, and 100 where the domain has 22,000 values."""
     for name in ("mse", "other-sizes", "analytical-mse", "error-cdf", "dra", "geometry", "comparison", "lengths"):
         for row in Table.load(RESULTS / f"{name}.csv").where(part=None):
             large = row.get("domain_size") == 22_000

@@ -1,4 +1,4 @@
-"""Every experiment of the catalogue, at a scale at which its numbers mean nothing."""
+"""Every experiment of the catalogue, at a scale too small for its figures to mean anything."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ CLAIMS = [value for value in vars(claims).values() if isinstance(value, claims.C
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """One place for all, so that shared cells are measured once."""
+    """One directory for all, so that shared cells are measured once."""
     return tmp_path_factory.mktemp("reproduction")
 
 
@@ -64,7 +64,7 @@ def test_cells_are_distinct_and_can_be_filed(name, scale):
 
 def test_quick_is_quick_and_full_is_the_papers_size():
     cost = {scale: _seconds(scale) for scale in ("quick", "full")}
-    assert cost["quick"] < 1200  # of one core: ten minutes on two
+    assert cost["quick"] < 1200  # on one core: ten minutes on two
     assert 10 * cost["quick"] < cost["full"] < 2 * 8 * 3600  # a night on two
     cells = catalogue.find("mse").cells("full")
     assert {cell["epsilon"] for cell in cells} == set(EPSILONS)
@@ -73,7 +73,7 @@ def test_quick_is_quick_and_full_is_the_papers_size():
 
 
 def _seconds(scale):
-    """The estimated costs of all experiments together; cells that they share count once."""
+    """The estimated cost of all experiments; shared cells count once."""
     costs = {}
     for name in catalogue.NAMES:
         experiment = catalogue.find(name)
@@ -100,7 +100,7 @@ def test_all_means_all_and_names_keep_the_reports_order():
 
 
 def test_the_printed_formula_is_the_dense_one_and_too_high_at_small_epsilon():
-    """Against the equation written out with whole matrices."""
+    """Compared with the equation written out with dense matrices."""
     size, users, epsilon = 40, 1000, 0.5
     plan = sunzi.make_plan("mss", size, epsilon, moduli=(11, 17, 23, 29))
     chances = Population.parse("zipf:3").chances(size)

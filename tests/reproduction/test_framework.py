@@ -1,4 +1,4 @@
-"""The runner, the table and the report, on an experiment that costs nothing."""
+"""The runner, the table and the report, with an experiment that costs nothing."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ FAIR = Claim("dice | are <fair>", "nowhere")
 
 
 class Dice(Experiment):
-    """Throws dice; a stand-in for real work."""
+    """Throws dice instead of doing real work."""
 
     name = "dice"
     title = "Dice & <others>"
@@ -277,7 +277,7 @@ def test_a_killed_run_is_taken_up_where_it_ended(tmp_path):
     killed = start("killed")
     work = tmp_path / "killed" / "work"
     deadline = time.monotonic() + 300
-    while len(list(work.glob("*.json"))) < 5:  # it stops at the cell of 21 sides, half-way
+    while len(list(work.glob("*.json"))) < 5:  # it stops half-way, at the cell with 21 sides
         assert killed.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The paper's search: what it promises, and what is true of it."""
+"""The paper's search: its claims, and what is true of them."""
 
 import sys
 from fractions import Fraction
@@ -46,7 +46,7 @@ def test_result_is_valid_and_its_error_exact(found):
     assert prod(found.moduli) >= 1024
     assert sum(found.moduli) - len(found.moduli) >= 1024
     again = condition_number(1024, 1, found.moduli)
-    assert found.kappa == pytest.approx(again, rel=1e-12)  # transforms round by where their input lies in memory
+    assert found.kappa == pytest.approx(again, rel=1e-12)  # rounding of transforms depends on memory alignment
     assert found.kappa <= 10
     assert found.error == pytest.approx(dense_error(1024, found.moduli, Fraction(1)), rel=1e-8)
     assert found.error == pytest.approx(evaluate_moduli(1024, 1, "mss", found.moduli).error, rel=1e-12)
@@ -94,7 +94,7 @@ def test_without_trials_only_the_deterministic_moduli_are_left():
 
 def test_best_error_of_all_counts_wins():
     by_count = [
-        paper_search(60, 1, most_moduli=most, seed=8).error  # the same draws, cut off earlier
+        paper_search(60, 1, most_moduli=most, seed=8).error  # the same draws, stopped earlier
         for most in range(2, 12)
     ]
     assert by_count == sorted(by_count, reverse=True)
