@@ -98,7 +98,7 @@ class AnalyticalReconstruction(Experiment):
             ),
         )
 
-    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - the same for every scale
+    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the scale
         """What the curves are."""
         return (
             "The measured points are those of `dra`. Three formulas for MSS: the boxed one of the main text, the one "

@@ -51,7 +51,7 @@ class AnalyticalError(CollectingExperiment):
         """Tightness, for every distribution and size."""
         return [_tight(table), _printed(table)]
 
-    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - the same whatever was found
+    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
         """What the curves are."""
         return (
             "Three formulas for MSS: Sunzi's exact variance at the population's histogram (`expected_mse` with a "

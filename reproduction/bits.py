@@ -26,7 +26,7 @@ LARGE = 22_000
 _LOW = 2.0
 """Up to this ε a search at k = 1,024 finds the same moduli, because weights hardly differ."""
 _ERRORS_OF = 5
-"""Of so many searches a cell the exact error is computed; bits of all of them."""
+"""Searches per cell whose exact error is computed; bits are computed for all."""
 
 
 class Bits(Experiment):
@@ -180,7 +180,7 @@ class Bits(Experiment):
         )
 
     def notes(self, table: Table) -> Sequence[str]:
-        """How many searches, and what was shared."""
+        """The number of searches, and which results were shared."""
         texts = []
         for size in table.where(part="fixed").distinct("k"):
             found = pooled(table, size)

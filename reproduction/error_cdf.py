@@ -62,7 +62,7 @@ class ErrorDistribution(CollectingExperiment):
         """Closeness, spread, and the largest errors."""
         return [_close(table), _steady(table), _grr_worst(table)]
 
-    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - the same whatever was found
+    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
         """What a trial's error is."""
         return (
             "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "

@@ -99,7 +99,7 @@ def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
         assert word in lines[3]
     assert lines[4].startswith("Chrome ")
     assert " to " in lines[4]
-    assert any(line.startswith("\x1b[2mEdge") for line in lines), "nobody has it, so it is pale"
+    assert any(line.startswith("\x1b[2mEdge") for line in lines), "no user has it, so it is dimmed"
     assert "no confidence interval" in lines[-1]
 
 

@@ -43,7 +43,7 @@ def mutated(chance, body):
 
 
 def send_malformed(service, seed, good, statuses):
-    """One client that sends ``number`` malformed uploads on one connection."""
+    """One client, which sends its share of malformed uploads on one connection."""
     chance = random.Random(seed)
     with closing(http.client.HTTPConnection(service.host, service.port, timeout=30)) as connection:
         for number in range(REQUESTS // CLIENTS):

@@ -84,7 +84,7 @@ class Life:
                 store.close()
 
     def _find_epoch(self, store: SqliteStore) -> None:
-        """Check the open epoch; if it was closed in spite of the cut, check the closed epoch's tally."""
+        """Check the last epoch; if its closing went through in spite of the cut, continue with a new epoch."""
         if self.ledger is not None:
             assert self.ledger.difference(store) == {}
         opened = [epoch for epoch in store.epochs() if epoch.is_open]

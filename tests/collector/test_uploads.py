@@ -244,7 +244,7 @@ def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
 
 
 def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
-    """Without a key no request reaches the store, whatever its path."""
+    """Without a key, no request reaches the store."""
     monkeypatch.setattr(limited.collector.store, "epochs", fail)
     assert limited.send_batch(batch(), collection="nobody").status == 401
     assert limited.send_batch(batch(), epoch=9).status == 401

@@ -328,5 +328,5 @@ def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
         mailbox.wait(number + 1)
         assert writer.is_failing is not works
     monkeypatch.setattr(writer_module, "_FAILING_SECONDS", 0.0)
-    assert not writer.is_failing  # the service reports that it is out of order, so no new upload may trigger the retry
+    assert not writer.is_failing  # a failure expires: while it is reported, no upload may come to retry
     writer.close()

@@ -27,8 +27,8 @@ def cuts():
 
 
 def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
-    """Queue three values on a disk that loses power; return the debits before the cut and the remaining budget after
-    it.
+    """Queue three values on a disk that loses power; return the paid costs, and after the cut the spent budget and the
+    number of waiting reports.
     """
     before, after = directory / "before", directory / "after"
     before.mkdir(parents=True)

@@ -185,7 +185,7 @@ def test_public_functions_use_loaded_kernels(monkeypatch):
 
 
 def shares(points, block_size):
-    """Which variates share a word."""
+    """The bounds of the variates, and the end of each word that they share."""
     bounds = variate_bounds(points, block_size)
     return bounds, word_ends(bounds)
 

@@ -92,7 +92,7 @@ def test_limits_exclude_and_say_why():
 
 def test_only_limits_that_fail_start_the_search(monkeypatch):
     def refuse(*_, **__):
-        raise AssertionError("nobody asked for a search")
+        raise AssertionError("unexpected search")
 
     monkeypatch.setattr(recommendation, "pareto_front", refuse)
     monkeypatch.setattr(recommendation, "_LONGEST_REPORT", 10)

@@ -436,7 +436,7 @@ FAULTS = [
     ),
     fault("one value in clear", SHORT, respond(one_value_in_clear), "words", "enumeration", proves=True),
     fault(
-        "one value in clear, asked for",
+        "one value in clear, audited pair",
         SHORT,
         respond(one_value_in_clear),
         "epsilon",
