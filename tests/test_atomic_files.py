@@ -96,7 +96,7 @@ def test_a_disk_that_fills_up_half_way(tmp_path):
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_an_error_of_the_rename_names_the_file_asked_for(tmp_path, monkeypatch):
+def test_an_error_of_the_rename_names_the_requested_file(tmp_path, monkeypatch):
     def refuse(self, target):
         raise PermissionError(errno.EACCES, "Permission denied", str(self), None, str(target))
 

@@ -243,7 +243,7 @@ def test_equal_plans_have_equal_fingerprints_and_others_do_not():
     assert make_plan("grr", 5, 0.5) == make_plan("grr", np.int32(5), "1/2")
 
 
-def test_a_contract_is_the_same_whoever_reads_it():
+def test_a_contract_is_the_same_for_every_reader():
     contract = MUTATED["mss"].contract
     again = Contract.from_json(json.loads(json.dumps(contract.to_json(), sort_keys=True)))
     assert again.fingerprint == contract.fingerprint

@@ -189,7 +189,7 @@ def test_plans_are_frozen(name):
 
 
 @pytest.mark.parametrize("name", catalogue())
-def test_what_a_plan_gives_away_is_a_copy(name):
+def test_a_plan_returns_copies(name):
     plan = make_plan(name, 12, 1)
     before = plan.fingerprint
     record = plan.contract.to_json()

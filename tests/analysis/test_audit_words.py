@@ -7,7 +7,7 @@ from sunzi.analysis import audit
 from sunzi.analysis.audit_words import expected_report, scripted_report
 
 
-def test_what_is_due_is_what_a_script_gives():
+def test_expected_messages_match_scripted_words():
     """By hand: GRR on four values, ε = 1; 2^64 mod 3 = 1, so the word 0 is rejected."""
     plan = sunzi.make_plan("grr", 4, 1)
     third = (1 << 64) // 3

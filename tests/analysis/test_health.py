@@ -256,7 +256,7 @@ def test_tiny_domains(name, size):
     assert found.p_value is not None
 
 
-def test_too_few_reports_are_told():
+def test_too_few_reports_are_given_as_the_reason():
     plan = sunzi.make_plan("mss-compact", 200, 3)
     found = check_health(plan, honest_tally(plan, 30, 1))
     assert found["block balance"].p_value is None

@@ -65,7 +65,7 @@ def test_a_prior_by_name_and_by_file(collection, capsys):
         assert json.loads(capsys.readouterr().out)["baseline"] == baseline
 
 
-def test_disagreement_is_told(collection, capsys):
+def test_disagreement_is_reported(collection, capsys):
     """A narrow interval that hardly ever covers the formula."""
     assert collection.run("attack", "plan.json", *QUICK, "--confidence=0.000001", "--format", "table") == 0
     assert "The formula is outside the confidence interval" in capsys.readouterr().out

@@ -88,7 +88,7 @@ def broken(counted) -> dict[str, tuple[bytes, str]]:
 
 
 @pytest.mark.parametrize("case", range(11))
-def test_damage_is_told_with_its_reason(counted, capsys, case):
+def test_damage_is_reported_with_its_reason(counted, capsys, case):
     name, (data, reason) = list(broken(counted).items())[case]
     (counted.directory / "bad.bin").write_bytes(data)
     assert counted.run("inspect", "bad.bin", "tally.bin") == 2

@@ -251,7 +251,7 @@ def test_a_bad_output_is_refused_before_the_work(collection, table, monkeypatch)
     assert tally(collection, table(g=[1] * 100), "--by", "g", "-o", str(collection.directory)) == 2
 
 
-def test_what_a_crash_left_behind_is_in_nobodys_way(collection, table, reports, capsys):
+def test_leftovers_of_a_crash_are_harmless(collection, table, reports, capsys):
     """A process killed while writing leaves a hidden folder that cannot be mistaken for a result."""
     path, out = table(g=[1] * 100), collection.path("groups")
     code = (

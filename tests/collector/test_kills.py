@@ -89,7 +89,7 @@ def upload_until_dead(connection, chance, pending, acknowledged, until):
         acknowledged[identity] = value
 
 
-def test_every_acknowledged_report_is_counted_once_whatever_is_killed(tmp_path):
+def test_every_acknowledged_report_is_counted_once_despite_kills(tmp_path):
     PLAN.save(tmp_path / "plan.json")
     chance, service = random.Random(5), Service(tmp_path)
     values = iter(range(PLAN.domain.size))

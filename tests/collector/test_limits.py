@@ -44,7 +44,7 @@ def closes_within(connection, seconds):
 @pytest.mark.parametrize(
     "sent", [b"", b"GET", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: "]
 )
-def test_a_request_that_never_begins_is_hung_up_on(service, sent):
+def test_a_connection_without_a_request_is_closed(service, sent):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(sent)
         begun = time.monotonic()
@@ -53,7 +53,7 @@ def test_a_request_that_never_begins_is_hung_up_on(service, sent):
     assert service.send_batch(batch()).status == 200
 
 
-def test_a_header_that_drips_is_hung_up_on(service):
+def test_a_connection_with_a_dripping_header_is_closed(service):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
@@ -66,7 +66,7 @@ def drip(connection, drop):
         time.sleep(0.1)
 
 
-def test_a_header_that_never_ends_is_hung_up_on(service):
+def test_a_connection_with_an_endless_header_is_closed(service):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         try:
@@ -80,7 +80,7 @@ def test_a_header_that_never_ends_is_hung_up_on(service):
 @pytest.mark.parametrize(
     "begun", [b"GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ", b"GET /", b"%s\r\n1\r\nx\r\n0\r\nX-Long: "]
 )
-def test_one_long_line_is_hung_up_on(service, begun):
+def test_a_connection_with_an_endless_line_is_closed(service, begun):
     """A header, path or trailer that the parser does not report until it is complete."""
     head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
     with socket.create_connection((service.host, service.port)) as connection:
@@ -95,7 +95,7 @@ def send_in_pieces(connection, piece, count):
         connection.sendall(piece)
 
 
-def test_a_connection_that_drips_empty_lines_is_hung_up_on(service):
+def test_a_connection_that_drips_empty_lines_is_closed(service):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
@@ -147,7 +147,7 @@ def test_no_route_waits_for_ever_for_a_body(strict, path):
 
 
 @pytest.mark.parametrize(("path", "status"), [(BODIES["upload"], b"413"), (BODIES["nobody"], b"404")])
-def test_who_is_refused_cannot_go_on_sending_for_ever(strict, path, status):
+def test_a_refused_client_cannot_keep_sending(strict, path, status):
     with socket.create_connection((strict.host, strict.port)) as connection:
         begin(connection, path, "Content-Length: 1000000\r\n")
         assert connection.recv(4096).startswith(b"HTTP/1.1 " + status)
@@ -155,7 +155,7 @@ def test_who_is_refused_cannot_go_on_sending_for_ever(strict, path, status):
             drip(connection, b"x")
 
 
-def test_who_sends_too_much_gets_to_read_why(strict):
+def test_a_client_that_sends_too_much_receives_the_error(strict):
     """The client sends the whole body, far more than any buffer holds, before it reads the answer."""
     assert strict.send_batch(bytes(20 << 20)).status == 413
 

@@ -67,7 +67,7 @@ def end_connections_of(administrator, store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("default", ["off", "local", "remote_apply"])
-def test_a_commit_is_synchronous_whatever_the_default(server, administrator, database, default):
+def test_a_commit_is_synchronous_for_every_default(server, administrator, database, default):
     administrator.execute(f"ALTER DATABASE {database} SET synchronous_commit TO {default}")
     store = open_store(server.address(database))
     assert shown(store, "synchronous_commit") == ("remote_apply" if default == "remote_apply" else "on")
@@ -93,7 +93,7 @@ def test_the_isolation_does_not_depend_on_the_default(server, administrator, dat
     store.close()
 
 
-def test_a_lost_connection_is_told_and_replaced(store, administrator):
+def test_a_lost_connection_is_reported_and_replaced(store, administrator):
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
     end_connections_of(administrator, store)
@@ -122,7 +122,7 @@ def test_a_connection_lost_in_the_middle_counts_nothing(store, administrator, mo
     assert values(store.commit([a_deposit(epoch, 1)])) == ["counted"]
 
 
-def test_nobody_listens(tmp_path):
+def test_no_server_listens(tmp_path):
     with pytest.raises(StoreError, match="schema sunzi") as caught:
         open_store(f"postgresql://somebody:secret@/nowhere?host={tmp_path}")
     assert "secret" not in str(caught.value)
@@ -262,7 +262,7 @@ def table_of_ids(store, epoch):
     return store._connection.execute("SELECT to_regclass(%s)", (f"identities_{epoch.key}",)).fetchone()[0]
 
 
-def test_closing_waits_for_nobody_who_reads_the_ids(store, address):
+def test_closing_does_not_wait_for_readers_of_the_ids(store, address):
     """Uploads do not wait either; the ids are dropped when the reader has finished, and none can be used again."""
     epoch, other = an_epoch(store), an_epoch(store)
     store.commit([a_deposit(epoch, number) for number in range(50)])

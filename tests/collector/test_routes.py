@@ -225,7 +225,7 @@ def test_the_services_own_page_and_programs_are(service, name):
         assert service.request("GET", f"{BASE}/status.json", None, headers).status == 200
 
 
-def test_who_knows_the_admin_token_may_come_by_any_name(guarded):
+def test_the_admin_token_is_valid_under_any_host_name(guarded):
     by_proxy = {"Host": "collect.example", "Origin": "https://collect.example", **ADMIN}
     assert guarded.request("GET", "/v1/collections", None, by_proxy).status == 200
 

@@ -92,7 +92,7 @@ def test_space_of_closed_epochs_is_used_again(store, path):
     assert sizes[-1] <= sizes[0] + 5 * pages_of_a_tally + 8 * 4096
 
 
-def test_a_file_of_somebody_else_is_left_as_it_is(path):
+def test_a_foreign_file_is_left_unchanged(path):
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE theirs (x)")
     other.close()

@@ -170,7 +170,7 @@ def test_a_file_that_appears_meanwhile_is_kept(store, tmp_path, monkeypatch):
     assert path.read_text() == "precious"
 
 
-def test_a_backup_that_is_not_settled_is_none(store, tmp_path, monkeypatch):
+def test_a_failed_backup_leaves_no_file(store, tmp_path, monkeypatch):
     fill(store)
     monkeypatch.setattr(SqliteStore, "settle", lambda _: False)
     with pytest.raises(StoreError, match="in use by another process"):

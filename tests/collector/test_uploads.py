@@ -243,7 +243,7 @@ def test_a_closed_epoch_uses_up_no_quota(limited, tmp_path):
     assert not limited.collector.known("default", 1).epoch.is_open
 
 
-def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
+def test_requests_without_a_key_do_not_reach_the_store(limited, monkeypatch):
     """Without a key, no request reaches the store."""
     monkeypatch.setattr(limited.collector.store, "epochs", fail)
     assert limited.send_batch(batch(), collection="nobody").status == 401
@@ -251,7 +251,7 @@ def test_strangers_learn_nothing_and_cost_nothing(limited, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_epoch_closed_while_somebody_reads_is_wiped_afterwards(tmp_path):
+def test_an_epoch_closed_during_a_read_is_wiped_afterwards(tmp_path):
     """The writer does so by itself, without another report to trigger it."""
     log = tmp_path / "store.db-wal"
     with running(tmp_path / "store.db", {"default": PLAN}) as service:

@@ -142,7 +142,7 @@ def test_closing_counts_what_waits_and_takes_no_more(store, mailbox, monkeypatch
     assert total(store, epoch) == 20
 
 
-def test_an_error_is_told_to_the_whole_group_and_the_writer_lives(store, mailbox, monkeypatch, caplog):
+def test_an_error_is_reported_to_the_whole_group_and_the_writer_survives(store, mailbox, monkeypatch, caplog):
     epoch = an_epoch(store)
     commit = store.commit
     failures = [StoreError("the disk is full"), ZeroDivisionError("nobody thought of this")]
@@ -287,7 +287,7 @@ def test_the_log_of_a_killed_collector_is_emptied_at_the_next_start(tmp_path, ma
     again.close()
 
 
-def test_settling_can_be_asked_for(store, mailbox, monkeypatch):
+def test_settling_can_be_requested(store, mailbox, monkeypatch):
     """A request is served at once, even by an idle writer, and each request is served once."""
     settled = threading.Semaphore(0)
     monkeypatch.setattr(store, "settle", lambda: settled.release() or True)
@@ -301,7 +301,7 @@ def test_settling_can_be_asked_for(store, mailbox, monkeypatch):
     writer.close()
 
 
-def test_what_is_asked_for_while_it_settles_is_done_afterwards(store, mailbox, monkeypatch):
+def test_a_request_during_settling_is_served_afterwards(store, mailbox, monkeypatch):
     begun, over = threading.Semaphore(0), threading.Semaphore(0)
 
     def slowly() -> bool:

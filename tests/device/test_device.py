@@ -60,7 +60,7 @@ def test_the_cap_holds_over_plans_and_collections(plan, path):
         Device(path, 0)
 
 
-def test_a_plan_that_asks_for_too_much_costs_nothing(plan, path):
+def test_a_plan_above_the_limit_costs_nothing(plan, path):
     device = Device(path, 3)
     with pytest.raises(PrivacyError):
         device.queue(plan, "browser", 1, THERE, max_epsilon="1/2")
@@ -194,7 +194,7 @@ def test_the_file_is_private_and_deleted_reports_are_overwritten(path):
     assert body not in path.read_bytes()
 
 
-def test_a_collector_that_cannot_be_reached_holds_up_nobody_else(plan, path):
+def test_an_unreachable_collector_does_not_delay_others(plan, path):
     device = Device(path, 10)
     for value, destination in enumerate([THERE, ELSEWHERE, THERE, ELSEWHERE]):
         device.queue(plan, "browser", value, destination)

@@ -43,7 +43,7 @@ def test_a_comparison_by_formula_is_the_axes():
         assert set(AXES_COLUMNS) < set(row)
 
 
-def test_refused_settings_are_told_and_do_not_stop_a_comparison():
+def test_refused_settings_are_reported_and_do_not_stop_a_comparison():
     refused, found = compare(settings([(1 << 24) + 1, 10], [1], [100]), ["oue"], Trials(2))
     assert "stops at 2^24" in refused.note
     assert refused.columns()["bits"] is None
@@ -66,7 +66,7 @@ def test_simulated_errors_agree_with_the_formula(name, population):
     assert found.decode_seconds > 0
 
 
-def test_numbers_repeat_whatever_else_is_compared():
+def test_numbers_do_not_depend_on_the_rest_of_the_comparison():
     def measured(sizes, names, seed=4):
         records = compare(settings(sizes, [1], [200]), names, Trials(3, seed))
         return {(r.protocol, r.setting.domain_size): (r.simulated.mse, r.simulated.mse_error) for r in records}

@@ -79,7 +79,7 @@ def test_large_domains_are_searched_at_a_smaller_size():
     assert space.error(rows) == pytest.approx(exact.error, rel=0.02)
 
 
-def test_starts_have_the_mean_or_cost_asked_for():
+def test_starts_have_the_requested_mean_or_cost():
     space = search_space(block_family("mss", 1024, Fraction(1)), 64)
     spots = places(16, np.random.default_rng(0))
     for mean in (0.2, 0.5, 0.8):

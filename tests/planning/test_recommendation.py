@@ -111,7 +111,7 @@ def test_the_impractical_stays_in_the_table_but_is_not_taken(monkeypatch):
     assert recommend(60, 1, 1000, protocols=["mss"]).protocol == "mss"
 
 
-def test_what_refuses_a_domain_says_so():
+def test_protocols_explain_why_they_refuse_a_domain():
     found = recommend((1 << 24) + 1, 1, 1000)
     by_name = {option.protocol: option for option in found.options}
     assert "stops at 2^24 values" in by_name["oue"].excluded
@@ -120,7 +120,7 @@ def test_what_refuses_a_domain_says_so():
         recommend((1 << 24) + 1, 1, 1000, protocols=["oue"])
 
 
-def test_the_search_is_asked_and_the_objective_decides(monkeypatch):
+def test_the_objective_chooses_from_the_front_of_the_search(monkeypatch):
     """A set of the front that is better by the objective is chosen; limits are passed on."""
     asked = {}
     sets = [(17, 23, 29, 31, 37), (19, 29, 31, 37, 41, 43, 47, 53), (61, 67)]

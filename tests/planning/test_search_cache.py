@@ -85,7 +85,7 @@ def test_the_platform_names_the_place(monkeypatch, tmp_path):
     assert search_cache.directory() == tmp_path / "local" / "sunzi"
 
 
-def test_a_home_that_nobody_knows_turns_it_off(monkeypatch):
+def test_an_unknown_home_directory_turns_it_off(monkeypatch):
     def unknown():
         raise RuntimeError("no home")
 

@@ -109,7 +109,7 @@ def test_closed_forms(epsilon):
         ("mss-compact", 10, {"moduli": (3, 31)}),
     ],
 )
-def test_an_attacker_who_plays_succeeds_as_often(name, size, options):
+def test_a_simulated_attacker_succeeds_as_often(name, size, options):
     """Guess the most likely value for each of 40,000 reports of the shipped randomiser; the first one wins ties.
 
     False alarms: one in a million per test.

@@ -345,7 +345,7 @@ def test_responses_of_subsets_are_uniform(points, size):
         ({"union": [0, 1, 2, 3], "with_zero": True, "block_size": 101}, "leave out"),
     ],
 )
-def test_a_cyclotomic_design_that_is_none_is_refused(changes, reason):
+def test_an_invalid_cyclotomic_design_is_refused(changes, reason):
     """With g = 1 a careless sampler would send the value almost in clear, so every client must check the design."""
     good = Cyclotomic(101, 4).parameters()
     assert Cyclotomic.from_parameters(good) == Cyclotomic(101, 4)
@@ -370,7 +370,7 @@ def test_a_cyclotomic_design_that_is_none_is_refused(changes, reason):
         {"dimension": 2.0},
     ],
 )
-def test_a_projective_design_that_is_none_is_refused(changes):
+def test_an_invalid_projective_design_is_refused(changes):
     """x² + 1 = (x + 1)² over GF(2): not a field, so not a geometry."""
     good = Projective(4, 3).parameters()
     assert good["polynomial"] == [1, 1, 1]

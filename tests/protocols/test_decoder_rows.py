@@ -129,7 +129,7 @@ def test_crafted_reports_push_as_far_as_predicted(name, epsilon):
     assert sum(predicted.shares) == pytest.approx(share)
 
 
-def test_one_block_of_liars_is_pushed_as_the_formula_says():
+def test_fake_clients_in_one_block_push_it_as_the_formula_predicts():
     """All fake clients in one block j: λ(v_j − h_j·g_j) with λ = φ/((1−φ)/ℓ + φ), at most φ·ℓ·max."""
     plan = sunzi.make_plan("mss-compact", 50, 1)
     row = next(plan.protocol.decoder_rows([13]))
@@ -162,7 +162,7 @@ def test_no_message_is_a_better_lie(name):
 
 
 @pytest.mark.parametrize("name", MODULAR)
-def test_the_bound_holds_whatever_the_honest_users_hold(name):
+def test_the_bound_holds_for_any_values_of_the_honest_users(name):
     protocol = sunzi.make_plan(name, 30, 3).protocol
     row = next(protocol.decoder_rows([6]))
     gains = np.array([pair[0].largest_gain(pair[1]) for pair in zip(protocol.responses, row.parts, strict=True)])

@@ -39,7 +39,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("population", ["uniform", "spike"])
 @pytest.mark.parametrize(("name", "size", "epsilon", "options"), SETTINGS)
-def test_the_attacker_fares_as_one_who_reads_real_reports(name, size, epsilon, options, population):
+def test_the_attacker_succeeds_as_often_as_on_real_reports(name, size, epsilon, options, population):
     """For each report in bytes, a random guess among its supported values has a known probability of success."""
     users = 40_000
     plan = sunzi.make_plan(name, size, epsilon, **options)
@@ -186,7 +186,7 @@ def test_comparing_with_the_lowest_of_others(mine, expected):
     assert compare(attacked({"mss": mine, "ss": 0.3, "grr": 0.6}), ["ss", "grr"]) == expected
 
 
-def test_below_mss_everywhere_speaks_against_the_lowest():
+def test_a_protocol_below_mss_everywhere_is_evidence_against_the_claim():
     """Even if the two are close at single points."""
     rates = {"mss": 0.5, "rappor": 0.3, "grr": 0.9, "ss": 0.8, "pgr": 0.8, "oue": 0.8}
     rows = [

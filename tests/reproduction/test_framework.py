@@ -125,7 +125,7 @@ def test_seeds_differ_between_trials_cells_and_runs():
     assert one.seeds(1, 3) == one.seeds(1, 50)[:3]
 
 
-def test_a_cell_is_its_parameters_whatever_their_order_and_cost():
+def test_a_cell_is_identified_by_its_parameters_not_their_order_or_cost():
     assert Cell.of(1.0, a=1, b="x") == Cell.of(9.0, b="x", a=1)
     assert hash(Cell.of(1.0, a=1)) == hash(Cell.of(2.0, a=1))
     assert Cell.of(a=1).key("m", 1, 1) != Cell.of(a=2).key("m", 1, 1)
@@ -221,7 +221,7 @@ def test_pictures_are_the_same_bytes_each_time(tmp_path):
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
-def test_the_report_says_everything_and_asks_nothing_of_others(dice, tmp_path):
+def test_the_report_is_complete_and_self_contained(dice, tmp_path):
     run(dice, tmp_path)
     text, page = (tmp_path / "REPORT.md").read_text(), (tmp_path / "report.html").read_text()
     for words in ("◐ in part", "nowhere", "3 dice", "because of"):

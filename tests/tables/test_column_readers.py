@@ -110,7 +110,7 @@ class TestCsv:
     ("data", "words"),
     [(b"", "the table is empty"), (b"\n", "the table is empty"), (b"\xff\n", "not CSV in UTF-8")],
 )
-def test_a_header_that_is_none(data, words):
+def test_an_invalid_header(data, words):
     with pytest.raises(ParameterError, match=words):
         read_csv(data, None, plain=True)
 
