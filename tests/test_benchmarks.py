@@ -85,7 +85,7 @@ def test_without_the_peers_the_comparison_is_left_out_aloud(tmp_path):
     assert json.loads(path.read_text()) == []
 
 
-def test_a_breakdown_costs_what_it_would_have_found_and_nothing_else(monkeypatch, capsys):
+def test_a_failed_benchmark_keeps_its_earlier_results(monkeypatch, capsys):
     def breaks_down(scale):
         yield Result("half", "what", 1.0)
         raise ZeroDivisionError(scale)
@@ -97,7 +97,7 @@ def test_a_breakdown_costs_what_it_would_have_found_and_nothing_else(monkeypatch
     assert "ZeroDivisionError: 0.5" in capsys.readouterr().err
 
 
-def test_what_other_benchmarks_find_is_kept(tmp_path):
+def test_results_of_other_benchmarks_are_kept(tmp_path):
     path = tmp_path / "results.json"
     done = bench("randomise-vs-peer", "import", "--scale", TINY, "--json", path, SUNZI_PEERS_PYTHON="/bin/false")
     assert done.returncode == 1

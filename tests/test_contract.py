@@ -71,7 +71,7 @@ def test_the_canonical_form(value, expected):
     "value",
     [1.0, 0.5, float("nan"), None, 2**53, -(2**53), {"é": 1}, {1: 1}, "\ud800", ["\udfff"], b"a", (1,), {"a": {2}}],
 )
-def test_what_has_no_canonical_form_is_refused(value):
+def test_values_without_a_canonical_form_are_refused(value):
     with pytest.raises(PlanError):
         canonical_json(value)
 

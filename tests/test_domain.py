@@ -161,7 +161,7 @@ def test_a_label_with_a_line_break_cannot_stand_in_a_file(tmp_path):
         (None, "list of labels"),
     ],
 )
-def test_what_is_no_domain_is_refused(values, reason):
+def test_invalid_domains_are_refused(values, reason):
     with pytest.raises(DomainError, match=reason):
         Domain(values)
     with pytest.raises(DomainError, match=reason):
@@ -247,7 +247,7 @@ NOT_LABELS = {
 
 @pytest.mark.parametrize("kind", NOT_LABELS)
 @pytest.mark.parametrize("other", [None, "b"])
-def test_what_is_no_column_of_texts_is_refused(kind, other):
+def test_objects_that_are_not_text_columns_are_refused(kind, other):
     """Iterating over a table would yield its column names, and "other" would swallow every value that is not text."""
     with pytest.raises(DomainError):
         Domain(["a", "b"], other=other).indices(NOT_LABELS[kind])
@@ -273,7 +273,7 @@ def test_a_domain_is_frozen():
     assert pickle.loads(pickle.dumps(domain)) == domain
 
 
-def test_labels_that_were_not_read_are_never_made_up(label_file):
+def test_missing_labels_are_never_made_up(label_file):
     """Tables show indices and say so; code that needs a label is refused, as in reporting."""
     plan = make_plan("grr", Domain.from_file(label_file), 1)
     bare = Plan.from_json(plan.contract.canonical)
@@ -402,7 +402,7 @@ NOT_INTEGERS = {
 
 
 @pytest.mark.parametrize("kind", NOT_INTEGERS)
-def test_what_is_not_an_integer_of_the_domain_is_refused(kind):
+def test_values_that_are_not_integers_of_the_domain_are_refused(kind):
     with pytest.raises(DomainError):
         Domain(5).indices(NOT_INTEGERS[kind])
     with pytest.raises(DomainError):

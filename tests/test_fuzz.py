@@ -198,7 +198,7 @@ def test_batches(case):
 
 
 @pytest.mark.parametrize("case", ["grr", "rappor, wide", "mss"])
-def test_noise_is_no_batch(case):
+def test_noise_is_not_a_batch(case):
     plan, generator = plan_of(case), np.random.default_rng(63)
     for length in generator.integers(1, 400, 3000).tolist():
         noise = generator.bytes(length)

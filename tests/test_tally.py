@@ -54,7 +54,7 @@ def test_the_merge_law(plan, data):
     assert sum(whole.block_reports) in (whole.reports, whole.reports * len(whole.layout.blocks))
 
 
-def test_a_sum_of_nothing_but_tallies_starts_from_zero(plan):
+def test_sum_of_tallies_starts_from_zero(plan):
     parts = [some_tally(plan, 7, seed) for seed in range(5)]
     assert sum(parts).reports == 35
     with pytest.raises(TypeError):

@@ -346,7 +346,7 @@ def test_another_magic_or_version_is_refused(plan, magic):
 
 
 @pytest.mark.parametrize("wrong", ["text", ["text"], [5], [None], [[b"a"]]])
-def test_what_is_not_bytes_is_refused(plan, wrong):
+def test_objects_that_are_not_bytes_are_refused(plan, wrong):
     with pytest.raises(ReportError, match="bytes"):
         plan.tally(wrong)
 

@@ -106,6 +106,6 @@ def test_wrong_arguments_are_one_line_and_code_2(collection, words, complaint_wo
     assert complaint_words in complaint()
 
 
-def test_a_plan_that_is_not_there_is_code_1(tmp_path, complaint):
+def test_a_missing_plan_is_exit_code_1(tmp_path, complaint):
     assert main(["attack", str(tmp_path / "none.json")]) == 1
     assert "none.json" in complaint()

@@ -44,7 +44,7 @@ def test_in_a_pipe_it_prints_csv(capsys):
         assert float(row["standard_error"]) == evaluate(plan, 300).standard_error
 
 
-def test_what_is_not_given_has_defaults(capsys):
+def test_omitted_settings_have_defaults(capsys):
     assert main(["compare", "--protocols", "grr"]) == 0
     found = rows(capsys.readouterr().out)
     assert [float(row["epsilon"]) for row in found] == [index / 2 for index in range(1, 11)]
@@ -137,6 +137,6 @@ def test_a_missing_extra_is_named(library, suffix, extra, tmp_path):
     assert not path.exists()
 
 
-def test_a_directory_that_is_not_there_is_code_1(tmp_path, complaint):
+def test_a_missing_directory_is_exit_code_1(tmp_path, complaint):
     assert main([*SMALL, "-o", str(tmp_path / "none" / "out.csv")]) == 1
     assert "none" in complaint()

@@ -67,7 +67,7 @@ def test_level_and_target_reach_the_intervals(counted):
 
 
 @pytest.mark.parametrize("method", POSTPROCESSING)
-def test_post_processing_stands_beside_the_estimate(counted, method):
+def test_post_processed_values_are_shown_next_to_the_estimate(counted, method):
     assert counted.run("estimate", "plan.json", "tally.bin", "--postprocess", method, "-o", "out.parquet") == 0
     rows = read(counted.directory / "out.parquet")
     assert list(rows[0]) == [*RAW, f"frequency_{method}"]

@@ -89,7 +89,7 @@ def test_exit_codes(error, code, complaint, monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().err == complaint
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
+def test_a_closed_pipe_is_not_an_error(tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "wb") as nobody_reads:

@@ -31,7 +31,7 @@ def answer(capsys):
     return run
 
 
-def test_in_a_pipe_it_answers_in_json(answer):
+def test_in_a_pipe_it_prints_json(answer):
     found = answer(*SMALL)
     assert (found["domain_size"], found["epsilon"], found["users"]) == (40, "2", 10_000)
     assert [option["protocol"] for option in found["options"]] == list(sunzi.catalogue())

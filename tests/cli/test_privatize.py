@@ -121,7 +121,7 @@ def test_outputs_that_cannot_be(collection, complaint, output, words):
     assert collection.names() == ["data.csv", "plan.json"]
 
 
-def test_a_table_that_is_not_there(collection, complaint):
+def test_a_missing_table(collection, complaint):
     assert collection.run("privatize", "plan.json", "gone.csv", *BROWSER, "-o", "out.bin") == 1
     assert f"{collection.path('gone.csv')}: No such file" in complaint()
     assert "out.bin" not in collection.names()

@@ -163,7 +163,7 @@ def test_strange_names_of_columns(collection, table):
     assert row == {"file": "..%2Fup=a,a.b=00ff,=1.5.tally", "../up": "a", "a.b": "00ff", "": "1.5", "reports": "100"}
 
 
-def test_names_that_capitals_alone_tell_apart():
+def test_names_that_differ_only_in_case():
     taken = set()
     for value in ("DE", "De", "de"):
         taken.add(group_folder.name_of_group(["g"], (value,), taken).lower())
@@ -229,7 +229,7 @@ def test_bad_reports_may_fail_and_nothing_is_written(collection, table, reports,
         (("there",), "there is no Parquet file in 'there'"),
     ],
 )
-def test_what_cannot_be_is_refused(collection, table, complaint, monkeypatch, words, message):
+def test_impossible_arguments_are_refused(collection, table, complaint, monkeypatch, words, message):
     table(g=[1] * 100)
     monkeypatch.chdir(collection.directory)
     Path("there").mkdir()

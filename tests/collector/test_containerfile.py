@@ -47,7 +47,7 @@ def test_every_instruction_is_one():
     assert {stage[0] for stage in stages} == {"docker.io/library/python:3.11-slim"}  # the Python version of the pins
 
 
-def test_what_is_copied_is_there():
+def test_copied_files_exist():
     copied = [shlex.split(rest) for word, rest in instructions() if word == "COPY"]
     for *sources, _ in (words for words in copied if not words[0].startswith("--from")):
         for source in sources:
@@ -67,7 +67,7 @@ def test_everything_that_is_installed_is_pinned():
     assert pinned(files[0]) <= pinned(files[1])
 
 
-def test_it_starts_a_collector_as_a_user_of_its_own(tmp_path):
+def test_it_starts_a_collector_as_a_separate_user(tmp_path):
     (_, entry), *_ = [pair for pair in instructions() if pair[0] == "ENTRYPOINT"]
     program, command, *options = json.loads(entry)
     assert (program, command) == ("/sunzi/bin/sunzi", "serve")

@@ -212,7 +212,7 @@ def test_a_keep_alive_connection_is_not_taken_for_a_slow_one(service):
     "request_bytes",
     [b"\0\0\0\0\r\n\r\n", b"GET\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\x16\x03\x01\x02"],
 )
-def test_what_is_not_http_is_refused(service, request_bytes):
+def test_bytes_that_are_not_http_are_refused(service, request_bytes):
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(request_bytes)
         connection.settimeout(20)

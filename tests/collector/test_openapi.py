@@ -41,7 +41,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
     assert "application/octet-stream" in upload["requestBody"]["content"]
 
 
-def test_invented_requests_never_break_it(service):
+def test_generated_requests_never_cause_a_server_error(service):
     """Closing is excluded, because it would end the epoch that all other requests use."""
     run = subprocess.run(
         [

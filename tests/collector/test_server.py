@@ -62,7 +62,7 @@ def test_a_postgres_store(server):
     store.close()
 
 
-def test_what_was_accepted_is_committed_on_exit(tmp_path):
+def test_accepted_uploads_are_committed_on_exit(tmp_path):
     """The block ends while another writer still holds a lock on the store."""
     answers, held, over = [], threading.Event(), threading.Event()
 

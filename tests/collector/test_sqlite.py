@@ -125,7 +125,7 @@ def test_another_makes_the_store_while_this_one_looks_at_the_file(path, monkeypa
     late.close()
 
 
-def test_what_is_no_database_is_refused(path, tmp_path):
+def test_a_file_that_is_not_a_database_is_refused(path, tmp_path):
     path.write_bytes(b"a letter to somebody" * 100)
     with pytest.raises(StoreError, match=r"store\.db: file is not a database"):
         SqliteStore(path)

@@ -94,7 +94,7 @@ def test_a_closed_epoch_takes_nothing_and_forgets_its_ids(store, address, opened
         store.add_tokens(epoch.key, [b"u" * 32])
 
 
-def test_an_epoch_that_never_was(store):
+def test_an_epoch_that_does_not_exist(store):
     an_epoch(store)
     stranger = Deposit(99, an_id(1), 1, np.array([0]), np.array([1]))
     assert values(store.commit([stranger])) == ["closed"]

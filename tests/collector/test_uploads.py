@@ -56,7 +56,7 @@ def test_ids_of_different_epochs_do_not_meet(service):
     assert service.send_batch(batch(plan=OTHER), identity, collection="numbers").json()["outcome"] == "counted"
 
 
-def test_what_is_acknowledged_is_on_the_disk(tmp_path):
+def test_acknowledged_deposits_are_on_disk(tmp_path):
     with running(tmp_path / "store.db", {"default": PLAN}) as service:
         assert service.send_batch(batch()).status == 200
         beside = SqliteStore(tmp_path / "store.db", create=False)  # as after kill -9: nothing was closed

@@ -87,7 +87,7 @@ def test_every_deposit_is_answered_once_after_it_is_durable(address, opened, mai
     assert total(store, epoch) == 200
 
 
-def test_nothing_is_said_before_the_commit_and_what_waits_goes_together(store, mailbox, monkeypatch):
+def test_answers_follow_the_commit_and_waiting_deposits_share_one(store, mailbox, monkeypatch):
     epoch = an_epoch(store)
     gate = Gate(store, monkeypatch)
     writer = Writer(store, mailbox)

@@ -87,7 +87,7 @@ def test_a_value_outside_the_domain_is_said_locally_and_still_reported(plan, pat
     assert not Device(path.with_name("other.db"), 1).queue(labelled, "letter", "z", THERE).outside
 
 
-def test_what_is_acknowledged_is_deleted_and_what_is_not_is_sent_again(plan, path):
+def test_acknowledged_reports_are_deleted_and_others_sent_again(plan, path):
     device = Device(path, 10)
     for value in range(6):
         device.queue(plan, "browser", value, THERE)
@@ -245,7 +245,7 @@ def test_a_report_belongs_to_an_epoch(plan, path, destination):
     assert device.spent("browser") == 0
 
 
-def test_a_file_that_is_no_device(tmp_path):
+def test_a_file_that_is_not_a_device(tmp_path):
     (tmp_path / "not.db").write_bytes(b"something else entirely" * 100)
     with pytest.raises(StoreError):
         Device(tmp_path / "not.db", 1)
@@ -258,7 +258,7 @@ def tables(path):
         return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def test_a_collectors_store_is_no_device(tmp_path):
+def test_a_collectors_store_is_refused_as_a_device(tmp_path):
     SqliteStore(tmp_path / "store.db").close()
     before = tables(tmp_path / "store.db")
     with pytest.raises(StoreError, match="not a Sunzi device"):

@@ -117,7 +117,7 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
         (503, REFUSAL),
     ],
 )
-def test_what_others_answer_deletes_nothing(plan, device, status, body):
+def test_answers_of_other_servers_delete_nothing(plan, device, status, body):
     with answering(status, body) as (address, asked):
         for value in range(3):
             device.queue(plan, "browser", value, epoch_of(address))
@@ -180,7 +180,7 @@ def test_a_rotated_key_deletes_nothing(plan, device, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("body", [PORTAL, b"[]", b"{}", b'{"plan":1}', b"[" * 100_000])
-def test_a_portal_is_no_collector(plan, body):
+def test_a_captive_portal_is_not_a_collector(plan, body):
     with answering(200, body) as (address, _), closing(RemoteCollector(address)) as remote:
         calls = [remote.current, lambda: remote.upload(RemoteEpoch(plan, "default", 1, True), plan.client().report(1))]
         if body != b'{"plan":1}':

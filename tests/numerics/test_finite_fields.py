@@ -107,7 +107,7 @@ def test_scalars_and_broadcasting() -> None:
 @pytest.mark.parametrize(
     ("p", "degree"), [(2, 1), (2, 2), (2, 4), (2, 6), (3, 2), (3, 3), (3, 4), (5, 2), (5, 3), (7, 2)]
 )
-def test_irreducible_is_what_is_no_product(p: int, degree: int) -> None:
+def test_irreducible_polynomials_are_those_without_factors(p: int, degree: int) -> None:
     products = {
         polynomial_product(left, right, p)
         for low in range(1, degree // 2 + 1)
@@ -140,7 +140,7 @@ def test_irreducible_is_what_is_no_product(p: int, degree: int) -> None:
         (1048583, 1, (0, 1)),
     ],
 )
-def test_what_is_no_field_is_refused(p: int, degree: int, polynomial: tuple[int, ...]) -> None:
+def test_invalid_fields_are_refused(p: int, degree: int, polynomial: tuple[int, ...]) -> None:
     with pytest.raises(ParameterError):
         FiniteField(p, degree, polynomial)
 

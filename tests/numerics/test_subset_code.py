@@ -154,7 +154,7 @@ def test_ranks_out_of_range_are_refused(points, block_size):
 
 
 @pytest.mark.parametrize("chosen", [[0, 1, 1], [0, 1, 70], [-1, 0, 1], [0, 1], [0, 1, 2, 3], [0.0, 1.0, 2.0]])
-def test_what_is_no_subset_is_refused(chosen):
+def test_invalid_subsets_are_refused(chosen):
     with pytest.raises(ParameterError):
         SubsetCode(70, 3).rank(chosen)
 

@@ -328,7 +328,7 @@ def test_environment_forces_numpy():
     )
 
 
-def test_missing_numba_is_no_error():
+def test_missing_numba_is_not_an_error():
     run_python(
         "import sys; sys.modules['numba'] = None\n"
         "from sunzi.numerics import kernels, subset_sampling\n"

@@ -55,7 +55,7 @@ EPSILONS = st.fractions(Fraction(1, 1000), 32, max_denominator=10**6)
         np.bool_(True),
     ],
 )
-def test_what_is_no_epsilon_is_refused_by_name(wrong):
+def test_an_invalid_epsilon_is_refused_and_named(wrong):
     with pytest.raises(ParameterError, match="epsilon"):
         parse_epsilon(wrong)
 

@@ -36,7 +36,7 @@ def test_a_picture_of_a_simulation_shows_what_was_measured():
     assert figure.get_suptitle() == "10 values, epsilon 1, 3 simulated collections of spike values, seed 2"
 
 
-def test_every_protocol_has_a_look_of_its_own_in_every_picture():
+def test_every_protocol_has_its_own_style_in_every_picture():
     from sunzi.planning import plots
 
     looks = {

@@ -54,7 +54,7 @@ def test_recommendations_for_a_target():
     assert at_users(by_users, 7).axes.users == 7
 
 
-def test_a_choice_that_never_settles_is_settled(monkeypatch):
+def test_alternating_recommendations_end(monkeypatch):
     """Two protocols that recommend each other: after some rounds the last one is kept."""
     turns = iter(["grr", "oue", "grr", "oue"])
 

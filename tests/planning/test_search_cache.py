@@ -15,7 +15,7 @@ def entries():
     return sorted((search_cache.directory() / "moduli").glob("*"))
 
 
-def test_what_is_stored_is_loaded():
+def test_a_stored_result_is_loaded():
     assert search_cache.load(KEY) is None
     search_cache.store(KEY, RESULT)
     assert search_cache.load(KEY) == RESULT

@@ -374,7 +374,7 @@ def test_labels_in_a_file_of_their_own_travel_along(spark, tmp_path):
     assert abs(shares - [0.6, 0.3, 0.1]).max() < 0.085
 
 
-def test_what_cannot_be_privatized_is_refused_before_anything_is_written(spark, tmp_path, values):
+def test_bad_columns_and_values_are_refused_before_anything_is_written(spark, tmp_path, values):
     plan = sunzi.make_plan("grr", 3, 1)
     with pytest.raises(ParameterError, match=r"no column 'values'; the columns are 'row.number', 'value'"):
         privatize(values, plan, "values", str(tmp_path / "out"))
