@@ -1,4 +1,4 @@
-"""Settings for all tests. With SUNZI_REQUIRE_ALL=1 a skipped test fails the run: the skips are listed at its end."""
+"""Settings for all tests. With SUNZI_REQUIRE_ALL=1 a skipped test fails the run; all skips are listed at its end."""
 
 import os
 import sys
@@ -11,18 +11,18 @@ from hypothesis import settings
 # Helpers that several directories share, and the benchmarks, which start the same servers.
 sys.path[:0] = [str(Path(__file__).resolve().parent / "support"), str(Path(__file__).resolve().parents[1])]
 
-# No window is ever opened, and pictures come out the same everywhere.
+# Never open a window, and make pictures the same on every machine.
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 _REQUIRE_ALL = os.environ.get("SUNZI_REQUIRE_ALL", "") not in {"", "0"}
 
-# Machines that run tests are busy, so no example has a deadline; where a run decides something, it is repeatable.
+# Test machines are busy, so examples have no deadline; with SUNZI_REQUIRE_ALL the examples are the same in every run.
 settings.register_profile("sunzi", deadline=None, derandomize=_REQUIRE_ALL)
 settings.load_profile("sunzi")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="draw more: the runs that measure rates are six times as many")
+    parser.addoption("--long", action="store_true", help="six times as many runs in tests that measure rates")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -30,13 +30,15 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
-        """A file goes to one process, so that what its tests share is made once; all that need Spark go to the same."""
+        """Runs each file in one process, so that its fixtures are created once, and all Spark tests in the same
+        process.
+        """
 
         def _split_scope(self, nodeid):
             path = nodeid.partition("::")[0]
             return "spark" if "test_spark_" in path else path
 
-    config.option.loadscopereorder = False  # the order below is better than the number of tests
+    config.option.loadscopereorder = False  # keep the order below instead of sorting by number of tests
     return ByFile(config, log)
 
 
@@ -45,9 +47,9 @@ _SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "c
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as slow what proves statements, reproduces the paper, or needs Spark, PostgreSQL, a browser or Node.
+    """Mark as slow all proofs, the reproduction, and tests that need Spark, PostgreSQL, a browser or Node.
 
-    The files with most slow tests come first, so that all processes end at about the same time.
+    Files with the most slow tests come first, so that all processes end at about the same time.
     """
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -59,7 +61,7 @@ def pytest_collection_modifyitems(items):
 
 
 def _skips(config):
-    """The reports of skipped tests and modules. Only the process that talks to the terminal knows of them all."""
+    """Reports of skipped tests and modules; complete only in the process that writes to the terminal."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     return [] if reporter is None or hasattr(config, "workerinput") else reporter.stats.get("skipped", [])
 

@@ -1,9 +1,9 @@
-"""Intervals cover as often as they say: measured on thousands of runs, and exactly where counts can be listed.
+"""Intervals have their stated coverage: measured over thousands of runs, and exact where counts can be listed.
 
 Each run draws its users from a population, so that one run serves both targets: the users' own histogram for
-``reporters``, the population's for ``population``. A measured coverage may deviate from 95 % by what the scatter
-between runs explains at one false alarm in a million tests, plus half a per cent for variances that are estimates
-themselves. With ``--long`` there are six times as many runs.
+``reporters``, the population's for ``population``. A measured coverage may deviate from 95 % by the variation between
+runs at one false alarm in a million tests, plus half a per cent because variances are estimates too. With ``--long``
+there are six times as many runs.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def runs(pytestconfig):
 
 
 def measure(plan, source, frequencies, users, runs, seed, groups, batch=500):
-    """The share of each group's items that are covered, run by run; "together" is about all items at once."""
+    """The covered share of each group's items, per run; "together" means all items at once."""
     shares = {(name, target): [] for name in (*groups, "together") for target in TARGETS}
     for own, tally in statistics.run_batches(source, frequencies, users, runs, seed, batch):
         estimate = plan.estimate(tally)
@@ -46,7 +46,9 @@ def measure(plan, source, frequencies, users, runs, seed, groups, batch=500):
 
 
 def check(shares, above=True):
-    """Coverage is 95 %, or at least that for all items at once and, unless ``above`` is looked at, everywhere."""
+    """Coverage must be 95 % per group and at least 95 % for all items at once; without ``above``, at least 95 %
+    everywhere.
+    """
     found = {}
     for (name, target), covered in shares.items():
         slack = 0.005 + statistics.normal_bound(len(shares)) * np.std(covered) / len(covered) ** 0.5
@@ -57,7 +59,7 @@ def check(shares, above=True):
 
 
 def groups_of(protocol, frequencies):
-    """Items by what makes their error: their own weight, or a heavy item that shares a residue, or neither."""
+    """Items grouped by the source of their error: their own weight, a heavy item with the same residue, or neither."""
     items = np.arange(frequencies.size)
     heavy, absent = frequencies > 0.1, frequencies < 1e-4
     moduli = getattr(protocol, "moduli", ())
@@ -74,7 +76,7 @@ def groups_of(protocol, frequencies):
 
 
 def enough_users(protocol, supports=500):
-    """n·q ≥ 500 in the block where q is least."""
+    """n·q ≥ 500 in the block with the smallest q."""
     return int(np.ceil(supports / min(false for _, false in protocol.support_probabilities())))
 
 
@@ -107,7 +109,7 @@ def test_coverage_of_single_blocks_and_bits(name, epsilon, options, runs):
 
 @pytest.mark.parametrize(("name", "options"), [("ss", {}), ("mss", {"moduli": (7, 11, 31, 53)})], ids=["ss", "mss"])
 def test_coverage_of_large_subsets(name, options, runs):
-    """ε = 1: subsets of up to 15 points, too many to list, so the library's own simulation draws them."""
+    """ε = 1: subsets of up to 15 points, too many to list, so the library's simulation draws them."""
     kernels.load()  # without it, numpy takes a minute longer
     plan = make_plan(name, SIZE, 1, **options)
     check_band(plan, statistics.Simulator(plan), runs, seed=22)
@@ -124,7 +126,7 @@ def test_coverage_of_large_subsets(name, options, runs):
     ],
 )
 def test_coverage_of_modular_blocks(name, epsilon, designs, runs):
-    """Blocks of one point and of two or more; light items, heavy ones, and light ones that collide with a heavy one."""
+    """Blocks of one point and of several; light items, heavy ones, and light ones that collide with a heavy one."""
     plan = statistics.plan_of_designs(name, SIZE, epsilon, designs)
     groups = check_band(plan, statistics.Sampler(plan), runs, seed=23)
     assert set(groups) == {"heavy", "middling", "colliding", "light"}
@@ -132,8 +134,9 @@ def test_coverage_of_modular_blocks(name, epsilon, designs, runs):
 
 @pytest.mark.parametrize("moduli", [(409, 443, 487), (163, 401, 601, 811)])
 def test_coverage_of_few_moduli_on_larger_domains(moduli, runs):
-    """More values than the decoder is formed for, and forty heavy ones: of all items that share no residue with those,
-    the twenty that they disturb most. With a fixed number of heavy residues a block it was 86 and 93 %.
+    """The domain is too large to form the decoder, and forty values are heavy. Of the items that share no residue with
+    those, the test takes the twenty that they disturb most. With a fixed number of heavy residues per block, coverage
+    was 86 and 93 %.
     """
     size, heavy = 1201, 40
     plan = make_plan("mss", size, 8, moduli=moduli)
@@ -157,19 +160,19 @@ def test_modular_intervals_cover_small_counts(epsilon, moduli, users, runs):
     groups = groups_of(plan.protocol, FREQUENCIES)
     shares = measure(plan, statistics.Sampler(plan), FREQUENCIES, users, runs, 24, groups)
     check(shares, above=False)
-    # It is 95 to 97 %; with frequencies that were clipped instead of projected it would be 98 to 99 % for 200 users.
+    # Coverage is 95 to 97 %; with clipped instead of projected frequencies it would be 98 to 99 % for 200 users.
     assert np.mean(shares["light", "reporters"]) < 0.98
 
 
 def support_law(users, holders, rates):
-    """The law of a support count: Binomial(h, p) + Binomial(n − h, q)."""
+    """The distribution of a support count: Binomial(h, p) + Binomial(n − h, q)."""
     true = stats.binom.pmf(np.arange(holders + 1), holders, rates.true)
     false = stats.binom.pmf(np.arange(users - holders + 1), users - holders, rates.false)
     return np.maximum(signal.fftconvolve(true, false), 0)
 
 
 def listed_coverage(rates, users, frequency, target, level=0.95):
-    """The exact coverage of an item's interval, every possible count weighed by its probability."""
+    """The exact coverage of an item's interval: every possible count, weighted by its probability."""
     counts = np.arange(users + 1)
     uncertainty = SupportUncertainty(counts, users, rates, (counts / users - rates.false) / rates.gap)
     if target == "reporters":
@@ -185,7 +188,7 @@ def listed_coverage(rates, users, frequency, target, level=0.95):
 @pytest.mark.parametrize("epsilon", [1, 3, 5])
 @pytest.mark.parametrize("name", ["grr", "ss", "ss-compact", "pgr", "rappor", "oue"])
 def test_coverage_over_all_counts_is_in_the_band(name, epsilon, target):
-    """No simulation: an item's interval depends on its own count alone, and the law of that count is known."""
+    """No simulation: an item's interval depends only on its own count, whose distribution is known."""
     protocol = make_plan(name, SIZE, epsilon).protocol
     users = enough_users(protocol)
     for frequency in (0, 1 / SIZE, 0.1, 0.4, 0.9, 1):
@@ -235,7 +238,7 @@ def test_simultaneous_intervals_cover_small_counts(name, epsilon, runs):
 @pytest.mark.parametrize("supports", [30, 101, 200, 500, 2000])
 @pytest.mark.parametrize(("size", "epsilon"), [(57, 5), (1000, 1), (1000, 5), (22_000, 1), (22_000, 5)])
 def test_simultaneous_intervals_cover_all_absent_items_of_large_domains(size, epsilon, supports):
-    """No simulation: bits are independent, so all absent items are covered with the product of their chances."""
+    """No simulation: bits are independent, so the coverage of all absent items is a product of probabilities."""
     rates = make_plan("oue", size, epsilon).protocol.probabilities
     users = int(np.ceil(supports / rates.false))
     each = listed_coverage(rates, users, 0, "reporters", simultaneous_confidence(0.95, size))

@@ -1,4 +1,4 @@
-"""A real cluster on loopback, and one session on it: all tests that need them run in one process."""
+"""A real cluster on loopback with one session; all tests that need them run in one process."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 SUPPORT = str(Path(__file__).resolve().parents[1] / "support")
 PRELOADED = {
-    # Python workers are forks of a daemon that has imported what tasks need.
+    # Python workers are forked from a daemon that has already imported the modules that tasks need.
     "spark.python.daemon.module": "preloaded_daemon",
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")])),
 }
@@ -20,13 +20,13 @@ PRELOADED = {
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[None]:
-    """Java 17 or later; installed first, if it is missing and this machine can install it."""
+    """Java 17 or later, installed if it is missing and this machine allows it."""
     if shutil.which("java") is None:
         reason = install("openjdk-17-jre-headless")
         if reason is not None:
             pytest.skip(f"Spark needs Java 17: {reason}")
     with pytest.MonkeyPatch.context() as patch:
-        # Virtual machines that live for seconds: compile quickly rather than well, and collect garbage in one thread.
+        # These virtual machines live for seconds: compile quickly and collect garbage in one thread.
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         yield
 

@@ -1,4 +1,4 @@
-"""Arrow's columns of bytes as numpy arrays, against what Arrow itself says they hold."""
+"""Arrow's binary columns as numpy arrays, against Arrow's own values."""
 
 import random
 import tracemalloc
@@ -99,7 +99,7 @@ def test_words_are_the_bytes(values, place, data):
 
 @given(st.integers(1, 7), st.lists(st.tuples(st.booleans(), st.binary(min_size=7, max_size=7)), max_size=12))
 def test_integers_with_and_without_gaps(width, marked):
-    """Wanted cells of one width, with cells of another between some of them."""
+    """Selected cells of one width, with cells of another width between them."""
     values = [value[:width] if wanted else value + b"x" for wanted, value in marked]
     rows = np.flatnonzero([wanted for wanted, _ in marked]).astype(np.int64)
     found = cells_of(pa.array(values, pa.binary())).integers(rows, width)
@@ -109,7 +109,9 @@ def test_integers_with_and_without_gaps(width, marked):
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=8))
 def test_hashes_depend_on_the_bytes_alone(values):
-    """Not on the column's type, nor on where a cell lies in it: or copies of an id would be kept apart."""
+    """They depend neither on the column's type nor on the cell's position; otherwise duplicates of an id would be
+    missed.
+    """
     expected = cells_of(pa.array(values, pa.binary())).hashes()
     variants = [
         pa.array([b"before", *values], pa.binary()).slice(1),
@@ -123,7 +125,7 @@ def test_hashes_depend_on_the_bytes_alone(values):
 
 
 def test_different_cells_have_different_hashes():
-    """A collision among 20,000 would have the probability 10^-11."""
+    """A collision among 20,000 has probability 10^-11."""
     generator = random.Random(1)
     values = {generator.randbytes(generator.randrange(24)) for _ in range(20_000)} | {bytes(n) for n in range(100)}
     assert np.unique(cells_of(pa.array(sorted(values))).hashes()).size == len(values)
@@ -131,7 +133,7 @@ def test_different_cells_have_different_hashes():
 
 @pytest.mark.parametrize("form", ["{}", "user-{:08}", "{:064}", "{}@a-long-domain-name.example"])
 def test_numbered_names_are_shared_out_evenly(form):
-    """Of 16,000 names every one of 16 shares holds 1,000 ± 180, six standard deviations of a fair draw."""
+    """Each of 16 parts holds 1,000 ± 180 of 16,000 names: six standard deviations of a fair draw."""
     hashes = cells_of(pa.array([form.format(number) for number in range(16_000)])).hashes()
     shares = np.bincount((hashes % np.uint64(16)).astype(np.int64), minlength=16)
     assert np.abs(shares - 1000).max() < 180

@@ -1,4 +1,4 @@
-"""One column of every format: the same rows, in bounded pieces; what is refused, and what the refusal says."""
+"""One column of every format: the same rows in bounded pieces, and errors for invalid files."""
 
 import csv
 import io
@@ -33,14 +33,14 @@ def read_csv(data: bytes, column: str | None, *, plain: bool) -> list[object]:
 
 
 def outcome(data: bytes, column: str | None, *, plain: bool) -> object:
-    """What was read, or that it was refused."""
+    """The rows, or the error."""
     try:
         return read_csv(data, column, plain=plain)
     except ParameterError:
         return "refused"
 
 
-# With "\n" alone as its line end, Python's writer leaves a "\r" unquoted, which no reader can make good.
+# With " " as its line end, Python's writer leaves a "\r" unquoted, which no reader can recover from.
 @pytest.mark.slow
 @given(table=TABLES, style=st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\n")]))
 def test_both_csv_readers_read_back_what_was_written(table, style):
@@ -165,7 +165,7 @@ def test_arrow_and_parquet(tmp_path, name, kind, expected):
 
 
 def test_texts_that_are_shared_are_shared(tmp_path, monkeypatch):
-    """Pieces with one dictionary hold one list, which is looked up once."""
+    """Pieces with the same dictionary share one list, which is looked up once."""
     monkeypatch.setattr(column_readers, "ROWS_AT_ONCE", 10)
     parquet.write_table(pa.table({"value": ["a", "b"] * 50}), tmp_path / "t.parquet")
     with open_column(tmp_path / "t.parquet") as column:

@@ -1,4 +1,4 @@
-"""Every id counts once: the same rows as a few lines of plain Python choose."""
+"""Every id counts once, and the counted rows are those that a few lines of plain Python choose."""
 
 import pyarrow as pa
 import pytest
@@ -18,7 +18,7 @@ GOOD = {*REPORTS, BATCH}
 
 
 def naive(rows, grouped=True):
-    """The groups' good cells, bad cells and repeated rows, as :mod:`sunzi.tables.deduplication` promises them."""
+    """The groups' good cells, bad cells and repeated rows, by the rules of :mod:`sunzi.tables.deduplication`."""
     by_id, found = {}, {}
 
     def group(key):
@@ -38,7 +38,7 @@ def naive(rows, grouped=True):
 
 
 def null_first(value):
-    """A key to sort by: of tuples the empty one is the least."""
+    """A sort key that puts None first."""
     return () if value is None else (value,)
 
 
@@ -50,7 +50,7 @@ def table_of(rows, kind):
 
 
 def counted(folder, tables, partitions=1, by=("group",), plan=PLAN):
-    """All tables partitioned and counted, as an engine does it."""
+    """Partition and count all tables as an engine does."""
     request = TallyRequest(plan, "report", "id", tuple(by))
     folders = [folder / str(partition) for partition in range(partitions)]
     for path in folders:
@@ -106,7 +106,7 @@ def test_any_table_equals_the_slow_way(kind, data, tmp_path_factory):
 
 
 def row_that_counts(tmp_path, cells):
-    """Which of these cells of one id was counted."""
+    """The result for these cells of one id."""
     rows = [(1, cell, "x") for cell in cells]
     (sifted,) = counted(tmp_path, [table_of(rows, pa.int64())]).values()
     assert sifted.repeated == len(cells) - 1
@@ -133,7 +133,7 @@ def test_of_bad_copies_one_is_reported(tmp_path):
 
 
 def test_an_id_in_two_groups_counts_once(tmp_path):
-    """In the group of the least report; of equal reports in the first group, a null before all others."""
+    """It counts in the group of the least report; for equal reports in the first group, with null first."""
     rows = [(1, REPORTS[1], "x"), (1, REPORTS[0], "y"), (2, REPORTS[0], "y"), (2, REPORTS[0], "x")]
     rows += [(3, REPORTS[0], "x"), (3, REPORTS[0], None)]
     found = counted(tmp_path, [table_of(rows, pa.int64())], 3)
@@ -146,7 +146,7 @@ def test_an_id_in_two_groups_counts_once(tmp_path):
 
 @pytest.mark.parametrize("name", [".x", "a.b", "[0]", ""])
 def test_names_that_look_like_paths_are_names(tmp_path, name):
-    """A column x stands beside, by which nothing may be sorted."""
+    """A path to a column "x" would sort by the wrong column."""
     table = pa.table({"id": [1, 1], "report": [REPORTS[0]] * 2, name: ["b", "a"], "x": ["a", "b"]})
     found = counted(tmp_path, [table], by=(name, "x"))
     assert list(found) == [("a", "b")]

@@ -173,7 +173,7 @@ def sizes(found):
 
 
 def test_pieces_are_of_bounded_size(monkeypatch):
-    """Small batches are put together and large ones cut; no row is lost, and their order is kept."""
+    """Small batches are joined and large ones split; no row is lost, and the order is kept."""
     monkeypatch.setattr(group_counts, "_MOST_ROWS", 100)
     table = pa.table({"n": np.arange(1000)})
     for size in (1, 7, 99, 100, 101, 250, 1000):
@@ -208,7 +208,7 @@ def test_pieces_have_plain_columns():
 
 
 def test_times_differ_where_clocks_go_back():
-    """Half past two comes twice that night in Berlin, and Python says that the two are equal."""
+    """Half past two occurs twice that night in Berlin, and Python treats the two times as equal."""
     twice = [datetime.datetime(2026, 10, 25, hour, 30, tzinfo=datetime.UTC) for hour in (0, 1, 0)]
     table = pa.table({"group": pa.array(twice, pa.timestamp("us", "Europe/Berlin")), "report": REPORTS[:3]})
     found = group_counts.count_groups(request(["group"]), batches(table))

@@ -1,4 +1,4 @@
-"""Parquet files on one machine: the same tallies over any files, row groups, partitions and processes."""
+"""Parquet files on one machine: tallies do not depend on files, row groups, partitions or processes."""
 
 import json
 import random
@@ -274,7 +274,7 @@ def test_files_of_different_types(tmp_path):
 
 
 def test_files_that_lack_a_column_or_have_a_narrower_one(tmp_path):
-    """The first file decides nothing, and a column that was not requested may be of any type."""
+    """The first file does not determine the types, and columns that are not requested may have any type."""
     write(tmp_path / "t/a.parquet", {"report": pa.array(REPORTS[:20]), "besides": pa.array(["x"] * 20)})
     write(tmp_path / "t/b.parquet", {"report": pa.array(REPORTS[20:30]), "g": pa.array([None] * 10, pa.null())})
     write(tmp_path / "t/c.parquet", {"report": pa.array(REPORTS[30:40]), "g": pa.array([7] * 10, pa.int8())})
@@ -325,7 +325,7 @@ def schema_that_says(plan):
 
 
 def spark_schema_that_says(plan):
-    """What Spark writes beside a column with metadata."""
+    """The metadata that Spark writes for a column with metadata."""
     field = {"name": "report", "type": "binary", "nullable": True, "metadata": {"sunzi_plan": plan.fingerprint}}
     written = json.dumps({"type": "struct", "fields": [field]})
     return pa.schema([("report", pa.binary())], metadata={"org.apache.spark.sql.parquet.row.metadata": written})
@@ -338,7 +338,7 @@ def test_a_column_of_another_plan_is_refused(tmp_path, schema_of):
     other = write(tmp_path / "b-other.parquet", columns, schema=schema_of(OTHER))
     silent = write(tmp_path / "c-silent.parquet", columns)
     assert tally([mine, silent], PLAN, jobs=1).reports == 400
-    for source in (other, [mine, other], [silent, other], tmp_path):  # also where it is not the first of them
+    for source in (other, [mine, other], [silent, other], tmp_path):  # even if it is not the first one
         with pytest.raises(PlanError, match=r"b-other\.parquet: the column 'report' holds reports of the plan"):
             tally(source, PLAN, jobs=1)
 
@@ -374,7 +374,7 @@ def test_nothing_stays_behind(tmp_path, monkeypatch):
 
 
 def test_a_large_row_group_is_counted_in_pieces(tmp_path, monkeypatch):
-    """And each piece is small."""
+    """Each piece is small, so memory is bounded."""
     monkeypatch.setattr(group_counts, "_MOST_BYTES", 1 << 14)
     pieces = []
     original = group_counts.split_by_group

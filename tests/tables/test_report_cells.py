@@ -1,4 +1,4 @@
-"""What can be counted is, bit for bit as ``plan.tally`` counts it, and every other cell is named."""
+"""Valid cells are counted bit for bit as by ``plan.tally``, and every other cell is reported."""
 
 import random
 from functools import cache
@@ -31,7 +31,7 @@ def reports_of(protocol, count=300):
 
 @cache
 def strange_cells(protocol):
-    """Cells of every kind: reports, batches, and what a pipeline makes of them."""
+    """Cells of every kind: reports, batches, and cells that a pipeline damaged."""
     plan, reports = plan_of(protocol), reports_of(protocol)
     other = sunzi.make_plan(protocol, SIZE, 2)
     batch, foreign = plan.client(seed=6).report_batch([1, 2, 3] * 5), other.client(seed=6).report_batch([1, 2, 3])
@@ -47,7 +47,7 @@ def strange_cells(protocol):
 
 
 def accepted(plan, cell):
-    """The slow and obvious way."""
+    """The same in a slow and obvious way."""
     if cell is None:
         return None
     try:
@@ -145,7 +145,7 @@ def test_reasons_are_the_right_ones(protocol):
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if plan_of(name).protocol.report_layout.is_narrow])
 def test_values_out_of_range(protocol):
-    """The largest value is good and the next is not."""
+    """The largest value is valid and the next one is not."""
     plan = plan_of(protocol)
     limit, width = plan.protocol.report_layout.payload_limits[0], len(reports_of(protocol)[0])
     values = [limit - 1, *(value for value in (limit, limit + 1, (1 << 8 * width) - 1) if value < 1 << 8 * width)]
@@ -156,7 +156,7 @@ def test_values_out_of_range(protocol):
 
 @pytest.mark.parametrize("protocol", ["rappor", "oue"])
 def test_a_batch_that_is_just_as_long_as_a_report_is_a_batch(protocol):
-    """An empty batch takes 52 bytes, and so does any report of 416 items; of these every value is good."""
+    """An empty batch has 52 bytes, and so has any report of 416 items, for which all byte values are valid."""
     plan = sunzi.make_plan(protocol, 416, 1)
     own, foreign = (one.client(seed=1).report_batch([]) for one in (plan, plan_of(protocol)))
     report = plan.client(seed=1).report(3)
@@ -175,7 +175,7 @@ def test_a_batch_counts_as_one_cell():
 
 
 def test_many_bad_cells_are_not_looked_at_one_by_one(monkeypatch):
-    """What costs a microsecond a cell would cost minutes where a whole table is of another plan."""
+    """A microsecond per cell would add up to minutes if a whole table belongs to another plan."""
     looked = []
     original = arrow.Cells.cell
     monkeypatch.setattr(arrow.Cells, "cell", lambda cells, row: looked.append(row) or original(cells, row))

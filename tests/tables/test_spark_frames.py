@@ -1,4 +1,4 @@
-"""On a real cluster: tallies, bit by bit those of one process, and columns of values written as reports, once."""
+"""On a real cluster: tallies are bit for bit those of one process, and a column of values becomes reports once."""
 
 import datetime
 import time
@@ -16,7 +16,7 @@ from sunzi.tables import BadReportsWarning, privatize, sift, tally
 from sunzi.tables.spark_session import read_parquet
 
 USERS = 3000
-ROWS = 400  # of values to be written as reports
+ROWS = 400  # values to be written as reports
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,9 @@ def test_each_id_counts_once(spark, tmp_path, plan, reports):
 
 
 def test_the_same_as_one_machine_for_cells_of_every_kind(spark, tmp_path, plan, reports):
-    """Nulls, cut and overlong cells, values out of range, batches, another plan's batches, null ids and conflicts."""
+    """Nulls, truncated and overlong cells, values out of range, batches, another plan's batches, null ids and
+    conflicts.
+    """
     other = sunzi.make_plan("ss-compact", 60, 2)
     strange = [
         *(None, b"", reports[0] + b"\x00", reports[0][:-1], b"\xff" * len(reports[0])),
@@ -73,8 +75,8 @@ def test_the_same_as_one_machine_for_cells_of_every_kind(spark, tmp_path, plan, 
         plan.client(seed=1).report_batch(range(50))[:-1] + b"\x00",
     ]
     more = table_of(strange * 2, id=pa.array([None, *(bytes([number] * 16) for number in range(2 * len(strange) - 1))]))
-    cut = table_of([report[:-1] for report in reports[:40]])  # under the ids of good reports
-    swapped = table_of(reports[1:41])  # other bytes under the same ids
+    cut = table_of([report[:-1] for report in reports[:40]])  # with the ids of good reports
+    swapped = table_of(reports[1:41])  # other bytes with the same ids
     folder = write(pa.concat_tables([table_of(reports), more, cut, swapped]), tmp_path / "reports", files=4)
     df = spark.read.parquet(folder)
     for by in ((), ("country",), ("version", "country")):
@@ -107,7 +109,7 @@ def test_empty_and_skewed_partitions(spark, plan, reports):
         assert tally(rows.limit(0), plan) == plan.empty_tally()
         assert tally(rows.limit(0), plan, ["country"]) == {}
         assert tally(rows.repartition(1), plan) == plan.tally(reports)
-        # All rows of one country in one partition, and other partitions with nothing at all.
+        # One partition has all rows of one country, and other partitions are empty.
         assert tally(rows.repartition(20, "country"), plan) == plan.tally(reports)
 
 
@@ -127,7 +129,7 @@ def test_more_partitions_than_one_round_adds(spark, plan, reports):
 
 
 def troubled_copy(df, attempts, trouble):
-    """The same rows, from tasks that leave a trace of every attempt and whose first attempt has trouble half-way."""
+    """The same rows from tasks that record every attempt and whose first attempt fails half-way."""
 
     def troubled(batches):
         from pathlib import Path
@@ -238,7 +240,7 @@ def test_columns_of_one_name(spark, plan, reports):
 
 
 def test_groups_of_all_kinds_are_those_of_one_machine(spark, tmp_path, plan, reports):
-    """Days, moments of an hour that comes twice, nan and zeros of either sign, and bytes; with ids that conflict."""
+    """Days, times in an hour that occurs twice, nan, zeros of either sign, and bytes; with conflicting ids."""
     count = 120
     moments = [datetime.datetime(2026, 10, 25, row % 3, 30, tzinfo=datetime.UTC) for row in range(count)]
     table = table_of(
@@ -254,7 +256,7 @@ def test_groups_of_all_kinds_are_those_of_one_machine(spark, tmp_path, plan, rep
     df = spark.read.parquet(folder)
     try:
         for by in (["day"], ["moment"], ["share"], ["digest", "day"]):
-            # nan differs from itself, so groups are compared as they are written.
+            # nan differs from itself, so groups are compared as text.
             found, expected = (
                 sift(df, plan, by, "report", "id"),
                 sift(folder, plan, by, "report", "id", jobs=1),
@@ -276,7 +278,7 @@ def test_names_with_dots_and_quotes(spark, plan, reports):
 
 @pytest.fixture
 def values(spark):
-    """Everybody holds the same value, in 8 partitions, beside a number that tells rows apart."""
+    """The same value for all users, in 8 partitions, with a row number."""
     return spark.range(ROWS, numPartitions=8).selectExpr("id AS `row.number`", "3 AS value")
 
 
@@ -285,7 +287,7 @@ def test_it_writes_once_and_returns_what_it_wrote(spark, tmp_path, values):
     written = privatize(values, plan, "value", str(tmp_path / "out"))
     assert written.columns == ["row.number", "report"]
     first = sorted(map(tuple, written.collect()))
-    assert first == sorted(map(tuple, written.collect()))  # a lazy column would have been drawn again
+    assert first == sorted(map(tuple, written.collect()))  # a lazy column would be randomised again
     assert [row for row, _ in first] == list(range(ROWS))
     reports = [bytes(report) for _, report in first]
     assert tally(written, plan) == plan.tally(reports) == tally(tmp_path / "out", plan, jobs=1)
@@ -295,15 +297,15 @@ def test_it_writes_once_and_returns_what_it_wrote(spark, tmp_path, values):
 
 
 def test_workers_share_no_randomness(tmp_path, values):
-    """Two reports of 200 noisy bits of one value are equal with probability below 2^-100, unless words were shared."""
+    """Two reports of one value with 200 noisy bits are equal with probability below 2^-100, unless they share words."""
     plan = sunzi.make_plan("oue", 200, 1)
     reports = [bytes(row.report) for row in privatize(values, plan, "value", str(tmp_path / "out")).collect()]
     assert len(set(reports)) == ROWS
 
 
 def test_a_pool_filled_before_the_fork_is_not_shared(spark, tmp_path):
-    """The same for clients that workers inherited, with random words already drawn, from the daemon of their executor.
-    A task that fails ends its worker, so each is tried in a fork of its own.
+    """The same for clients that workers inherit from their executor's daemon, with random words already drawn. A failed
+    task ends its worker, so each task runs in a separate fork.
     """
     folder = str(tmp_path)
 
@@ -331,7 +333,7 @@ def test_a_pool_filled_before_the_fork_is_not_shared(spark, tmp_path):
 
 
 def test_tasks_that_fail_half_way_leave_one_report_a_row(spark, tmp_path, values):
-    """Reports that a failed attempt had made are never seen; its values are randomised once more, and once only."""
+    """Reports of a failed attempt are never visible; its values are randomised once more, and only once."""
     attempts = str(tmp_path)
 
     def failing(batches):
@@ -386,9 +388,9 @@ def test_bad_columns_and_values_are_refused_before_anything_is_written(spark, tm
 
 
 def slow_copy(df):
-    """The same rows, half a second later in every partition."""
+    """The same rows, delayed by half a second in every partition."""
 
-    def slowly(batches):  # inside, so that it travels to the workers by value: they cannot import this file
+    def slowly(batches):  # imported here so that the function is pickled by value: workers cannot import this module
         for batch in batches:
             time.sleep(0.5)
             yield batch
@@ -397,9 +399,9 @@ def slow_copy(df):
 
 
 def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, plan, reports):
-    """Finished tasks of the dead worker are lost with their results, and are done again elsewhere.
+    """Finished tasks of the dead worker are lost with their results and run again elsewhere.
 
-    The last test of all: from here on both executors may be on one worker, where Spark never speculates.
+    This test must be the last: afterwards both executors may be on one worker, where Spark never speculates.
     """
     table = pa.concat_tables([table_of(reports), table_of(reports).slice(0, 500)])
     df = slow_copy(spark.read.parquet(write(table, tmp_path / "reports")).repartition(16))
@@ -420,6 +422,6 @@ def test_a_worker_killed_in_mid_job_changes_nothing(spark, cluster, tmp_path, pl
 
 
 def _finished_tasks(status):
-    """Of the slow stage, while it runs."""
+    """Number of finished tasks of the slow stage while it runs."""
     stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
     return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 16), default=0)

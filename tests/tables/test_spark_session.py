@@ -1,4 +1,4 @@
-"""Jobs given to ``spark-submit``, the command that runs one by itself, and the examples of the page."""
+"""Jobs run by ``spark-submit``, the command without it, and the examples of docs/cluster.md."""
 
 import contextlib
 import os
@@ -28,12 +28,12 @@ def plan():
 
 @pytest.fixture
 def in_session(spark, monkeypatch):
-    """Commands of this process run in the session that there is, and leave it running."""
+    """Commands in this process use the existing session and leave it running."""
     monkeypatch.setattr(spark_session, "start_session", lambda master, show_progress: contextlib.nullcontext(spark))
 
 
 def submit(cluster, *words):
-    """How a submitted job ended, and what it printed: Spark puts the driver's errors and output in one stream."""
+    """Exit status and output of a submitted job: Spark writes the driver's errors and output to one stream."""
     settings = SETTINGS | {"spark.cores.max": "1"}  # one executor is enough
     options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     command = [HOME / "bin" / "spark-submit", "--master", cluster.url, *options, *map(str, words)]
@@ -102,7 +102,7 @@ def test_a_submitted_job_needs_a_file_for_its_tally(monkeypatch, tmp_path, plan,
 
 
 def test_examples_of_the_page(java, tmp_path):
-    """All of docs/cluster.md, from top to bottom in one process, with Dask's example."""
+    """All of docs/cluster.md from top to bottom in one process, including the Dask example."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
     assert "import dask" in blocks[-1]

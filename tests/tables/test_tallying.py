@@ -1,4 +1,4 @@
-"""One tally or one per group, and what happens to cells that are no reports."""
+"""One tally or one per group, and the handling of cells that are not reports."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The domain's index of every row: which values are missing or unknown, and what the refusal says."""
+"""The domain's index of every row: missing and unknown values, and the errors that name them."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ class TestIndexLookup:
     )
     def test_the_first_wrong_row_is_named(self, domain, piece, words):
         lookup = IndexLookup(domain)
-        lookup.rows = 101  # of earlier pieces
+        lookup.rows = 101  # rows of earlier pieces
         with pytest.raises(DomainError, match=words):
             lookup.indices(piece)
 
@@ -71,7 +71,7 @@ class TestIndexLookup:
 @pytest.mark.parametrize("domain", [LABELS, WITH_OTHER, Domain(["", "a"]), SIZE])
 @given(cells=st.lists(st.sampled_from(["", "a", "b", "rest", "zebra", None]), min_size=1, max_size=6))
 def test_texts_follow_the_domains_own_rules(domain, cells):
-    """A file is refused exactly where a list of the same values is, and has the same indices otherwise."""
+    """A file gives the same indices as a list of the same values, and is refused exactly when the list is."""
     try:
         expected = domain.indices(cells).tolist()
     except DomainError:

@@ -1,4 +1,4 @@
-"""Tables of results as files: the bytes of every format."""
+"""Result tables as files: the bytes of every format."""
 
 import io
 import json
