@@ -1,4 +1,4 @@
-"""The paper's formulas for the attack against the attack itself."""
+"""The paper's formulas for the attack, compared with the attack."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class AnalyticalReconstruction(Experiment):
         )
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the scale
-        """What the curves are."""
+        """Describe the curves."""
         return (
             "The measured points are those of `dra`. Three formulas for MSS: the boxed one of the main text, the one "
             "of Table 1 (all values equally frequent), and the appendix's expectation over filler sets weighted by the "

@@ -22,7 +22,7 @@ _TIGHT = 0.02
 
 
 class AnalyticalError(CollectingExperiment):
-    """The collections of ``mse``, seen through formulas."""
+    """The collections of ``mse``, compared with formulas."""
 
     name = "analytical-mse"
     title = "Analytical against measured error"
@@ -37,7 +37,7 @@ class AnalyticalError(CollectingExperiment):
         return [cell for cell in error_cells(scale) if cell["protocol"] in _METHODS]
 
     def draw(self, table: Table) -> Figure:
-        """Formula over measurement: 1 is perfect."""
+        """Formula divided by measurement: 1 is perfect."""
         sizes, populations = table.distinct("domain_size"), table.distinct("population")
         figure, axes = panels(len(sizes), len(populations), height=3.2)
         for line, size in enumerate(sizes):
@@ -48,11 +48,11 @@ class AnalyticalError(CollectingExperiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """Tightness, for every distribution and size."""
+        """Tightness for every distribution and size."""
         return [_tight(table), _printed(table)]
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
-        """What the curves are."""
+        """Describe the curves."""
         return (
             "Three formulas for MSS: Sunzi's exact variance at the population's histogram (`expected_mse` with a "
             "histogram), the same for items that nobody holds (trace(T⁻¹)/k, which its search for moduli minimises), "

@@ -1,9 +1,9 @@
-"""The paper's attacker: takes all values as equally likely, and guesses at random among those that a report supports.
+"""The paper's attacker: considers all values equally likely and guesses at random among those that a report supports.
 
 Whether a guess is right depends on whether the report supports the value, and on how many values it supports. Reports
 of short designs are drawn by the library's randomiser; for subsets and unary encodings both are drawn from their exact
-distributions, in time independent of k: the other members of a subset are hypergeometric between residues with more
-and with fewer values, and false bits are binomial.
+distributions, in time independent of k: the other members of a subset are hypergeometric between residues with more and
+with fewer values, and false bits are binomial.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def success_chance(plan: sunzi.Plan, values: Integers, seed: Sequence[int]) -> f
 
 
 def _chances(plan: sunzi.Plan, values: Integers, generator: np.random.Generator, seed: Sequence[int]) -> Floats:
-    """For every user the chance that a guess among the values that the report supports is right."""
+    """For every user the probability that a guess among the supported values is right."""
     supported, candidates = _support(plan, values, generator, ReproducibleSource([*seed, 3]))
     chances = np.where(supported, 1 / np.maximum(candidates, 1), 0.0)
     # A report that supports nothing leaves all values equally likely.
@@ -77,7 +77,7 @@ def _block_support(
 
 @lru_cache(maxsize=512)
 def _candidates(design: Design, size: int) -> Integers:
-    """For every message how many values it supports."""
+    """The number of values that each message supports."""
     values_behind = np.bincount(np.arange(size) % design.points, minlength=design.points)
     return np.rint(design.block_sums(values_behind.astype(np.float64))).astype(np.int64)
 
@@ -85,7 +85,7 @@ def _candidates(design: Design, size: int) -> Integers:
 def _subset_support(
     response: BlockResponse, size: int, points: Integers, generator: np.random.Generator
 ) -> tuple[NDArray[np.bool_], Integers]:
-    """Residues below k mod m stand for one value more than the others."""
+    """Residues below k mod m represent one value more than the others."""
     total, chosen = response.design.points, response.design.block_size
     few, common = divmod(size, total)
     own = generator.random(points.size) < response.probabilities.true

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Finding = Literal["for", "in part", "against"]
-"""What one experiment has to say of a claim."""
+"""The finding of one experiment about a claim."""
 Verdict = Literal["holds", "in part", "does not hold"]
-"""What all experiments together say."""
+"""The verdict of all experiments together."""
 
 
 @dataclass(frozen=True)

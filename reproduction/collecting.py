@@ -18,7 +18,7 @@ from .trials import MODULAR, POPULATIONS, USERS, histogram_of, paper_plan, quick
 
 PROTOCOLS = ("grr", "rappor", "oue", "ss", "pgr", "mss", "ss-compact", "mss-compact")
 RIDGE = "mss-ridge"
-"""The tallies of ``mss``, decoded with the paper's own weights and ridge 1/ε²."""
+"""The tallies of ``mss``, decoded with the paper's weights and ridge 1/ε²."""
 LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 """Quantiles of a trial's error that are kept."""
 _LARGEST_DENSE = 2000
@@ -66,7 +66,7 @@ def collecting_cell(
 
 
 def _seconds_a_trial(protocol: str, domain_size: int, epsilon: float, users: int) -> float:
-    """As measured on one core: drawing subsets takes by far the most."""
+    """As measured on one core: drawing subsets takes by far the longest."""
     points = users * domain_size / (np.exp(epsilon) + 1)
     drawn = {"ss": 8e-9, "mss": 5e-9}.get(protocol, 0.0) * points
     decoding = {"mss-compact": 4e-6, "pgr": 1.5e-6, "ss-compact": 6e-7, "mss": 1e-6}.get(protocol, 1e-7) * domain_size
@@ -134,7 +134,7 @@ def _short(value: float) -> float:
 
 
 def trials_for(scale: Scale, domain_size: int) -> int:
-    """300 as in the paper; 100 where a trial takes long, since a trial over many items is the more exact."""
+    """300 as in the paper; 100 where a trial is slow, because a trial over many items is more precise."""
     if scale == "full":
         return 300 if domain_size <= 2000 else 100
     if scale == "quick":

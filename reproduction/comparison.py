@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POPULATIONS = ("spike", "uniform")
-"""The ends between which errors lie: one value held by all, and all values held alike."""
+"""The two extremes of the error: one value held by all users, and all values held equally often."""
 IN_TABLE = ("grr", "rappor", "ss", "pgr", "mss")
 """The rows of the paper's table."""
 _TIMED = 5

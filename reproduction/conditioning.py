@@ -81,7 +81,7 @@ def _largest_eigenvalue(apply: Callable[[NDArray[Any]], Floats], start: Floats) 
 
 
 def _start(size: int) -> Floats:
-    """A fixed vector: a random one has a part in every eigenvector, and constants are near the top one."""
+    """A start vector with a component in every eigenvector: constants are near the top one, and the seed is fixed."""
     return 1.0 + np.random.default_rng(0).standard_normal(size)
 
 

@@ -21,7 +21,7 @@ from .table import Table, number_in, summary
 from .trials import EPSILONS, POPULATIONS, USERS, paper_plan, values_of
 
 PAPERS = ("grr", "ss", "pgr", "oue", "mss")
-"""Those that the paper attacks."""
+"""The protocols that the paper attacks."""
 SIZES = (100, 1024)
 _FORMULAS_ONLY = {"ss", "mss"}
 
@@ -87,7 +87,7 @@ class Reconstruction(Experiment):
     measurement = "attack"
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """All protocols, including those that the paper leaves out."""
+        """All protocols, including those that the paper omits."""
         return attack_cells(scale, sunzi.catalogue())
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
@@ -242,7 +242,7 @@ class Reconstruction(Experiment):
         )
 
     def notes(self, table: Table) -> Sequence[str]:
-        """How it was measured."""
+        """Describe the measurement."""
         users = table.distinct("users")[-1]
         return (
             f"{users:,} users per trial. MSS uses moduli of the paper's own search, {max(table.distinct('searches'))} "

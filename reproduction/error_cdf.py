@@ -21,7 +21,7 @@ _COLUMNS = tuple(f"q{level:g}" for level in LEVELS)
 _EPSILONS = (1.0, 4.0)
 _PROTOCOLS = ("grr", "oue", "ss", "pgr", "mss")
 _SHOWN = (*_PROTOCOLS[1:], RIDGE)
-"""GRR would lie far outside."""
+"""GRR would be far outside."""
 
 
 class ErrorDistribution(CollectingExperiment):
@@ -63,7 +63,7 @@ class ErrorDistribution(CollectingExperiment):
         return [_close(table), _steady(table), _grr_worst(table)]
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
-        """What a trial's error is."""
+        """Define the error of a trial."""
         return (
             "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "
             "does not state the ε of its CDFs, so we show a small and a large one. `mss-ridge` is `mss` decoded with "

@@ -71,14 +71,14 @@ class Evidence:
 
 
 def finding(share: float) -> Finding:
-    """``for`` if a claim is true of all points, ``in part`` if of some of them."""
+    """``for`` if a claim is true of all points, ``in part`` if it is true of some."""
     if share >= 1:
         return "for"
     return "in part" if share > 0 else "against"
 
 
 def finding_of(*parts: bool) -> Finding:
-    """For a claim with several parts: ``for`` if all of them are true, ``in part`` if any is."""
+    """For a claim with several parts: ``for`` if all are true, ``in part`` if any is."""
     return finding(sum(parts) / len(parts))
 
 
@@ -91,13 +91,13 @@ class Experiment(ABC):
     reproduces: ClassVar[str]
     """The paper's figure, table or paragraph."""
     measurement: ClassVar[str] = ""
-    """What the cells measure; experiments that share a measurement share its finished cells. By default the name."""
+    """What the cells measure; experiments with the same measurement share finished cells. By default the name."""
     version: ClassVar[int] = 1
-    """Of the measurement: count it up when :meth:`measure` changes its results."""
+    """The version of the measurement: increment it when :meth:`measure` changes its results."""
     columns: ClassVar[tuple[str, ...]] = ()
-    """Those kept in the table, in order; if empty, all."""
+    """Columns of the table, in order; if empty, all."""
     alone: ClassVar[bool] = False
-    """Whether cells are timed, so that nothing else may run beside them."""
+    """Whether cells are timed, so that nothing else may run at the same time."""
 
     @abstractmethod
     def cells(self, scale: Scale) -> list[Cell]:
@@ -116,7 +116,7 @@ class Experiment(ABC):
         """Evidence about the paper's claims; at most one piece per claim."""
 
     def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - most have none
-        """Paragraphs for the report: how it was measured, what else was found."""
+        """Paragraphs for the report: the measurement, and further findings."""
         return ()
 
     def key(self, cell: Cell, seed: int) -> str:

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from sunzi.atomic_files import write_atomically
 
-# Okabe and Ito's palette as in ``sunzi compare``: with every colour a marker and a dash of its own, for curves that lie
-# on one another and for print in grey. A protocol looks the same in every picture.
+# Okabe and Ito's palette as in ``sunzi compare``. Every colour has its own marker and dash, for overlapping curves and
+# for print in grey. A protocol looks the same in every picture.
 _STYLES: dict[str, tuple[str, str, Any]] = {
     "grr": ("#0072B2", "o", "-"),
     "ss": ("#D55E00", "s", "--"),

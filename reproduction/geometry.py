@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = ("grr", "oue", "ss", "pgr", "mss")
 _RIVALS = ("oue", "ss", "pgr")
-"""Of MSS; GRR is above them everywhere."""
+"""The rivals of MSS; GRR is above them everywhere."""
 BASES = (100, 1024)
 ALIGNED, TRUNCATED = "aligned", "truncated"
 
@@ -103,7 +103,7 @@ class Geometry(Experiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """No spike once aligned; and who is lowest."""
+        """No spike once aligned; and which protocol is lowest."""
         return [_no_spike(table), _truncated(table), _lowest(table)]
 
     def notes(self, table: Table) -> Sequence[str]:
@@ -199,7 +199,7 @@ def _truncated(table: Table) -> Evidence:
 
 
 def _lowest(table: Table) -> Evidence:
-    """Against the spike MSS is the lowest where it is so by more than two standard errors."""
+    """MSS is the lowest against the spike where it is so by more than two standard errors."""
     part = table.where(domain=ALIGNED)
     mine, rivals = part.where(protocol="mss"), [part.where(protocol=name) for name in _RIVALS]
     exact = mine.column("formula") / np.min([rival.column("formula") for rival in rivals], axis=0)

@@ -108,7 +108,7 @@ class Lengths(Experiment):
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:
-        """Not monotone; the optimised choice near the best."""
+        """The error is not monotone; the optimised choice is near the best."""
         collections, sets = table.where(part=None), table.where(part="sets")
         return [
             _middle(sets),
@@ -119,7 +119,7 @@ class Lengths(Experiment):
         ]
 
     def notes(self, table: Table) -> Sequence[str]:
-        """What is drawn."""
+        """Describe the curves."""
         many, table = max(table.where(part="sets").distinct("sets")), table.where(part=None)
         count = max(table.distinct("sets"))
         used = _of(table, OPTIMISED).column("moduli")
@@ -197,7 +197,7 @@ def _listed(sets: Table, name: str) -> str:
 def _middle(sets: Table) -> Evidence:
     better = {name: (_change(sets, name, 3, 9) < -2) & (_change(sets, name, 12, 9) < -2) for name in ("error", "bits")}
     count = max(sets.distinct("sets"))
-    # On a line the first step would change as much as the last.
+    # On a straight line the first step would change as much as the last.
     first, last = (_course(sets, "error", *pair) for pair in (LENGTHS[:2], LENGTHS[-2:]))
     curved = abs(first[0] - first[1]) > 2 * abs(last[0] - last[1])
     return Evidence(

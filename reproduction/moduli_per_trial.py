@@ -1,4 +1,4 @@
-"""Moduli drawn anew in every trial, as in the paper, against one fixed good set; and the theorems about them."""
+"""New moduli in every trial, as in the paper, against one fixed good set; and the theorems about them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHUNK = 25
 _SMALL = 64
 """Up to this k the band has too few primes, and the search falls back on other moduli."""
 _ALIKE = 1.2
-"""Averages over searches that differ by less count as alike: single searches differ by much more."""
+"""Averages over searches that differ by less are considered equal: single searches differ by much more."""
 NEIGHBOURS = (401, 409, 419, 421, 431, 433, 439, 443)
 """Eight neighbouring primes: valid by the paper's conditions (i) and (ii) at k = 1,024, and bad."""
 FIRST_TWENTY = (
@@ -198,7 +198,7 @@ def _bad(size: int, epsilon: float, moduli: Sequence[int]) -> Row:
 
 
 def _found(size: int, epsilon: float, search: int) -> Row:
-    """What the search finds, if anything."""
+    """The search's result, or nothing if it fails."""
     try:
         found = paper_search(size, epsilon, search)
     except sunzi.ParameterError:

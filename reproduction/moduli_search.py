@@ -28,7 +28,7 @@ from .conditioning import condition_number, paper_weight
 
 MOST_MODULI, KAPPA_MAX, BAND_WIDTH, TRIALS = 20, 10.0, 20.0, 1000
 ALGORITHM = 1
-"""Increased when results change; cached results of another number are not used."""
+"""Incremented when results change; cached results with another number are not used."""
 
 _HIGHEST_SHARE = 0.95
 
@@ -142,7 +142,7 @@ def find_valid_moduli(
     best: tuple[tuple[int, ...], float] = ((), inf)
     for _ in range(draws):
         moduli = _draw(band, length, domain_size, generator)
-        # Screened against the best so far, which costs a few multiplications.
+        # Screened against the best so far, which costs only a few multiplications.
         kappa = condition_number(domain_size, epsilon, moduli, limit=max(KAPPA_MAX, best[1]))
         if kappa < best[1] or not best[0]:
             best = (moduli, kappa)

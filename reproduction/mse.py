@@ -21,11 +21,11 @@ SIZES = (1024, 22_000)
 _OPTIMAL = ("oue", "ss", "pgr")
 _LIMIT = 1.3
 _NEAR = 1.1
-"""Times the optimum that still counts as near."""
+"""Up to this multiple of the optimum an error counts as near it."""
 
 
 def error_cells(scale: Scale) -> list[Cell]:
-    """All protocols at both sizes; other experiments look at the same collections."""
+    """All protocols at both sizes; other experiments use the same collections."""
     epsilons = {"full": EPSILONS, "quick": (0.5, 1.0, 2.0, 3.0, 4.0, 5.0), "tiny": (1.0, 4.0)}[scale]
     sizes = (64,) if scale == "tiny" else SIZES
     return [
@@ -54,7 +54,7 @@ class MeanSquaredError(CollectingExperiment):
         return error_cells(scale)
 
     def draw(self, table: Table) -> Figure:
-        """Errors above, and below them the same divided by that of SS."""
+        """Errors in the upper row, and relative to SS in the lower row."""
         sizes, populations = table.distinct("domain_size"), table.distinct("population")
         columns = [(size, population) for size in sizes for population in populations]
         figure, axes = panels(2, len(columns), width=3.6, height=3.3)

@@ -51,14 +51,14 @@ class _Section:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """One claim, and the findings of the experiments about it, by name."""
+    """One claim, and the findings of all experiments about it, by name."""
 
     claim: Claim
     evidence: dict[str, Evidence]
 
     @property
     def verdict(self) -> Verdict:
-        """From all evidence."""
+        """The verdict from all evidence."""
         return self.claim.verdict([piece.finding for piece in self.evidence.values()])
 
     def others(self, name: str) -> list[str]:
@@ -68,7 +68,7 @@ class _Judgement:
 
 @dataclass(frozen=True)
 class _Report:
-    """All sections, and one judgement per claim in order of appearance."""
+    """All sections, and one verdict per claim in order of appearance."""
 
     sections: Sequence[_Section]
     judgements: dict[Claim, _Judgement]

@@ -1,4 +1,4 @@
-"""What the ridge does: the bias that it adds, and the error that it saves."""
+"""The effect of the ridge: the bias that it adds, and the error that it saves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MULTIPLES = (0.0, 0.25, 1.0, 4.0, 16.0)
 """Of the paper's λ = 1/ε²; 0 is no ridge."""
 _FEW_USERS = 1000
-"""λ does not know how many users there are, but the weights that it is added to do."""
+"""λ does not depend on the number of users, but the weights that it is added to do."""
 
 
 class Ridge(Experiment):
@@ -44,7 +44,7 @@ class Ridge(Experiment):
         ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """The same users in all trials, so that what remains on average is bias."""
+        """The same users in all trials, so that the mean error is the bias."""
         warm_up()
         size, epsilon = cell["domain_size"], cell["epsilon"]
         plan = paper_plan(size, epsilon)
@@ -70,7 +70,7 @@ class Ridge(Experiment):
         return [_unbiased(table), _proportional(table), _negligible(table), _practically(table)]
 
     def notes(self, table: Table) -> Sequence[str]:
-        """Ridge lowers the error of light items."""
+        """The ridge lowers the error of light items."""
         one = _of(table, 1.0).column("mean") / _of(table, 0.0).column("mean")
         return (
             "All trials have the same users, so the mean error of an item over trials is its bias. The bias of a "

@@ -1,4 +1,4 @@
-"""Server time: MSS against PGR, each by the paper's way of decoding and by the library's."""
+"""Server time: MSS against PGR, each with the paper's decoder and with the library's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOOKS = {"mss by lsmr": "ss", "pgr by programme": "oue"}
 
 
 class Runtime(Experiment):
-    """All decoders on the same users, in turn, in one process."""
+    """All decoders on the same users, alternately, in one process."""
 
     name = "runtime"
     title = "Server time of MSS and PGR"
@@ -67,8 +67,8 @@ class Runtime(Experiment):
         ]
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """Times in a process of its own, because numerical libraries read their number of threads when they are
-        loaded; iterations in this process.
+        """Times in a subprocess, because numerical libraries read their number of threads when they are loaded;
+        iterations in this process.
         """
         if "part" in dict(cell.parameters):
             return count_iterations(cell, seed)
@@ -221,7 +221,7 @@ def _timings(table: Table) -> Table:
 
 
 def measure_times(cell: Cell, seed: int) -> list[Row]:
-    """Processor time from messages, as a server reads them off the wire, to frequencies; plans are warm."""
+    """Processor time from messages, as a server reads them, to frequencies; plans are warm."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     counting: dict[str, list[float]] = {way: [] for way in WAYS}
     steps: list[int] = []

@@ -11,7 +11,7 @@ _THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", 
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """An environment in which child processes use one thread each, so that they do not compete."""
+    """Environment variables that limit child processes to one thread each, so that they do not compete."""
     before = {name: os.environ.get(name) for name in _THREAD_COUNTS}
     os.environ.update(dict.fromkeys(_THREAD_COUNTS, "1"))
     try:

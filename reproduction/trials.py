@@ -20,7 +20,7 @@ from .moduli_search import paper_search
 
 USERS = 10_000
 POPULATIONS = ("zipf:3", "spike")
-"""The paper's two."""
+"""The paper's two populations."""
 EPSILONS = tuple(number / 2 for number in range(1, 11))
 """0.5, 1, …, 5."""
 MODULAR = ("mss", "mss-compact")
