@@ -22,7 +22,7 @@ SIZE, USERS, EPSILON = 30, 5_000, 2
 def check_environment() -> None:
     """No other package is installed, and the tested package is the wheel's, with its type marker."""
     installed = {distribution.metadata["Name"].lower() for distribution in importlib.metadata.distributions()}
-    assert installed <= ALLOWED, f"this environment should not hold {sorted(installed - ALLOWED)}"
+    assert installed <= ALLOWED, f"this environment should not contain {sorted(installed - ALLOWED)}"
     assert not [name for name in EXTRAS if importlib.util.find_spec(name)]
     package = Path(sunzi.__file__).parent
     assert package.is_relative_to(sys.prefix), f"sunzi was imported from {package}, not from the wheel"

@@ -65,7 +65,7 @@ def test_table_lists_every_result_and_counts_the_bounds(finished):
     assert [line.split()[0] for line in lines[2 : 2 + len(entries)]] == [entry["name"] for entry in entries]
     bounded = [entry["holds"] for entry in entries if entry["holds"] is not None]
     assert lines[2 + len(entries)] == f"{sum(bounded)} of {len(bounded)} bounds hold."
-    assert done.stderr == "", "progress is for terminals"
+    assert done.stderr == "", "progress is shown on terminals only"
 
 
 def test_results_can_be_printed_again_from_their_file(finished, tmp_path):

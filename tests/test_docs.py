@@ -54,8 +54,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", prose):
         if "://" not in target:
             file = page.parent / target if target else page
-            assert file.exists(), f"{page.name} links to {target}"
-            assert not anchor or anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+            assert file.exists(), f"{page.name} links to {target}, which does not exist"
+            assert not anchor or anchor in anchors(file), (
+                f"{page.name} links to {target}#{anchor}, which does not exist"
+            )
 
 
 def lines_of_prose(text: str) -> list[str]:

@@ -206,7 +206,7 @@ def test_stated_limits_are_the_library_s(stated, constant):
 
 def test_blocks_are_of_known_kinds():
     assert {kind for kind, _, _ in BLOCKS} == {"python", "pycon", "json", "hex"}
-    assert TEXT.count("\n```") == 2 * len(BLOCKS), "a fence is not closed, or has a label that is not understood"
+    assert TEXT.count("\n```") == 2 * len(BLOCKS), "a fence is not closed or has an unknown label"
     named = [name for kind, name, _ in BLOCKS if kind in ("json", "hex")]
     assert all(named), "an example has no name"
     assert len(set(named)) == len(named), "two examples have the same name"

@@ -44,4 +44,4 @@ def test_files_are_named_after_modules(package):
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / package).glob("test_*.py")}
     modules = {path.stem for path in (SOURCE / package).iterdir()} - {"__init__"}
     stray = tests - modules - set(SUITES.get(package, ()))
-    assert not stray, f"tests/{package}: {sorted(stray)} name no module of src/sunzi/{package} and no suite"
+    assert not stray, f"tests/{package}: {sorted(stray)} match no module of src/sunzi/{package} and no suite"

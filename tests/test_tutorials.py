@@ -84,10 +84,10 @@ def test_links_lead_somewhere(page):
     assert targets
     for target, anchor in targets:
         linked = page.parent / target
-        assert linked.is_file(), f"{page.name} links to {target}"
+        assert linked.is_file(), f"{page.name} links to {target}, which does not exist"
         headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
         anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-        assert not anchor or anchor in anchors, f"{page.name} links to {target}#{anchor}"
+        assert not anchor or anchor in anchors, f"{page.name} links to {target}#{anchor}, which does not exist"
 
 
 def test_normalising_hides_numbers_only():

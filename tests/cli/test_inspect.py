@@ -95,7 +95,7 @@ def test_damage_is_reported_with_its_reason(counted, capsys, case):
     printed = capsys.readouterr().out
     assert "damaged" in printed, name
     assert reason in printed
-    assert "kind          tally" in printed, "the others are described all the same"
+    assert "kind          tally" in printed, "the other files are still described"
 
 
 def test_values_that_no_client_sends_are_found_with_the_plan(counted, capsys):

@@ -43,13 +43,13 @@ def test_a_stream_that_fails_half_way_is_not_taken_for_the_whole(collection, mon
     assert collection.run("privatize", "strict.json", "data.csv", "--column", "browser") == 2
     sent, complaint = capfdbinary.readouterr()
     assert b"row 3801" in complaint
-    assert len(sent) > 500, "whole batches went first"
+    assert len(sent) > 500, "complete batches are written first"
     with pytest.raises(sunzi.ReportError, match="cut short"):
         strict.tally(sent)
     assert strict.tally(sent[:-4]).reports == 3_000
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows ends processes without asking them")
+@pytest.mark.skipif(os.name != "posix", reason="Windows ends processes without a signal")
 def test_a_request_to_end_leaves_no_file_behind(collection):
     read_end, write_end = os.pipe()
     words = ["privatize", "plan.json", "-", "--column", "browser", "-o", "out.bin"]
@@ -58,7 +58,7 @@ def test_a_request_to_end_leaves_no_file_behind(collection):
     os.write(write_end, b"id,browser\n1,Chrome\n")
     deadline = time.monotonic() + 60
     while not any(name.startswith(".out.bin") for name in collection.names()):
-        assert time.monotonic() < deadline, "the output was never begun"
+        assert time.monotonic() < deadline, "no output was written"
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     os.close(write_end)
@@ -67,7 +67,7 @@ def test_a_request_to_end_leaves_no_file_behind(collection):
     assert collection.names() == ["data.csv", "plan.json"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="peak memory is read the POSIX way")
+@pytest.mark.skipif(os.name != "posix", reason="peak memory is read with a POSIX call")
 def test_memory_does_not_grow_with_the_table(collection):
     """Once pyarrow has read ahead, a further hundred million bytes take no noticeable memory."""
     code = (

@@ -245,7 +245,7 @@ def test_impossible_arguments_are_refused(collection, table, complaint, monkeypa
 
 def test_a_bad_output_is_refused_before_the_work(collection, table, monkeypatch):
     """Hours of counting must not end in an error about -o."""
-    monkeypatch.setattr("sunzi.tables.sift", lambda *_, **__: pytest.fail("it was counted first"))
+    monkeypatch.setattr("sunzi.tables.sift", lambda *_, **__: pytest.fail("the reports were counted before the check"))
     for out in (collection.path("gone/a.tally"), str(collection.directory)):
         assert tally(collection, table(), "-o", out) == 1
     assert tally(collection, table(g=[1] * 100), "--by", "g", "-o", str(collection.directory)) == 2

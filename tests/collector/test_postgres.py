@@ -336,7 +336,7 @@ def test_errors_do_not_show_what_was_written(store):
 def test_a_full_disk(killable_server, small_disk):
     """On a full disk, deposits are refused with a clear error and not counted; with space, the store works again."""
     if small_disk is None:
-        pytest.skip("filesystems cannot be mounted here, so no disk can be filled up")
+        pytest.skip("filesystems cannot be mounted here, so no disk can be filled")
     if os.geteuid() == 0:
         shutil.chown(small_disk.directory, "postgres")
     for parent in list(small_disk.directory.parents)[:-2]:

@@ -77,7 +77,7 @@ class Life:
                 moment = self.chance.choices(["committing", "settling", "closing"], [20, 4, 1])[0]
                 self._act(store, moment)
         except StoreError:
-            assert disk.is_dead, f"an error while {moment}, with power"
+            assert disk.is_dead, f"an error while {moment}, although there was power"
             self.cut_moments.add(moment)
         finally:
             if store is not None:

@@ -55,7 +55,7 @@ def test_the_snippet_turns_waiting_into_a_tick(visit, service, tmp_path):
     expect(page.locator("#announcer")).to_have_text("The first report has arrived.")
     expect(page.locator("#reports")).to_have_text("1")
     expect(page.locator("#body tr")).to_have_count(3)
-    assert page.locator("#client").get_attribute("open") is not None, "it closed while the reader was looking"
+    assert page.locator("#client").get_attribute("open") is not None, "the snippet must stay open"
 
 
 def test_the_snippet_follows_the_domain(visit, service, tmp_path):

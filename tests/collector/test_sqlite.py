@@ -250,7 +250,7 @@ def test_a_full_disk(small_disk, tmp_path):
 
 def test_a_check_notices_that_nothing_can_be_written(small_disk):
     if small_disk is None:
-        pytest.skip("filesystems cannot be mounted here, so no disk can be filled up")
+        pytest.skip("filesystems cannot be mounted here, so no disk can be filled")
     store = SqliteStore(small_disk.directory / "store.db")
     store.check()
     assert store.settle()

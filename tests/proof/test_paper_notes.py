@@ -48,7 +48,7 @@ def test_every_erratum_names_an_existing_test():
         assert named, f"erratum {number} names no test"
         for name, file in named:
             assert known.get(name) == file, f"erratum {number} names {name} of {file}"
-            assert name.startswith(f"test_{number}_"), f"erratum {number} names the test {name} of another"
+            assert name.startswith(f"test_{number}_"), f"erratum {number} names {name}, the test of another erratum"
 
 
 def test_every_test_of_an_erratum_is_named():
