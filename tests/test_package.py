@@ -56,8 +56,18 @@ def test_every_public_name_is_the_one_at_its_home(name):
     assert value.__name__ == name
 
 
+PACKAGES = ["analysis", "collector", "designs", "device", "planning", "protocols", "tables", "testing"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_packages_are_attributes_of_sunzi(name):
+    """`import sunzi` is enough for sunzi.collector.serve(plan)."""
+    program = f"import sunzi; assert sunzi.{name}.__name__ == 'sunzi.{name}'"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_dir_lists_all_and_unknown_names_are_refused():
-    assert dir(sunzi) == sorted(sunzi.__all__)
+    assert dir(sunzi) == sorted([*sunzi.__all__, *PACKAGES])
     with pytest.raises(AttributeError, match="module 'sunzi' has no attribute 'make_plam'"):
         sunzi.make_plam  # noqa: B018 - looked up for its error
 

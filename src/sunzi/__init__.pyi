@@ -1,3 +1,11 @@
+from sunzi import analysis as analysis
+from sunzi import collector as collector
+from sunzi import designs as designs
+from sunzi import device as device
+from sunzi import planning as planning
+from sunzi import protocols as protocols
+from sunzi import tables as tables
+from sunzi import testing as testing
 from sunzi._version import __version__ as __version__
 from sunzi.client import Client as Client
 from sunzi.domain import Domain as Domain

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi._typing import Integers
 from sunzi.errors import DomainError, ParameterError, PrivacyError
 from sunzi.numerics.checks import shown
 from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource, uniform_below
@@ -90,14 +90,14 @@ class Client:
         """One batch with a report per value: a list, an array, or a column of a data frame."""
         return self.report_indices(self.plan.domain.indices(values))
 
-    def report_indices(self, indices: NDArray[np.int64]) -> bytes:
+    def report_indices(self, indices: Integers) -> bytes:
         """:meth:`report_batch` for values already looked up in the plan's domain."""
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
             raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
         encoded = self._randomize(indices)
         return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
-    def _randomize(self, indices: NDArray[np.int64]) -> wire.EncodedReports:
+    def _randomize(self, indices: Integers) -> wire.EncodedReports:
         return self.plan.protocol.encode(self.plan.protocol.randomize(indices, self._source))
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown
 
@@ -104,7 +105,7 @@ class Domain:
         """The index of one value."""
         return int(self.indices([value])[0])
 
-    def indices(self, values: object) -> NDArray[np.int64]:
+    def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""
         column = _check_column(values, "values must be a list, an array or a column")
         listed = _as_list(column) if self.has_labels else _as_array(column)
@@ -114,11 +115,11 @@ class Domain:
             raise self.refusal(listed[int(found.argmin())])
         return found
 
-    def locate(self, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The index of each value, or UNKNOWN, UNUSABLE or MISSING if it has none; ``other`` replaces nothing here."""
         return self._locate_labels(values) if self.has_labels else self._locate_integers(_as_array(values))
 
-    def replace_by_other(self, located: NDArray[np.int64]) -> NDArray[np.int64]:
+    def replace_by_other(self, located: Integers) -> Integers:
         """What :meth:`locate` returned, with the index of ``other`` (if any) for unknown and missing values."""
         if self.other is None:
             return located
@@ -140,7 +141,7 @@ class Domain:
             return DomainError(f"value {shown(value)} is not one of the integers 0 … {self.size - 1}")
         return DomainError(f"value {shown(int(value))} is not in the domain 0 … {self.size - 1}")
 
-    def _locate_integers(self, array: NDArray[Any]) -> NDArray[np.int64]:
+    def _locate_integers(self, array: NDArray[Any]) -> Integers:
         size = self.size
         if array.dtype.kind not in "iu":
             found = [
@@ -160,7 +161,7 @@ class Domain:
             return UNUSABLE
         return int(value) if 0 <= value < self.size else UNKNOWN
 
-    def _locate_labels(self, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    def _locate_labels(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         positions = self._positions
         found = [positions.get(value, UNKNOWN) if isinstance(value, str) else UNUSABLE for value in values]
         indices = np.array(found, dtype=np.int64)

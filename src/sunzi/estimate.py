@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Floats
+from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.numerics import intervals, simplex
@@ -45,7 +45,7 @@ class Uncertainty(Protocol):
 class SupportUncertainty:
     """Errors of protocols that count the support of every item: designs on the whole domain, and unary encodings."""
 
-    support: NDArray[np.int64]
+    support: Integers
     reports: int
     probabilities: SupportProbabilities
     frequencies: Floats
@@ -147,11 +147,11 @@ class Estimate:
     domain: Domain
     reports: int
     frequencies: Floats
-    uncertainty: Uncertainty | None
+    _uncertainty: Uncertainty | None
     """None for a ridge estimate, which is biased."""
-    refit: Callable[[], Floats] | None = None
+    _refit: Callable[[], Floats] | None = None
     """Computes the constrained fit from the tally."""
-    refit_effect: str = ""
+    _refit_effect: str = ""
     _errors: dict[Target, Floats] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Estimate:
     @property
     def is_unbiased(self) -> bool:
         """False for a ridge estimate, which therefore has no intervals."""
-        return self.uncertainty is not None
+        return self._uncertainty is not None
 
     @property
     def counts(self) -> Floats:
@@ -177,11 +177,11 @@ class Estimate:
         return self._errors[target]
 
     def _known_uncertainty(self) -> Uncertainty:
-        if self.uncertainty is None:
+        if self._uncertainty is None:
             raise EstimateError(
                 "a ridge estimate is biased, so it has no standard errors and no intervals; estimate with ridge=0"
             )
-        return self.uncertainty
+        return self._uncertainty
 
     def interval(
         self,
@@ -244,9 +244,9 @@ class Estimate:
             frequencies = np.where(low > 0, frequencies, 0.0)
             effect = f"items whose simultaneous {confidence:.0%} interval includes 0 set to 0; others biased upwards"
         elif method == "constrained":
-            if self.refit is None:
+            if self._refit is None:
                 raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
-            frequencies, effect = self.refit(), self.refit_effect
+            frequencies, effect = self._refit(), self._refit_effect
         else:
             raise ParameterError(f"method must be one of {', '.join(POSTPROCESSING)}; got {method!r}")
         return PostprocessedHistogram(self.domain, self.reports, frequencies, method, effect)
@@ -316,7 +316,7 @@ def _largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
     return np.argsort(-frequencies, kind="stable")[: whole_number("number", number, 0)]
 
 
-def _labels(domain: Domain) -> list[str] | NDArray[np.int64]:
+def _labels(domain: Domain) -> list[str] | Integers:
     if not domain.has_labels:
         return np.arange(domain.size)
     return list(domain.labels or map(domain.shown, range(domain.size)))

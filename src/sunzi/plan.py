@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeGuard, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sunzi import wire
+from sunzi._typing import Floats
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
@@ -102,7 +101,7 @@ class Plan:
         """Success rate of a Bayes-optimal attacker who sees one report and has a uniform prior."""
         return self.protocol.attackability
 
-    def expected_mse(self, users: int, histogram: NDArray[np.float64] | None = None) -> float:
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """Mean squared error of an estimated frequency.
 
         Parameters
@@ -247,13 +246,15 @@ def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
 
 @contextmanager
 def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Turn Python's TypeError for an unknown option into a ParameterError that names the options."""
+    """Turn Python's TypeError for an unknown option into a ParameterError that names it."""
     try:
         yield
     except TypeError as error:
         if not options:
             raise
-        raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {error}") from error
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        reason = f"there is no option {unknown[1]!r}" if unknown else str(error)
+        raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {reason}") from error
 
 
 DomainLike = int | Iterable[str] | Domain
@@ -302,6 +303,7 @@ def make_plan(
     moduli: Iterable[int] | None = None,
     count: int = ...,
 ) -> Plan: ...
+# This one admits registered protocols, and with them any options: the overloads above serve completion, not checking.
 @overload
 def make_plan(
     protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str | None = None, **options: Any

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
+from sunzi._typing import Floats
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plot_estimate(
     top: int = 20,
     confidence: float = 0.95,
     target: Target = "reporters",
-    truth: Sequence[float] | NDArray[np.float64] | None = None,
+    truth: Sequence[float] | Floats | None = None,
 ) -> Figure:
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
     if top < 1:

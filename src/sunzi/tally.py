@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.atomic_files import write_atomically
 from sunzi.errors import SunziError, TallyError
 from sunzi.numerics.counters import Counters
@@ -89,7 +89,7 @@ class Tally:
         return tuple(reports)
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """All counts as one vector."""
         return self.counters.dense()
 

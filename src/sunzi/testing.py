@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi._typing import Integers
 from sunzi.analysis.statistics import lower_limits, upper_limits
 from sunzi.designs.base import Design
 from sunzi.errors import ReportError, SunziError, TallyError
@@ -143,7 +144,7 @@ def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Frac
         check(plan)
 
 
-def _values(plan: Plan, users: int = _USERS) -> NDArray[np.int64]:
+def _values(plan: Plan, users: int = _USERS) -> Integers:
     """A skewed population: a third of the users hold value 0, the others are spread uniformly."""
     generator = np.random.default_rng(7)
     spread = generator.integers(0, plan.domain.size, users)

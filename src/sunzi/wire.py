@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ReportError
 from sunzi.numerics.bits import WIDEST_NARROW, byte_length, index_bits, pack, pack_wide, unpack, unpack_wide
 
@@ -60,7 +61,7 @@ class ReportLayout:
 class EncodedReports:
     """Reports as integers: the selector of each, and for every selector its payloads in order of appearance."""
 
-    selectors: NDArray[np.int64]
+    selectors: Integers
     payloads: tuple[Payloads, ...]
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ class EncodedReports:
         return [next(parts[selector]) for selector in self.selectors.tolist()]
 
 
-def _split(layout: ReportLayout, selectors: NDArray[np.int64], payloads: Sequence[int]) -> EncodedReports:
+def _split(layout: ReportLayout, selectors: Integers, payloads: Sequence[int]) -> EncodedReports:
     """Sort payloads by selector, refusing any at or above its limit."""
     parts: list[list[int]] = [[] for _ in layout.payload_bits]
     for selector, payload in zip(selectors.tolist(), payloads, strict=True):
@@ -225,7 +226,7 @@ def _read_narrow(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[
         yield EncodedReports.single(values)
 
 
-def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> NDArray[np.int64]:
+def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Integers:
     pieces = [
         unpack(reader.take(byte_length(number * layout.selector_bits)), number, layout.selector_bits)
         for number in _pieces(layout.selector_bits, count)

@@ -404,7 +404,7 @@ def test_verdicts_and_dictionaries():
         assert test["alarm"] is False
     assert "degrees of freedom, p = " in record["tests"][0]["verdict"]
     assert found.p_value == pytest.approx(min(1, 3 * found.strongest.p_value))
-    assert found.test_level == pytest.approx(DEFAULT_SIGNIFICANCE / 3)
+    assert found.test_significance == pytest.approx(DEFAULT_SIGNIFICANCE / 3)
 
 
 def test_no_reports_yet():

@@ -8,9 +8,10 @@ from sunzi.analysis import Audit, audit
 from sunzi.analysis.audit_enumeration import check_enumeration
 from sunzi.analysis.audit_sampling import Finding, bound_epsilon, tightest_event, trials_for
 from sunzi.analysis.audit_words import check_words
-from sunzi.analysis.privacy_audit import DEFAULT_CONFIDENCE, LIKELY_EVENT, SHORTFALL, default_trials
+from sunzi.analysis.privacy_audit import DEFAULT_CONFIDENCE, SHORTFALL, default_trials
 from sunzi.analysis.statistics import lower_limits
 
+LIKELY_EVENT = 0.1  # events at least this likely bound ε to within 4 % in a million reports
 EPSILONS = ["1/2", 1, 2, 5]
 MILLION = 1_000_000
 

@@ -64,7 +64,7 @@ def test_standard_error_of_support_protocols(name):
     errors = frequencies(plan, spread_over(20, users, np.arange(1, 20)), runs)[:, 0]
     measured = (errors**2).mean()
     assert (
-        abs(measured / evaluate(plan, users).mean_squared_error - 1) < SURE * (errors**2).std() / measured / runs**0.5
+        abs(measured / evaluate(plan, users).standard_error ** 2 - 1) < SURE * (errors**2).std() / measured / runs**0.5
     )
 
 

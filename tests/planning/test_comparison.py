@@ -10,7 +10,7 @@ import pytest
 
 import sunzi
 from sunzi.errors import DomainError, ParameterError
-from sunzi.planning import Population, Setting, Trials, compare, evaluate, settings
+from sunzi.planning import Population, Setting, Trials, compare, evaluate, setting_grid
 from sunzi.planning.comparison import AXES_COLUMNS, simulate
 from sunzi.tables.writers import records_as
 
@@ -18,19 +18,19 @@ SURE = NormalDist().inv_cdf(1 - 0.5e-6)
 
 
 def test_settings_are_all_combinations():
-    points = settings([10, 20], ["1/2", 1], [100])
+    points = setting_grid([10, 20], ["1/2", 1], [100])
     assert points == [Setting(size, Fraction(e), 100) for size in (10, 20) for e in ("1/2", "1")]
     with pytest.raises(DomainError):
-        settings([1], [1], [1])
+        setting_grid([1], [1], [1])
     with pytest.raises(ParameterError, match="users"):
-        settings([2], [1], [0])
+        setting_grid([2], [1], [0])
     with pytest.raises(ParameterError, match="epsilon"):
-        settings([2], [0], [1])
+        setting_grid([2], [0], [1])
 
 
 def test_a_comparison_by_formula_is_the_axes():
     seen = []
-    records = list(compare(settings([20], [1, 2], [100, 300]), ["grr", "mss"], progress=seen.append))
+    records = list(compare(setting_grid([20], [1, 2], [100, 300]), ["grr", "mss"], progress=seen.append))
     assert len(records) == 8
     assert seen == [step / 8 for step in range(1, 9)]
     for record in records:
@@ -44,14 +44,14 @@ def test_a_comparison_by_formula_is_the_axes():
 
 
 def test_refused_settings_are_reported_and_do_not_stop_a_comparison():
-    refused, found = compare(settings([(1 << 24) + 1, 10], [1], [100]), ["oue"], Trials(2))
+    refused, found = compare(setting_grid([(1 << 24) + 1, 10], [1], [100]), ["oue"], Trials(2))
     assert "stops at 2^24" in refused.note
     assert refused.columns()["bits"] is None
     assert refused.columns()["mse"] is None
     assert found.note == ""
     assert list(refused.columns()) == list(found.columns())
     with pytest.raises(ParameterError, match="'telepathy'"):
-        list(compare(settings([10], [1], [100]), ["telepathy"]))
+        list(compare(setting_grid([10], [1], [100]), ["telepathy"]))
 
 
 @pytest.mark.parametrize("population", ["uniform", "spike", "zipf:1"])
@@ -68,7 +68,7 @@ def test_simulated_errors_agree_with_the_formula(name, population):
 
 def test_numbers_do_not_depend_on_the_rest_of_the_comparison():
     def measured(sizes, names, seed=4):
-        records = compare(settings(sizes, [1], [200]), names, Trials(3, seed))
+        records = compare(setting_grid(sizes, [1], [200]), names, Trials(3, seed))
         return {(r.protocol, r.setting.domain_size): (r.simulated.mse, r.simulated.mse_error) for r in records}
 
     wide = measured([15, 20, 30], ["grr", "mss-compact", "oue"])
@@ -90,8 +90,8 @@ def test_trials_are_checked():
 
 @pytest.fixture(scope="module")
 def records():
-    found = [*compare(settings([10], [1], [50]), ["grr", "oue"], Trials(2))]
-    found += compare(settings([(1 << 24) + 1], [1], [50]), ["oue"], Trials(2))
+    found = [*compare(setting_grid([10], [1], [50]), ["grr", "oue"], Trials(2))]
+    found += compare(setting_grid([(1 << 24) + 1], [1], [50]), ["oue"], Trials(2))
     return [record.columns() for record in found]
 
 

@@ -4,14 +4,14 @@ import pytest
 
 import sunzi
 from sunzi.errors import ParameterError
-from sunzi.planning import Population, Trials, compare, evaluate, settings
+from sunzi.planning import Population, Trials, compare, evaluate, setting_grid
 
 
 def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsilons=(1,), users=(100,)):
     pytest.importorskip("matplotlib")
     from sunzi.planning.plots import draw_comparison
 
-    return draw_comparison(list(compare(settings(sizes, epsilons, users), names, trials)), varied)
+    return draw_comparison(list(compare(setting_grid(sizes, epsilons, users), names, trials)), varied)
 
 
 def test_a_picture_has_four_panels_on_logarithmic_axes():

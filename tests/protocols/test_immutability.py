@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 import sunzi
-from sunzi.designs import BlockResponse
+from sunzi.designs import BlockResponse, Cyclotomic, Projective
 
 
 def parts(plan):
@@ -60,3 +60,15 @@ def test_subclasses_are_frozen_dataclasses_too():
         @dataclass
         class Loose(sunzi.designs.Design):
             length: int
+
+
+def test_designs_do_not_share_their_callers_lists():
+    """A design made from a list must not change with the list: privacy depends on its block size."""
+    union, polynomial = [0, 1], [1, 1, 1]
+    cyclotomic, projective = Cyclotomic(13, 4, union), Projective(4, 2, polynomial)
+    union.pop(), polynomial.pop()
+    assert cyclotomic == Cyclotomic(13, 4, (0, 1))
+    assert projective == Projective(4, 2, (1, 1, 1))
+    assert hash(cyclotomic) == hash(Cyclotomic(13, 4, (0, 1)))
+    assert isinstance(cyclotomic.union, tuple)
+    assert isinstance(projective.polynomial, tuple)

@@ -105,7 +105,10 @@ class FakeClients:
         if attack == "input":
             return self._protocol.randomize(self._generator.choice(self._targets, count), self._source)
         if not self._protocol.responses:
-            return self._bits(self._protocol.channels[0], attack, count)
+            channel = self._protocol.channels[0]
+            if not channel.has_independent_bits:
+                raise ParameterError(f"{self._protocol.name} reports neither blocks nor bits: use 'input'")
+            return self._bits(channel, attack, count)
         if self._protocol.draws_selector:
             return self._modular(attack, count)
         return self._block(self._protocol.responses[0], self._reach.parts[0], self._targets, attack, count)

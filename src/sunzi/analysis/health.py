@@ -55,14 +55,14 @@ class Health:
         return any_of(spoken) if spoken else None
 
     @property
-    def test_level(self) -> float:
+    def test_significance(self) -> float:
         """At or below this p-value a single finding is an alarm: the significance, divided by the number of tests."""
         return self.significance / max(1, sum(finding.p_value is not None for finding in self.findings))
 
     @property
     def alarms(self) -> tuple[HealthFinding, ...]:
         """The findings that honest reports hardly ever give, smallest p-value first."""
-        odd = [finding for finding in self.findings if (finding.p_value or 0.0) <= self.test_level]
+        odd = [finding for finding in self.findings if (finding.p_value or 0.0) <= self.test_significance]
         odd = [finding for finding in odd if finding.p_value is not None]
         return tuple(sorted(odd, key=lambda finding: finding.p_value or 0.0))
 
@@ -99,7 +99,7 @@ class Health:
             "p_value": self.p_value,
             "alarm": bool(self.alarms),
             "verdict": self.verdict,
-            "tests": [finding.to_dict(self.test_level) for finding in self.findings],
+            "tests": [finding.to_dict(self.test_significance) for finding in self.findings],
         }
 
 

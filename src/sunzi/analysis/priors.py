@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
@@ -40,7 +39,7 @@ class Prior:
     chances: Floats
 
     @classmethod
-    def of(cls, domain: Domain, prior: Prior | str | NDArray[np.float64] | None) -> Prior:
+    def of(cls, domain: Domain, prior: Prior | str | Floats | None) -> Prior:
         """Make a prior.
 
         Parameters
@@ -59,11 +58,6 @@ class Prior:
         if chances.shape != (domain.size,) or not np.all(chances >= 0) or not np.isclose(chances.sum(), 1):
             raise ParameterError(f"a prior must be {domain.size} non-negative probabilities that sum to 1")
         return cls(found.name, chances / chances.sum())
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether all values are equally likely."""
-        return bool(np.all(self.chances == self.chances[0]))
 
     @property
     def order(self) -> Integers:

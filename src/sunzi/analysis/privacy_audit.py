@@ -43,7 +43,6 @@ from sunzi.plan import Plan
 DEFAULT_CONFIDENCE = 0.9999
 SHORTFALL = 0.04
 """With ``trials_needed`` trials, the bound is smaller than ε by at most this share."""
-LIKELY_EVENT = 0.1
 
 _TRIALS, _WIDE_TRIALS = 1_000_000, 200_000
 _WIDE_BITS = 100_000_000

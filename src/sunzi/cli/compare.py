@@ -82,14 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _settings(arguments: argparse.Namespace) -> list[Setting]:
     """Return all combinations of parameters; the one to vary has a default range."""
-    from sunzi.planning import settings
+    from sunzi.planning import setting_grid
 
     texts = {name: getattr(arguments, name) for name in _RANGES}
     varied = arguments.vary or (None if any(texts.values()) else "epsilon")
     if varied is not None and texts[varied] is None:
         texts[varied] = _RANGES[varied]
     texts = {name: _DEFAULTS[name] if text is None else text for name, text in texts.items()}
-    return settings(
+    return setting_grid(
         parse_integers(texts["size"], "--size"),
         parse_numbers(texts["epsilon"], "--epsilon"),
         parse_integers(texts["users"], "--users"),

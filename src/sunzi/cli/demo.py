@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
+from sunzi._typing import Floats, Integers
 from sunzi.cli.numbers import counted, percent
 from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sunzi.estimate import Estimate
     from sunzi.plan import Plan
 
@@ -137,7 +135,7 @@ def demo_labels(size: int) -> list[str]:
     return [" ".join(phrase) for phrase in islice(phrases, size)]
 
 
-def simulate_population(labels: list[str], users: int, seed: int) -> tuple[NDArray[np.float64], list[str]]:
+def simulate_population(labels: list[str], users: int, seed: int) -> tuple[Floats, list[str]]:
     """Draw one word per user by Zipf's law: the i-th label has probability proportional to 1/i.
 
     Returns the frequencies among these users, which the collection estimates, and each user's word.
@@ -170,7 +168,7 @@ def _print_table(estimate: Estimate, truth: dict[str, float]) -> None:
     print_table(header, cells, styles=[None if covered else "red" for covered in is_covered])
 
 
-def _print_coverage(estimate: Estimate, truth: NDArray[np.float64]) -> None:
+def _print_coverage(estimate: Estimate, truth: Floats) -> None:
     """Print how many of all intervals cover the truth, and why those in the table may do worse."""
     low, high = estimate.interval(_CONFIDENCE)
     covered = ((low <= truth) & (truth <= high)).mean()
@@ -178,7 +176,7 @@ def _print_coverage(estimate: Estimate, truth: NDArray[np.float64]) -> None:
     say("often, because the words were selected for their large estimates, which favours upward noise.")
 
 
-def _draw(estimate: Estimate, truth: NDArray[np.float64], path: str) -> str:
+def _draw(estimate: Estimate, truth: Floats, path: str) -> str:
     """Draw the picture if matplotlib is installed; return a line that names the file or the missing extra."""
     try:
         estimate.plot(path, top=_PICTURED, truth=truth)
@@ -187,7 +185,7 @@ def _draw(estimate: Estimate, truth: NDArray[np.float64], path: str) -> str:
     return f"Wrote the picture to {path}."
 
 
-def _serve(plan: Plan, values: NDArray[np.int64], port: int, *, once: bool) -> None:
+def _serve(plan: Plan, values: Integers, port: int, *, once: bool) -> None:
     """Run the collection again over HTTP, and keep the live page open until Ctrl+C.
 
     Returns at once with ``once`` or without a terminal to press Ctrl+C on.

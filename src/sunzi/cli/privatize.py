@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from sunzi._typing import Integers
 from sunzi.cli.inputs import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan
 from sunzi.cli.numbers import counted
 from sunzi.cli.outputs import open_output
@@ -19,9 +20,6 @@ from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sunzi.client import Client
     from sunzi.plan import Plan
     from sunzi.tables.value_columns import Column, IndexLookup
@@ -98,7 +96,7 @@ def batches(client: Client, column: Column, lookup: IndexLookup, progress: Progr
         yield client.report_batch([])
 
 
-def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[NDArray[np.int64]]:
+def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[Integers]:
     """The indices of all rows, ``size`` at a time, for pieces of any size."""
     import numpy as np
 

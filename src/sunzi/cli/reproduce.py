@@ -12,8 +12,6 @@ from sunzi.cli.outputs import need_matplotlib
 from sunzi.cli.terminal import ProgressBar, print_table, say
 from sunzi.errors import ParameterError
 
-_SCALES = ("quick", "full")
-
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``reproduce`` to the command line."""

@@ -11,14 +11,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sunzi._typing import Integers
 from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from sunzi.collector.remote import RemoteCollector, RemoteEpoch
 
 
@@ -81,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 def send_reports(
     remote: RemoteCollector,
     epoch: RemoteEpoch,
-    values: NDArray[np.int64],
+    values: Integers,
     batch_size: int,
     tokens: Iterator[str | None] | None = None,
 ) -> None:

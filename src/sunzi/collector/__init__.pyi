@@ -1,6 +1,11 @@
+from sunzi.collector.collector import ClosedEpochError as ClosedEpochError
 from sunzi.collector.collector import Collector as Collector
+from sunzi.collector.collector import MisdirectedError as MisdirectedError
+from sunzi.collector.collector import UnknownEpochError as UnknownEpochError
 from sunzi.collector.epochs import Shard as Shard
 from sunzi.collector.remote import RemoteCollector as RemoteCollector
+from sunzi.collector.remote import RemoteEpoch as RemoteEpoch
+from sunzi.collector.remote import UnauthorizedError as UnauthorizedError
 from sunzi.collector.server import RunningCollector as RunningCollector
 from sunzi.collector.server import create_app as create_app
 from sunzi.collector.server import serve as serve
@@ -10,3 +15,4 @@ from sunzi.collector.stores import backup as backup
 from sunzi.collector.stores import copy_store as copy_store
 from sunzi.collector.stores import merge_shards as merge_shards
 from sunzi.collector.stores import open_store as open_store
+from sunzi.collector.writer import OverloadError as OverloadError

@@ -7,9 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 
 ID_BYTES = 16
@@ -83,8 +81,8 @@ class Deposit:
     epoch: int
     identity: bytes
     reports: int
-    cells: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    cells: Integers
+    counts: Integers
     token: bytes | None = None
 
 

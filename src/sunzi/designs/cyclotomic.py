@@ -53,6 +53,7 @@ class Cyclotomic(Design):
     generator: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "union", tuple(self.union))
         points, classes, union = self.points, self.classes, self.union
         if not (2 <= points <= MOST_POINTS and is_prime(points)):
             raise ParameterError(f"points must be a prime below 2^26, got {points}")
@@ -197,7 +198,7 @@ class Cyclotomic(Design):
         np.put_along_axis(indicators, blocks, 1.0, axis=1)
         return fft.rfft(indicators, self._padded_length, axis=1)
 
-    def _convolve(self, weights: NDArray[np.int64] | Floats) -> Floats:
+    def _convolve(self, weights: Integers | Floats) -> Floats:
         rows = weights.reshape(self.classes, self.points)
         total = np.zeros(self._padded_length // 2 + 1, dtype=np.complex128)
         for chunk, spectra in self._spectra():

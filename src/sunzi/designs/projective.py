@@ -45,7 +45,7 @@ class Projective(Design):
         parts = prime_power(self.order) if 2 <= self.order <= LARGEST_ORDER else None
         if parts is None:
             raise ParameterError(f"order must be a prime power up to 2^20, got {self.order}")
-        field = FiniteField(*parts, self.polynomial or find_irreducible(*parts))
+        field = FiniteField(*parts, tuple(self.polynomial) or find_irreducible(*parts))
         object.__setattr__(self, "polynomial", field.polynomial)
         if self.dimension < 2 or self.points > MOST_POINTS:
             raise ParameterError(f"dimension must be at least 2 and give fewer than 2^31 points, got {self.dimension}")

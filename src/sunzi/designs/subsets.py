@@ -87,7 +87,7 @@ class Subsets(Design):
         return variate_bounds(self.points, self.block_size)
 
     @cached_property
-    def _word_ends(self) -> NDArray[np.int64]:
+    def _word_ends(self) -> Integers:
         return word_ends(self._variate_bounds)
 
     @cached_property

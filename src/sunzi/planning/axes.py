@@ -73,11 +73,6 @@ class Axes:
     fake report takes too long (many values at a large ε).
     """
 
-    @property
-    def mean_squared_error(self) -> float:
-        """The square of the standard error."""
-        return self.standard_error**2
-
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name; infinity becomes null, ε a string."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}

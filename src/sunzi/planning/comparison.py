@@ -117,14 +117,14 @@ AXES_COLUMNS = (
 SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "decode_seconds")
 
 
-def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
+def setting_grid(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Sequence[int]) -> list[Setting]:
     """All combinations of domain sizes, ε and numbers of users.
 
     Parameters
     ----------
     domain_sizes, epsilons, users: the values to combine.
 
-    >>> len(settings([64, 1024], epsilons=["1/2", 1, 2], users=[10_000]))
+    >>> len(setting_grid([64, 1024], epsilons=["1/2", 1, 2], users=[10_000]))
     6
     """
     for size in domain_sizes:
@@ -136,7 +136,7 @@ def settings(domain_sizes: Sequence[int], epsilons: Sequence[Epsilon], users: Se
 
 
 def compare(
-    points: Sequence[Setting],
+    settings: Sequence[Setting],
     protocols: Sequence[str],
     trials: Trials | None = None,
     progress: Progress | None = None,
@@ -145,21 +145,21 @@ def compare(
 
     Parameters
     ----------
-    points: the settings, for example from :func:`settings`.
+    settings: for example from :func:`setting_grid`.
     protocols: names from the catalogue.
     trials: also simulate this many collections and measure their errors; without it all figures are formulas.
     progress: called with the fraction done.
 
-    >>> [row.columns()["bits"] for row in compare(settings([64], [1], [1000]), ["grr", "oue"])]
+    >>> [row.columns()["bits"] for row in compare(setting_grid([64], [1], [1000]), ["grr", "oue"])]
     [6.0, 64.0]
     """
     for name in protocols:
         find(name)
-    done, total = 0, len(points) * len(protocols)
+    done, total = 0, len(settings) * len(protocols)
     for name in protocols:
         plans: dict[tuple[int, Fraction], Plan] = {}
-        for point in points:
-            yield _row(name, point, trials, plans)
+        for setting in settings:
+            yield _row(name, setting, trials, plans)
             done += 1
             if progress is not None:
                 progress(done / total)

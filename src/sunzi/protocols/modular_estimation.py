@@ -7,9 +7,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sunzi._typing import Floats
+from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
@@ -96,7 +95,7 @@ class ModularDecoder:
             return self.protocol.gram
         return ToeplitzGram(self.protocol.domain_size, self.moduli, self.weights)
 
-    def _support_counts(self) -> Iterator[NDArray[np.int64]]:
+    def _support_counts(self) -> Iterator[Integers]:
         """c_j of every block that has reports, one at a time: how many of them support each residue."""
         for index, response in enumerate(self.protocol.responses):
             if self.tally.block_reports[index]:

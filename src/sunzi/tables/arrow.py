@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import MissingExtraError, ParameterError, ReportError, SunziError
 
 _WORD = 8
@@ -65,8 +66,8 @@ class Cells:
     """The cells of a binary column: all bytes, each cell's start and length, and which cells are not null."""
 
     data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    starts: Integers
+    lengths: Integers
     present: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -80,7 +81,7 @@ class Cells:
         start = int(self.starts[row])
         return self.data[start : start + int(self.lengths[row])].tobytes()
 
-    def integers(self, rows: NDArray[np.int64], width: int) -> NDArray[np.uint64]:
+    def integers(self, rows: Integers, width: int) -> NDArray[np.uint64]:
         """Cells of exactly ``width`` ≤ 8 bytes as little-endian integers."""
         starts = self.starts[rows] if rows.size < len(self) else self.starts
         if not starts.size or not bool((np.diff(starts) == width).all()):
@@ -90,7 +91,7 @@ class Cells:
         padded[:, :width] = self.data[first : first + starts.size * width].reshape(-1, width)
         return padded.view("<u8").reshape(-1).astype(np.uint64, copy=False)
 
-    def words(self, rows: NDArray[np.int64], offset: int = 0) -> NDArray[np.uint64]:
+    def words(self, rows: Integers, offset: int = 0) -> NDArray[np.uint64]:
         """Eight bytes of each cell from ``offset`` on, as little-endian integers, padded with zeros after its end."""
         data = self.data if self.data.size >= _WORD else np.pad(self.data, (0, _WORD - self.data.size))
         windows = np.ndarray(data.size - _WORD + 1, "<u8", data, strides=(1,))  # one at every byte

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.numerics.bits import byte_length
 from sunzi.plan import Plan
 from sunzi.tables.arrow import cells_of, mix_bits
@@ -126,7 +127,7 @@ def _deduplicated(request: TallyRequest, table: pa.Table) -> pa.Table:
     return table.take(rows).append_column(COPIES, pyarrow.array(copies[rows]))
 
 
-def _order(numbers: NDArray[np.int64], table: pa.Table) -> NDArray[np.int64]:
+def _order(numbers: Integers, table: pa.Table) -> Integers:
     """The order of rows by number, then by every column of the table, nulls first."""
     import pyarrow
     from pyarrow import compute

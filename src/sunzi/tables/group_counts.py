@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError, PlanError
 from sunzi.plan import Plan
 from sunzi.tables.arrow import cells_of, plain
@@ -153,14 +153,14 @@ def split_by_group(table: pa.Table, by: Sequence[str], column: str) -> Iterator[
         yield from ((key, chunk) for chunk in group.chunks)
 
 
-def sort_by_number(numbers: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sort_by_number(numbers: Integers, limit: int) -> tuple[Integers, Integers]:
     """The rows sorted by a number below ``limit``; and for each number where its rows begin, with a last end."""
     short = numbers.astype(np.uint16) if limit <= 1 << 16 else numbers  # numpy sorts these by counting
     ends = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=limit))])
     return np.argsort(short, kind="stable"), ends
 
 
-def _number_groups(table: pa.Table, by: Sequence[str]) -> tuple[NDArray[np.int64], list[Key]]:
+def _number_groups(table: pa.Table, by: Sequence[str]) -> tuple[Integers, list[Key]]:
     """The number of each row's group, and the key of each number."""
     import pyarrow
 
@@ -179,7 +179,7 @@ def _number_groups(table: pa.Table, by: Sequence[str]) -> tuple[NDArray[np.int64
     return numbers, list(zip(*columns, strict=True))
 
 
-def number_values(column: Any) -> tuple[NDArray[np.int64], int]:
+def number_values(column: Any) -> tuple[Integers, int]:
     """A number from 0 on for each cell of a chunked column, equal for equal values (nulls are one); and how many values
     there are.
     """
@@ -188,7 +188,7 @@ def number_values(column: Any) -> tuple[NDArray[np.int64], int]:
     return np.concatenate([*numbers, np.zeros(0, dtype=np.int64)]), len(encoded.chunk(0).dictionary) if numbers else 0
 
 
-def _values(table: pa.Table, name: str, rows: NDArray[np.int64]) -> list[Any]:
+def _values(table: pa.Table, name: str, rows: Integers) -> list[Any]:
     try:
         values: list[Any] = table.column(name).take(rows).to_pylist()
     except (ValueError, OverflowError) as error:  # invalid UTF-8, or a date beyond Python's range

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi import wire
+from sunzi._typing import Integers
 from sunzi.errors import ReportError
 from sunzi.numerics.bits import byte_length
 from sunzi.numerics.counters import Counters
@@ -131,7 +132,7 @@ def refuse(cells: Cells, verdicts: Verdicts) -> Refused:
     return Refused(dict(sorted(counts.items())), dict(sorted(samples.items())))
 
 
-def _first_in_order(cells: Cells, rows: NDArray[np.int64]) -> tuple[str, ...]:
+def _first_in_order(cells: Cells, rows: Integers) -> tuple[str, ...]:
     """The first cells in sorted order. Arrays find those with the least first eight bytes; only these are decoded."""
     shown: set[str] = set()
     while rows.size and len(shown) < SAMPLES:
@@ -149,7 +150,7 @@ def _shown(cell: bytes) -> str:
     return cell[:_SHOWN_BYTES].hex() + ("…" if len(cell) > _SHOWN_BYTES else "")
 
 
-Judged = Iterator[tuple[NDArray[np.int64], int, Counted]]
+Judged = Iterator[tuple[Integers, int, Counted]]
 
 
 def _nothing(plan: Plan) -> Counted:
@@ -195,13 +196,13 @@ def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
         yield from _halved(plan, cells, rows[start : start + _WIDE_AT_ONCE], count=count)
 
 
-def _open_like_batches(cells: Cells, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _open_like_batches(cells: Cells, rows: Integers) -> NDArray[np.bool_]:
     """:func:`sunzi.wire.is_batch` for many cells."""
     found: NDArray[np.bool_] = cells.words(rows) == np.uint64(int.from_bytes(wire.BATCH_MAGIC, "little"))
     return found
 
 
-def _halved(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -> Judged:
+def _halved(plan: Plan, cells: Cells, rows: Integers, *, count: bool) -> Judged:
     layout = plan.protocol.report_layout
     try:
         encoded = wire.decode_reports(layout, [cells.cell(row) for row in rows.tolist()])
@@ -216,7 +217,7 @@ def _halved(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -
         yield from _halved(plan, cells, rows[middle:], count=count)
 
 
-def _judged_batches(plan: Plan, cells: Cells, rows: NDArray[np.int64], *, count: bool) -> Judged:
+def _judged_batches(plan: Plan, cells: Cells, rows: Integers, *, count: bool) -> Judged:
     """Cells that hold whole batches."""
     verdicts, total = np.zeros(rows.size, dtype=np.uint8), _nothing(plan)
     for place, row in enumerate(rows.tolist()):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.domain import MISSING, Domain
 from sunzi.errors import DomainError, ParameterError
 
@@ -69,20 +70,20 @@ class IndexLookup:
 
     def __init__(self, domain: Domain, *, skip_missing: bool = False) -> None:
         self._domain, self._skip = domain, skip_missing
-        self._known: tuple[Sequence[str | None], NDArray[np.int64]] = ((), np.empty(0, dtype=np.int64))
+        self._known: tuple[Sequence[str | None], Integers] = ((), np.empty(0, dtype=np.int64))
         self.rows = 0
         """Rows read."""
         self.skipped = 0
         """Rows left out."""
 
-    def indices(self, rows: Rows) -> NDArray[np.int64]:
+    def indices(self, rows: Rows) -> Integers:
         """The index of every row that is not left out; a DomainError names the first row without one."""
         located = self._locate(rows)
         found = self._settle(rows, located) if located.size and located.min() < 0 else located
         self.rows += rows.codes.size
         return found
 
-    def _locate(self, rows: Rows) -> NDArray[np.int64]:
+    def _locate(self, rows: Rows) -> Integers:
         if rows.texts is None:
             located = self._domain.locate(rows.codes)
             return located if rows.missing is None else np.where(rows.missing, MISSING, located)
@@ -96,7 +97,7 @@ class IndexLookup:
             return value
         return int(value) if value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS else value
 
-    def _settle(self, rows: Rows, located: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _settle(self, rows: Rows, located: Integers) -> Integers:
         """Apply ``other``, leave rows out if requested, and refuse the first that still has no index."""
         skipped = np.logical_and(located == MISSING, self._skip)
         found = self._domain.replace_by_other(located)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate, PostprocessedHistogram, Target
 from sunzi.tables.arrow import need_pyarrow
@@ -29,7 +29,7 @@ FORMATS = ("csv", "json", "parquet")
 class HistogramTable:
     """Columns of equal length, and notes about all of them, for formats that can carry notes."""
 
-    indices: NDArray[np.int64]
+    indices: Integers
     """The values' indices in the domain."""
     columns: Columns
     notes: Mapping[str, Note]
@@ -51,7 +51,7 @@ def histogram_table(
     confidence: float = 0.95,
     target: Target = "reporters",
     top: int | None = None,
-    among: NDArray[np.int64] | None = None,
+    among: Integers | None = None,
     processed: PostprocessedHistogram | None = None,
     notes: Mapping[str, Note] | None = None,
 ) -> HistogramTable:
