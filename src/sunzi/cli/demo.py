@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
-from sunzi._typing import Floats, Integers
 from sunzi.cli.numbers import counted, percent
 from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
+    from sunzi._typing import Floats, Integers
     from sunzi.estimate import Estimate
     from sunzi.plan import Plan
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sunzi._typing import Integers
 from sunzi.cli.inputs import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan
 from sunzi.cli.numbers import counted
 from sunzi.cli.outputs import open_output
@@ -20,6 +19,7 @@ from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
 
 if TYPE_CHECKING:
+    from sunzi._typing import Integers
     from sunzi.client import Client
     from sunzi.plan import Plan
     from sunzi.tables.value_columns import Column, IndexLookup

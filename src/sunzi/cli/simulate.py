@@ -11,12 +11,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi._typing import Integers
 from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
+    from sunzi._typing import Integers
     from sunzi.collector.remote import RemoteCollector, RemoteEpoch
 
 
