@@ -20,7 +20,7 @@ from sunzi.designs.projective import Projective
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.block_response import BlockProtocol
+from sunzi.protocols.block_protocols import BlockProtocol
 
 FEW_USERS = 10_000
 

@@ -31,6 +31,6 @@ def test_examples_run(name, tmp_path, monkeypatch):
 def test_functions_document_their_parameters_and_show_an_example(name):
     text = inspect.getdoc(FUNCTIONS[name])
     parameters = [name for name in inspect.signature(FUNCTIONS[name]).parameters if not name.startswith("_")]
-    undocumented = [parameter for parameter in parameters if parameter not in text.split("Parameters\n---")[-1]]
-    assert undocumented == []
+    _, _, section = text.partition("Parameters\n----------\n")
+    assert [parameter for parameter in parameters if parameter not in section] == []
     assert ">>>" in text or "::\n" in text

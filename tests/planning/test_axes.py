@@ -14,7 +14,7 @@ from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import evaluate, push_bound
 from sunzi.planning.axes import ErrorCurve, error_curve, expected_largest, tally_bytes
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.block_response import BlockProtocol
+from sunzi.protocols.block_protocols import BlockProtocol
 from sunzi.protocols.modular import ModularMessages
 from sunzi.protocols.unary import UnaryProtocol
 

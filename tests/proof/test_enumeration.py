@@ -26,7 +26,7 @@ from sunzi.errors import ParameterError, RandomnessError
 from sunzi.numerics import subset_sampling
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import exponential_below
-from sunzi.protocols.block_response import (
+from sunzi.protocols.block_protocols import (
     CompactSubsetSelection,
     GeneralizedRandomizedResponse,
     ProjectiveGeometryResponse,

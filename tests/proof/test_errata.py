@@ -18,7 +18,7 @@ from sunzi.errors import EstimateError
 from sunzi.numerics.primes import next_prime
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import make_plan
-from sunzi.protocols.block_response import ProjectiveGeometryResponse
+from sunzi.protocols.block_protocols import ProjectiveGeometryResponse
 from sunzi.protocols.modular_variance import ModularVariance
 
 

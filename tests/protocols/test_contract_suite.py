@@ -15,7 +15,7 @@ from sunzi.designs.subsets import Subsets
 from sunzi.numerics.randomness import WordSource
 from sunzi.protocols import registry
 from sunzi.protocols.base import Messages
-from sunzi.protocols.block_response import GeneralizedRandomizedResponse
+from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.registry import catalogue, register
 
 

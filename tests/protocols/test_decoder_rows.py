@@ -11,7 +11,7 @@ from sunzi import wire
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.toeplitz import fold
 from sunzi.planning import push_bound
-from sunzi.protocols.block_response import BlockProtocol
+from sunzi.protocols.block_protocols import BlockProtocol
 from sunzi.protocols.decoder_rows import best_division
 from sunzi.protocols.modular import ModularMessages
 from sunzi.protocols.modular_variance import ModularVariance

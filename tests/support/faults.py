@@ -18,7 +18,7 @@ from sunzi.domain import Domain
 from sunzi.numerics.randomness import ReproducibleSource, WordSource, uniform_below
 from sunzi.numerics.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.block_response import CompactSubsetSelection
+from sunzi.protocols.block_protocols import CompactSubsetSelection
 
 
 @dataclass(frozen=True)

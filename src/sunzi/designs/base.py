@@ -235,7 +235,12 @@ def subset_first_support_shares(points: int, block_size: int, places: int) -> Fl
 
 
 def integer_parameter(parameters: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Read ``parameters[name]`` from a plan: an integer in [low, high], or PlanError.
+    """Read an integer from the parameters of a plan; PlanError if it is missing or out of range.
+
+    Parameters
+    ----------
+    parameters, name: the parameters, and the key to read.
+    low, high: the smallest and the largest integer allowed.
 
     >>> integer_parameter({"points": 7}, "points", 2, 100)
     7
@@ -252,6 +257,11 @@ def only_parameters(parameters: Mapping[str, Any], names: Sequence[str]) -> None
     """Raise PlanError unless the keys of ``parameters`` are exactly ``names``.
 
     A client must not ignore what it does not understand.
+
+    Parameters
+    ----------
+    parameters: the parameters of a plan.
+    names: the keys that must be there.
 
     >>> only_parameters({"points": 7}, ["points"])
     """

@@ -3,7 +3,7 @@ from sunzi.numerics.randomness import WordSource as WordSource
 from sunzi.numerics.randomness import uniform_below as uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities as SupportProbabilities
 from sunzi.protocols.base import Protocol as Protocol
-from sunzi.protocols.block_response import BlockProtocol as BlockProtocol
+from sunzi.protocols.block_protocols import BlockProtocol as BlockProtocol
 from sunzi.protocols.channel import Channel as Channel
 from sunzi.protocols.registry import catalogue as catalogue
 from sunzi.protocols.registry import register as register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sunzi.errors import ParameterError
 from sunzi.numerics.checks import shown
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.block_response import (
+from sunzi.protocols.block_protocols import (
     CompactSubsetSelection,
     GeneralizedRandomizedResponse,
     ProjectiveGeometryResponse,
