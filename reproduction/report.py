@@ -20,7 +20,7 @@ from .table import Table
 
 _MARKS = {"holds": "✔", "in part": "◐", "does not hold": "✘"}
 _COUNTED = {"holds": "hold", "in part": "hold in part", "does not hold": "do not hold"}
-_TITLE = "The paper, run again"
+_TITLE = "Reproduction report"
 _PAPER = "“Private Frequency Estimation Via Residue Number Systems” (Arcolezi, AAAI 2026)"
 
 

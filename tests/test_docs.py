@@ -110,24 +110,24 @@ def test_named_files_exist(name: str) -> None:
     assert {path for path in named if not ((ROOT / path).exists() or (ROOT / "src" / "sunzi" / path).exists())} == set()
 
 
-def rooms_of_the_architecture() -> set[str]:
+def packages_of_the_architecture() -> set[str]:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = page.partition("\n## The rooms\n")[2].partition("\nUsers need")[0]
+    table = page.partition("\n## Packages\n")[2].partition("\nUsers need")[0]
     cells = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
-    return {room for cell in cells for room in re.findall(r"`(\w+)/?`", cell)}
+    return {name for cell in cells for name in re.findall(r"`(\w+)/?`", cell)}
 
 
-def test_architecture_names_every_room() -> None:
-    package, listed = ROOT / "src" / "sunzi", rooms_of_the_architecture()
-    assert {room for room in listed if not ((package / room).is_dir() or (package / f"{room}.py").exists())} == set()
+def test_architecture_names_every_package() -> None:
+    package, listed = ROOT / "src" / "sunzi", packages_of_the_architecture()
+    assert {name for name in listed if not ((package / name).is_dir() or (package / f"{name}.py").exists())} == set()
     assert {path.parent.name for path in package.glob("*/__init__.py")} <= listed
 
 
 def test_architecture_shows_the_layers() -> None:
-    page, listed = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), rooms_of_the_architecture()
+    page, listed = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), packages_of_the_architecture()
     shown = page.partition("\n## Who may import whom\n")[2].partition("```text\n")[2].partition("```")[0]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = {contract["id"]: contract for contract in project["tool"]["importlinter"]["contracts"]}
     layers = contracts["layers"]["layers"]
-    enforced = [[room for room in re.findall(r"\w+", layer) if room in listed] for layer in layers]
+    enforced = [[name for name in re.findall(r"\w+", layer) if name in listed] for layer in layers]
     assert [re.findall(r"\w+", line) for line in shown.splitlines()] == [layer for layer in enforced if layer]

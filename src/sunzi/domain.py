@@ -226,15 +226,15 @@ class Domain:
         return domain
 
     def __eq__(self, other: object) -> bool:
-        """Equal terms."""
+        """Whether both have the same size, labels and label for unknown values."""
         return isinstance(other, Domain) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
-        """By size."""
+        """A hash of the size."""
         return hash(self.size)
 
     def __repr__(self) -> str:
-        """Size and the first labels."""
+        """A description with the size and the first labels."""
         shown = "" if self.labels is None else f", labels {', '.join(map(repr, self.labels[:3]))}…"
         return f"Domain({self.size} values{shown})"
 
@@ -308,7 +308,7 @@ def _check_labels(values: object) -> tuple[str, ...]:
 def _label_bytes(labels: Sequence[str]) -> bytes:
     broken = next((label for label in labels if "\n" in label or "\r" in label), None)
     if broken is not None:
-        raise DomainError(f"label {broken!r} holds a line break and cannot stand in a label file")
+        raise DomainError(f"label {broken!r} contains a line break, which label files do not allow")
     return "".join(f"{label}\n" for label in labels).encode()
 
 

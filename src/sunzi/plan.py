@@ -58,7 +58,7 @@ class Plan:
         except ParameterError as error:
             raise PlanError(str(error)) from None
         if canonical_json(made.parameters()) != canonical_json(parameters):  # to Python, true is 1
-            raise PlanError(f"the parameters of this {contract.protocol} plan are not in their normal form")
+            raise PlanError(f"the parameters of this {contract.protocol} plan are not in canonical form")
         return cls(contract, made)
 
     @classmethod
@@ -226,11 +226,11 @@ class Plan:
             return self.protocol.estimate(self.domain, tally, **options)
 
     def __eq__(self, other: object) -> bool:
-        """By fingerprint."""
+        """Whether both have the same fingerprint."""
         return isinstance(other, Plan) and self.contract.fingerprint == other.contract.fingerprint
 
     def __hash__(self) -> int:
-        """By fingerprint."""
+        """A hash of the fingerprint."""
         return hash(self.contract.fingerprint)
 
     def __repr__(self) -> str:
@@ -330,7 +330,7 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
     13
     """
     if isinstance(domain, Domain) and other is not None:
-        raise ParameterError("give other to the Domain itself")
+        raise ParameterError("a Domain has its own label for unknown values: pass other= to Domain()")
     terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
     budget = parse_epsilon(epsilon)
     with _refusing_options(protocol, options):

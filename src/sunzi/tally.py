@@ -123,7 +123,7 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]  # compared by content, never used as a key
 
     def __repr__(self) -> str:
-        """Size and plan."""
+        """A description with the size and the plan."""
         return f"Tally({self.reports} reports, {self.counters.length} counters, plan {self.fingerprint.hex()[:16]}…)"
 
     def to_bytes(self) -> bytes:
@@ -144,7 +144,7 @@ class Tally:
         if data[: len(MAGIC)] != MAGIC or len(body) < start:
             raise TallyError("this is not a tally")
         if hashlib.sha256(body).digest() != digest:
-            raise TallyError("the tally's digest does not match: the file is cut or damaged")
+            raise TallyError("the digest does not match: the tally is truncated or damaged")
         length = min(_LENGTH.unpack_from(body, len(MAGIC))[0], _LARGEST_HEADER)
         try:
             header = json.loads(body[start : start + length])
@@ -156,7 +156,7 @@ class Tally:
             )
             # A header has one spelling only, so that no other program can read it differently.
             if body[start : start + length] != _header(fingerprint, layout, reports, stored):
-                raise TallyError("the tally's header is not in its normal form")
+                raise TallyError("the tally's header is not in canonical form")
             _check_header(fingerprint, layout, stored)
             return cls(fingerprint, layout, reports, _read_counters(body[start + length :], layout.length, stored))
         except SunziError:

@@ -182,7 +182,7 @@ class _Reader:
             missing -= len(part)
         data = b"".join(parts)
         if missing:
-            raise ReportError(f"the batch is cut short: {count} more bytes expected, got {len(data)}")
+            raise ReportError(f"the batch is truncated: {count} more bytes expected, got {len(data)}")
         self.checksum = zlib.crc32(data, self.checksum)
         return data
 
@@ -204,11 +204,11 @@ def _read_batch(reader: _Reader, first: bytes, layout: ReportLayout, fingerprint
     if found != fingerprint:
         raise ReportError(f"these reports belong to the plan {found.hex()[:16]}…, not to {fingerprint.hex()[:16]}…")
     if count >= _MOST_REPORTS:
-        raise ReportError(f"a batch of {count} reports cannot be genuine")
+        raise ReportError(f"{count} reports exceed the maximum of {_MOST_REPORTS - 1} in a batch")
     yield from _read_narrow(reader, layout, count) if layout.is_narrow else _read_wide(reader, layout, count)
     expected = reader.checksum
     if _CHECKSUM.unpack(reader.take(_CHECKSUM.size))[0] != expected:
-        raise ReportError("the batch's checksum does not match: it was damaged on its way")
+        raise ReportError("the batch is corrupted: its checksum does not match")
 
 
 def _pieces(bits: int, count: int) -> Iterator[int]:

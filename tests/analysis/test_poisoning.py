@@ -211,7 +211,7 @@ def test_wrong_arguments_are_named():
         PoisoningStudy(plan, 100, (1,), seed=-1)
     with pytest.raises(ParameterError, match=r"a share of 0\.001 of 100 users is 0 fake clients"):
         PoisoningStudy(plan, 100, (1,)).run("input", 0.001)
-    with pytest.raises(ParameterError, match="no attack is known on 'silent'"):
+    with pytest.raises(ParameterError, match="'silent' does not define target_parts"):
         PoisoningReach(type("Stub", (), {"domain": plan.domain, "protocol": Silent()})(), [1], 0.1)
 
 

@@ -76,7 +76,7 @@ def test_modular_protocols_win_on_attackability_at_large_epsilon_and_few_values(
 def test_labels_and_named_protocols():
     found = recommend(["a", "b", "c"], "1/2", 50, protocols=["oue"])
     assert found.plan.domain.labels == ("a", "b", "c")
-    assert found.reason == "oue is the only protocol that was compared and fits."
+    assert found.reason == "oue is the only candidate that meets the limits."
     assert recommend(sunzi.Domain(5), 1, 50, protocols=["grr", "grr"]).options[0].protocol == "grr"
 
 

@@ -146,7 +146,7 @@ def _compare(narrow: _Narrow) -> Finding:
     for fault in (_wrong_selector(narrow), _unrejected(narrow)):
         if fault is not None:
             return Finding("enumeration", False, fault)
-    setting = f"{protocol.domain_size} values, epsilon {protocol.epsilon}, words of {narrow.bits} bits"
+    setting = f"{protocol.domain_size} values, epsilon {protocol.epsilon}, {narrow.bits}-bit words"
     return Finding("enumeration", True, f"{cases:,} cases ({setting}): reports have exactly the stated probabilities")
 
 

@@ -69,7 +69,7 @@ class TightestEvent:
 
     @property
     def description(self) -> str:
-        """In words."""
+        """The event in words."""
         return "the report is the value sent" if self.pair is None else "supports the value sent and not the other one"
 
     def draw(self, domain_size: int, number: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
@@ -152,14 +152,15 @@ def check_distribution(
     sent = np.array(pair)[np.repeat(generator.integers(0, 2, max(1, trials // 2)), 2)]
     try:
         encoded = [decode(plan, client.report_indices(sent)) for client in clients]
-        if any(len(part) != sent.size for part in encoded):
-            raise ReportError(f"{sent.size} values were given, and another number of reports came out")
+        for part in encoded:
+            if len(part) != sent.size:
+                raise ReportError(f"expected {sent.size} reports, got {len(part)}")
         messages = [plan.protocol.decode(part) for part in encoded]
     except DomainError:
         raise
     except SunziError as error:
         return [Finding("readable", False, f"the server refuses the reports: {error}")]
-    found = [Finding("readable", True, f"{len(encoded) * sent.size:,} reports are what a server accepts")]
+    found = [Finding("readable", True, f"the server accepts all {len(encoded) * sent.size:,} reports")]
     found.append(_check_single_reports(plan, clients[0], pair, alarm))
     selectors, parts = plan.protocol.split(messages[0])
     found.append(_check_support(plan.protocol.channels, selectors, parts, sent, pair, alarm))
@@ -184,7 +185,7 @@ def _check_single_reports(plan: Plan, client: Client, pair: tuple[int, int], ala
             return Finding(
                 "single reports",
                 False,
-                f"{own[0]} of {_SINGLE_REPORTS} reports support value {value}, stated are {stated:.1%}",
+                f"{own[0]} of {_SINGLE_REPORTS} reports support value {value}, the plan states {stated:.1%}",
             )
     return Finding("single reports", True, f"{2 * _SINGLE_REPORTS} single reports have the stated length")
 
@@ -210,9 +211,9 @@ def _check_support(
                 "support",
                 False,
                 f"point {worst} is supported by {counts[worst] / number:.3%} of "
-                f"{number:,} reports, stated are {stated[worst]:.3%}",
+                f"{number:,} reports, the plan states {stated[worst]:.3%}",
             )
-    return Finding("support", True, f"{cells:,} rates of support are what the plan states")
+    return Finding("support", True, f"{cells:,} support rates match the plan")
 
 
 def _support_tables(channel: Channel, messages: Any, point: int) -> list[Table]:
@@ -254,7 +255,7 @@ def _check_selectors(
                 "selectors",
                 False,
                 f"value {value} draws modulus {channels[worst].points} in "
-                f"{counts[worst] / mine.size:.2%} of its reports, stated are {1 / number:.2%}",
+                f"{counts[worst] / mine.size:.2%} of its reports, the plan states {1 / number:.2%}",
             )
     return Finding("selectors", True, f"{number} moduli are drawn equally often")
 

@@ -48,7 +48,7 @@ def check_words(plan: Plan, client: ScriptedClient, seed: int = 0) -> list[Findi
         cases += 1
         if sent != (due, used):
             return [_certify(plan), Finding("words", False, _difference(value, sent, due, used))]
-    return [_certify(plan), Finding("words", True, f"{cases:,} scripts of chosen words give the expected reports")]
+    return [_certify(plan), Finding("words", True, f"{cases:,} chosen word sequences give the expected reports")]
 
 
 def _difference(value: int, sent: tuple[Report, int] | str, due: Report, used: int) -> str:

@@ -41,10 +41,7 @@ class Evidence:
     def of(cls, protocol: Protocol, messages: Any) -> Evidence:
         """The evidence in messages that the protocol decoded."""
         if not protocol.channels:
-            raise ParameterError(
-                f"it is not known what reports of {protocol.name} support: "
-                "only block responses, unary and modular protocols can be analysed"
-            )
+            raise ParameterError(f"{protocol.name} defines no channels, so it cannot be analysed")
         selectors, parts = protocol.split(messages)
         places = np.empty(selectors.size, dtype=np.int64)
         for index, part in enumerate(parts):

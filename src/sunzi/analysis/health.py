@@ -50,9 +50,9 @@ class Health:
 
     @property
     def p_value(self) -> float | None:
-        """A bound on the probability that honest reports look at least as odd in any test; None if no test applies."""
-        spoken = [finding.p_value for finding in self.findings if finding.p_value is not None]
-        return any_of(spoken) if spoken else None
+        """A bound on the probability that honest reports are at least as extreme in any test; None without a test."""
+        known = [finding.p_value for finding in self.findings if finding.p_value is not None]
+        return any_of(known) if known else None
 
     @property
     def test_significance(self) -> float:
@@ -61,20 +61,20 @@ class Health:
 
     @property
     def alarms(self) -> tuple[HealthFinding, ...]:
-        """The findings that honest reports hardly ever give, smallest p-value first."""
-        odd = [finding for finding in self.findings if (finding.p_value or 0.0) <= self.test_significance]
-        odd = [finding for finding in odd if finding.p_value is not None]
-        return tuple(sorted(odd, key=lambda finding: finding.p_value or 0.0))
+        """The findings that honest reports rarely produce, smallest p-value first."""
+        found = [finding for finding in self.findings if (finding.p_value or 0.0) <= self.test_significance]
+        found = [finding for finding in found if finding.p_value is not None]
+        return tuple(sorted(found, key=lambda finding: finding.p_value or 0.0))
 
     @property
     def strongest(self) -> HealthFinding | None:
         """The finding with the smallest p-value."""
-        spoken = [finding for finding in self.findings if finding.p_value is not None]
-        return min(spoken, key=lambda finding: finding.p_value or 0.0) if spoken else None
+        known = [finding for finding in self.findings if finding.p_value is not None]
+        return min(known, key=lambda finding: finding.p_value or 0.0) if known else None
 
     @property
     def verdict(self) -> str:
-        """One line about the whole."""
+        """All findings in one line."""
         if not self.reports:
             return "no reports yet"
         if self.alarms:
@@ -82,7 +82,7 @@ class Health:
             return f"some reports were not made by the honest client: {names}"
         if self.p_value is None:
             return "cannot say: no test applies to this tally"
-        return "nothing that honest reports could not show; fake values honestly reported would not show either"
+        return "no sign of dishonest reports; false values sent through the honest client cannot be detected"
 
     def __getitem__(self, name: str) -> HealthFinding:
         """A finding by name."""
@@ -133,7 +133,7 @@ def check_health(plan: Plan, tally: Tally, significance: float = DEFAULT_SIGNIFI
 
 
 def _check_support(plan: Plan, tally: Tally) -> list[HealthFinding]:
-    """Of protocols with one channel."""
+    """The tests of protocols with one channel."""
     protocol = plan.protocol
     if not protocol.channels:
         return []
@@ -163,7 +163,7 @@ def _check_designs(parts: list[CountedDesign]) -> list[HealthFinding]:
 
 
 def _check_residues(plan: Plan, tally: Tally, decoder: ModularDecoder) -> list[HealthFinding]:
-    """Of modular protocols."""
+    """The tests of modular protocols."""
     estimate = decoder.estimate(plan.domain)
     residual = ResidueResidual(decoder, estimate.frequencies)
     parts = _counted_designs(plan, tally, residual)

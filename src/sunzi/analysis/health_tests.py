@@ -51,7 +51,9 @@ class HealthFinding:
         """One line: whether it holds, and the numbers."""
         if self.p_value is None:
             return f"{self.name}: cannot say, {self.reason}"
-        holds = "as honest reports have it" if self.p_value > significance else "NOT as honest reports have it"
+        holds = (
+            "consistent with honest reports" if self.p_value > significance else "NOT consistent with honest reports"
+        )
         return f"{self.name}: {holds} ({self.figures})"
 
     def to_dict(self, significance: float) -> dict[str, Any]:

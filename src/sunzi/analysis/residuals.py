@@ -65,7 +65,7 @@ class CountedDesign:
 
     @property
     def design(self) -> Design:
-        """The design."""
+        """The design of the response."""
         return self.response.design
 
     @cached_property
@@ -193,7 +193,7 @@ def _unused(
 
 
 def _unused_cumulants(part: CountedDesign, number: int, domain_size: int) -> Cumulants:
-    """Of Σ(c_x − nq)² over unused points."""
+    """The cumulants of Σ(c_x − nq)² over unused points."""
     rate = part.response.probabilities.false
     variance, skew = part.reports * rate * (1 - rate), (1 - 2 * rate) ** 2
     if part.is_even:
@@ -275,7 +275,7 @@ class ResidueResidual:
         return decoder.tally.reports * total
 
     def cumulants(self) -> Cumulants:
-        """Of the statistic under honest reports."""
+        """The cumulants of the statistic under honest reports."""
         decoder, freedom = self._decoder, self.degrees_of_freedom
         reports = decoder.tally.reports
         mean, excess = reports * self._mean(), self._unevenness()
@@ -298,7 +298,7 @@ class ResidueResidual:
         return total
 
     def _mean(self) -> float:
-        """E R."""
+        """The expected residual of one report."""
         gram, total = self._decoder.gram, 0.0
         ones = gram.ones_solution
         for index, modulus in enumerate(self._decoder.moduli):

@@ -120,12 +120,12 @@ class Cumulants:
 
     @classmethod
     def of_traces(cls, first: float, second: float, third: float, pairs: float = 0.0) -> Cumulants:
-        """Of xᵀQx with x normal of covariance C, from the traces of QC, (QC)² and (QC)³."""
+        """The cumulants of xᵀQx with x normal of covariance C, from the traces of QC, (QC)² and (QC)³."""
         # Random vectors estimate the third trace, which is no smaller than for equal eigenvalues.
         return cls(first, 2 * second, 8 * max(third, second**2 / first), pairs)
 
     def __add__(self, other: Cumulants) -> Cumulants:
-        """Of the sum of two independent statistics."""
+        """The cumulants of the sum of two independent statistics."""
         return Cumulants(
             self.mean + other.mean,
             self.variance + other.variance,
@@ -134,7 +134,7 @@ class Cumulants:
         )
 
     def scaled(self, factor: float) -> Cumulants:
-        """Of a multiple of the statistic."""
+        """The cumulants of the statistic times ``factor``."""
         cubed = factor**3
         return Cumulants(self.mean * factor, self.variance * factor**2, self.third * cubed, self.pairs * cubed)
 

@@ -202,10 +202,10 @@ def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
 
 
 def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
-    from sunzi.cli.page import page
+    from sunzi.cli.page import render_page
 
     rows = histogram.rows(_ON_A_PAGE)
-    stream.write(page(histogram.plan, rows, histogram.lowest(rows)).encode())
+    stream.write(render_page(histogram.plan, rows, histogram.lowest(rows)).encode())
 
 
 def _print_table(histogram: _Histogram) -> None:

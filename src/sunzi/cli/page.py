@@ -49,7 +49,7 @@ svg { display: block; width: min(20rem, 58vw); }
 """
 
 
-def page(plan: Plan, rows: HistogramTable, lowest: Sequence[float]) -> str:
+def render_page(plan: Plan, rows: HistogramTable, lowest: Sequence[float]) -> str:
     """The whole page. ``lowest`` holds the rows' simultaneous lower bounds over all values."""
     notes = rows.notes
     title = f"{counted(int(notes['reports']), 'report')}, {counted(plan.domain.size, 'value')}"

@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--search",
         action="store_true",
-        help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; happens by itself if "
+        help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; done automatically if "
         "the quick choice misses a limit",
     )
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")

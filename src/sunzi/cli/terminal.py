@@ -109,7 +109,7 @@ class ProgressBar:
         self._shown_at, self._shown = 0.0, 0
 
     def __enter__(self) -> Self:
-        """Start."""
+        """Return the progress bar itself."""
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -254,5 +254,5 @@ def readiness(request: Request) -> Response:
     response_class=Response,
 )
 def metrics(request: Request) -> Response:
-    """Prometheus metrics."""
+    """The metrics in the Prometheus text format."""
     return Response(service_of(request).metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")

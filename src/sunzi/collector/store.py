@@ -42,7 +42,7 @@ class Closable(Protocol):
     """A connection that can be closed."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
 
 
 Connection = TypeVar("Connection", bound=Closable)

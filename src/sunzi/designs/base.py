@@ -151,19 +151,17 @@ class Design(ABC):
         message = int(np.argmax(sums))
         return np.array(message, dtype=np.int64), float(sums[message])
 
-    def block_sums(self, values: Floats) -> Floats:
+    def block_sums(self, values: Floats) -> Floats:  # noqa: ARG002 - for designs that count blocks
         """For every message, the sum of ``values[x]`` over the points x < len(values) of its block; only where
         ``counts_blocks``.
         """
-        raise TypeError(f"the {self.kind} design does not count blocks, so it has no sums over {values.size} values")
+        raise TypeError(f"the {self.kind} design does not count blocks, so block sums are unavailable")
 
-    def spread(self, weights: Floats, limit: int) -> Floats:
+    def spread(self, weights: Floats, limit: int) -> Floats:  # noqa: ARG002 - for designs that count blocks
         """The transpose of :meth:`block_sums`: for every point below ``limit`` the weight of the messages whose block
         contains it.
         """
-        raise TypeError(
-            f"the {self.kind} design does not count blocks, so {weights.size} weights reach no {limit} points"
-        )
+        raise TypeError(f"the {self.kind} design does not count blocks, so block sums are unavailable")
 
     def count(self, messages: Integers) -> Counters:
         """Tally messages into ``counter_count`` counters."""

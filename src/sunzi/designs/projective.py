@@ -52,19 +52,19 @@ class Projective(Design):
 
     @cached_property
     def space(self) -> ProjectiveSpace:
-        """The geometry."""
+        """The projective space of this order and dimension."""
         parts = prime_power(self.order)
         assert parts is not None, "checked in __post_init__"
         return ProjectiveSpace(FiniteField(*parts, self.polynomial), self.dimension)
 
     @property
     def points(self) -> int:
-        """K."""
+        """K, the number of points of the space."""
         return (self.order**self.dimension - 1) // (self.order - 1)
 
     @property
     def block_size(self) -> int:
-        """The points of a hyperplane."""
+        """The number of points of a hyperplane."""
         return (self.order ** (self.dimension - 1) - 1) // (self.order - 1)
 
     @property
@@ -99,7 +99,7 @@ class Projective(Design):
         return incidence_counts(self.space, *counters.nonzero(), limit, route).astype(np.int64)
 
     def point_counts_cost(self, reports: float, limit: int) -> DecodingCost:
-        """Of the cheapest route."""
+        """The cost of the cheapest route."""
         filled = expected_filled(self.counter_count, reports)
         route = cheapest_route(self.space, round(filled), limit)
         operations = {

@@ -140,7 +140,7 @@ class BlockResponse:
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        """T."""
+        """The threshold T of the truth word."""
         return (self.threshold,)
 
     @property

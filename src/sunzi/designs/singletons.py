@@ -39,7 +39,7 @@ class Singletons(Design):
 
     @property
     def block_size(self) -> int:
-        """One point."""
+        """Always 1."""
         return 1
 
     @property
@@ -64,7 +64,7 @@ class Singletons(Design):
         return np.where(truth, values, other)
 
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
-        """Equality."""
+        """Whether message and point are equal."""
         return messages == points
 
     def first_support_shares(self, points: Integers) -> Floats:

@@ -110,7 +110,7 @@ class Subsets(Design):
         return select_subsets(values, truth, split[:, 0], split[:, 1:], self.points)
 
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
-        """Membership."""
+        """Whether the message lists the point."""
         return np.any(messages == points[:, None], axis=1)
 
     def incidence(self, messages: Integers) -> NDArray[np.bool_]:

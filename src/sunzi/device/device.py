@@ -148,7 +148,7 @@ class Device:
         plan: the plan of the epoch.
         attribute: what is measured, with the same name in all collections.
         value: a label or index of the plan's domain.
-        destination: the epoch's URL, :attr:`RemoteEpoch.url <sunzi.collector.remote.RemoteEpoch.url>`.
+        destination: the epoch's URL: the ``url`` that :meth:`sunzi.collector.RemoteCollector.current` returns.
         max_epsilon: the largest ε to accept in a plan.
         token: the single-use token to spend, if the collector requires one.
         """
@@ -196,7 +196,7 @@ class Device:
 
         Parameters
         ----------
-        upload: sends one report, by default a :class:`~sunzi.device.sending.Sender`. It returns once the report is
+        upload: sends one report, by default a :class:`~sunzi.device.Sender`. It returns once the report is
             acknowledged. It raises ReportError if the report is refused for good, which deletes it, and StoreError if
             it may succeed later: then the other reports for this destination wait for the next flush.
         """

@@ -47,7 +47,7 @@ class Axes:
     epsilon: Fraction
     users: int
     standard_error: float
-    """Of the share of an item that nobody holds."""
+    """The standard error of the share of an item that no user holds."""
     largest_error: float
     """Expected maximum of the absolute error over all items, if all are light and err independently."""
     detectable_share: float
@@ -90,7 +90,7 @@ class ErrorCurve:
     square: float
 
     def standard_error(self, users: int, share: float = 0.0) -> float:
-        """Of an item of that share, about the actual users."""
+        """The standard error of an item of that share, about the actual users."""
         return sqrt(max(self.constant + self.linear * share + self.square * share**2, 0.0) / users)
 
     def detectable_share(self, users: int, confidence: float = CONFIDENCE, power: float = POWER) -> float:

@@ -279,7 +279,7 @@ def _nothing_fits(options: Sequence[Option]) -> str:
     shortest = min(found, key=lambda each: each.bits)
     safest = min(found, key=lambda each: each.attackability)
     return (
-        f"no protocol keeps these limits; the shortest reports take {shortest.bits:.4g} bits ({shortest.protocol}), "
+        f"no protocol meets these limits; the shortest reports take {shortest.bits:.4g} bits ({shortest.protocol}), "
         f"the least attackability is {safest.attackability:.3g} ({safest.protocol})"
     )
 
@@ -287,7 +287,7 @@ def _nothing_fits(options: Sequence[Option]) -> str:
 def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: Objective) -> str:
     """One sentence about the figures in the table."""
     if len(weights) == 1:
-        return f"{name} is the only protocol that was compared and fits."
+        return f"{name} is the only candidate that meets the limits."
     excess = chosen.error / min(weight.error for weight in weights) - 1
     own = f"; its own is {100 * excess:.2g} % above that" if excess >= 0.001 else ""
     shortest = f"{name} has the shortest reports ({chosen.bits:.4g} bits) of all protocols"

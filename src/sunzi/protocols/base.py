@@ -98,7 +98,7 @@ class Protocol(ABC):
         """For every channel, how much the support of each of its points adds to the summed estimate of the targets,
         before debiasing.
         """
-        raise ParameterError(f"no attack is known on {self.name!r}")
+        raise ParameterError(f"{self.name!r} does not define target_parts")
 
     def residue_decoder(self, tally: Tally) -> ModularDecoder | None:  # noqa: ARG002 - for modular protocols
         """The least-squares problem behind the estimate, for protocols that solve one."""

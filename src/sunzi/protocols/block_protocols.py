@@ -68,7 +68,7 @@ class BlockProtocol(SupportProtocol):
 
     @cached_property
     def report_layout(self) -> ReportLayout:
-        """One payload."""
+        """A single payload, without a selector."""
         return ReportLayout((self.design.payload_bits,), (self.design.payload_limit,))
 
     @cached_property
@@ -77,7 +77,7 @@ class BlockProtocol(SupportProtocol):
         return TallyLayout(((self.design.counter_count, self.design.counter_weight),))
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
-        """With the design's smallest relative, if wanted."""
+        """On the smallest design of this kind if ``smallest``."""
         designs = self.design.smallest() if smallest else (self.design,)
         if not designs:
             return None
@@ -101,7 +101,7 @@ class BlockProtocol(SupportProtocol):
         return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
 
     def parameters(self) -> dict[str, Any]:
-        """The response."""
+        """The parameters of the response."""
         return {"response": self.response.parameters()}
 
     @property
@@ -158,7 +158,7 @@ class GeneralizedRandomizedResponse(BlockProtocol):
 
     @classmethod
     def choose_design(cls, domain_size: int, epsilon: Fraction) -> Design:  # noqa: ARG003 - one design for every ε
-        """Singletons."""
+        """Singletons on the domain."""
         return Singletons(domain_size)
 
 

@@ -19,7 +19,10 @@ from sunzi.numerics.thresholds import SupportProbabilities
 
 
 class Channel(Protocol):
-    """What :class:`sunzi.designs.BlockResponse` and the unary protocols answer. A value is the point value mod v."""
+    """The probabilities of a report, as :class:`sunzi.designs.BlockResponse` and the unary protocols define them.
+
+    A value is the point value mod v.
+    """
 
     @property
     def points(self) -> int:

@@ -110,7 +110,7 @@ class ModularProtocol(Protocol):
         return TallyLayout(tuple((design.counter_count, design.counter_weight) for design in designs))
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
-        """With one small design of every kind in use, or two of the only kind, if wanted."""
+        """If ``smallest``, with one small design of every kind in use, or two of the only kind."""
         parts, size = [(response, response.design) for response in self.responses], self.domain_size
         if smallest:
             kinds = {response.design.kind: response for response in self.responses}
@@ -130,7 +130,7 @@ class ModularProtocol(Protocol):
         if moduli is None:
             moduli = default_moduli(domain_size, epsilon, cls.block_variance, **options)
         elif options:
-            raise ParameterError(f"with moduli given, {sorted(options)} has no use")
+            raise ParameterError(f"options {', '.join(sorted(options))} cannot be combined with moduli")
         elif not isinstance(moduli, Iterable):
             raise ParameterError(f"moduli must be a list of primes, got {shown(moduli)}")
         primes = [whole_number("a modulus", modulus, 2) for modulus in moduli]
@@ -411,11 +411,11 @@ class CompactModularSubsetSelection(ModularProtocol):
         return 0, int(self._offsets[channel]) + payload
 
     def encode(self, messages: Integers) -> EncodedReports:
-        """Already integers."""
+        """The messages, which are already integers below the layout's limit."""
         return EncodedReports.single(messages.view(np.uint64))
 
     def decode(self, encoded: EncodedReports) -> Integers:
-        """Already messages."""
+        """The payloads, which are already messages."""
         return np.asarray(encoded.payloads[0], dtype=np.uint64).view(np.int64)
 
     def count(self, messages: Integers) -> Counters:

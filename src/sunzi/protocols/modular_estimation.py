@@ -178,15 +178,16 @@ class ModularUncertainty:
         return self._variance.own_slopes()
 
     def variances(self, target: Target) -> Floats:
-        """Computed once, at the projection of the estimate onto the simplex; the users at hand need f(1−f)/n less."""
+        """The variances at the projection of the estimate onto the simplex; for "reporters" without f(1−f)/n."""
         sampling = self._projected * (1 - self._projected) / self._decoder.tally.reports
         return self._population if target == "population" else self._population - sampling
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """The farther end of the normal and of the score interval; either of them on request.
 
-        They agree where counts are large. Where counts are small, normal ones miss items of a few users, whose variance
-        is read off an estimate near 0, and score ones miss in the far tails that simultaneous levels ask for.
+        They agree where counts are large. Where counts are small, normal intervals miss items of a few users, because
+        their variance is computed at an estimate near 0, and score intervals miss at the high confidence that
+        simultaneous intervals need.
         """
         if method == "exact":
             raise EstimateError("method 'exact' needs a support count for every item; modular protocols have none")

@@ -44,12 +44,12 @@ class BlockMoments:
 
     @classmethod
     def of(cls, response: BlockResponse) -> BlockMoments:
-        """Of a certified response."""
+        """The moments of a certified response."""
         return cls._from(response.probabilities, response.design.points, response.design.block_size)
 
     @classmethod
     def at(cls, points: int, block_size: int, epsilon: Fraction) -> BlockMoments:
-        """Of the response that these sizes would have, for planning."""
+        """The moments of the response that these sizes would have, for planning."""
         return cls._from(SupportProbabilities.planned(points, block_size, epsilon), points, block_size)
 
     @classmethod
@@ -246,7 +246,7 @@ def _typical(block: Floats, chosen: NDArray[np.intp]) -> float:
 
 
 def covariance_times(moments: BlockMoments, block: Floats, direction: Floats) -> Floats:
-    """S·v."""
+    """The product S·v of the block's covariance matrix with ``direction``."""
     total, inner = float(direction.sum()), float(block @ direction)
     result = moments.heavy * block
     result += moments.light

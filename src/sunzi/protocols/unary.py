@@ -85,7 +85,7 @@ class UnaryProtocol(SupportProtocol):
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
-        """No options."""
+        """The protocol; it has no options."""
         return cls(domain_size, epsilon)
 
     @classmethod
@@ -178,7 +178,7 @@ class UnaryProtocol(SupportProtocol):
         return (self,)
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self:
-        """With two values, if wanted."""
+        """On two values if ``smallest``."""
         return type(self)(2 if smallest else self.domain_size, epsilon, word_bits)
 
     @property
@@ -188,7 +188,7 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def has_independent_bits(self) -> bool:
-        """Yes."""
+        """True: every bit is drawn independently."""
         return True
 
     @property
@@ -198,7 +198,7 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        """Of the value's own bit and of any other."""
+        """The thresholds of the value's own bit and of any other bit."""
         return self.true_threshold, self.false_threshold
 
     @property
@@ -247,7 +247,7 @@ class UnaryProtocol(SupportProtocol):
         return found
 
     def largest_gain(self, values: Floats) -> float:
-        """Of the report whose bits are 1 where a value is positive."""
+        """The gain of the report whose bits are 1 where a value is positive."""
         rates = self.probabilities
         return float(np.maximum(values, 0.0).sum() - rates.false * values.sum()) / rates.gap
 

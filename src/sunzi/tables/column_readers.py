@@ -62,7 +62,7 @@ class _CountingStream(io.RawIOBase):
         self.count = self.quotes = 0
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:

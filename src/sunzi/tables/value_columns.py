@@ -72,9 +72,9 @@ class IndexLookup:
         self._domain, self._skip = domain, skip_missing
         self._known: tuple[Sequence[str | None], Integers] = ((), np.empty(0, dtype=np.int64))
         self.rows = 0
-        """Rows read."""
+        """The number of rows read."""
         self.skipped = 0
-        """Rows left out."""
+        """The number of rows left out."""
 
     def indices(self, rows: Rows) -> Integers:
         """The index of every row that is not left out; a DomainError names the first row without one."""
