@@ -330,7 +330,7 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
     13
     """
     if isinstance(domain, Domain) and other is not None:
-        raise ParameterError("a Domain has its own label for unknown values: pass other= to Domain()")
+        raise ParameterError("domain is already a Domain: pass other= to Domain()")
     terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
     budget = parse_epsilon(epsilon)
     with _refusing_options(protocol, options):

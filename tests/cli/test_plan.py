@@ -144,7 +144,7 @@ def test_epsilon_for_a_target_error(answer, shown):
         ),
         (
             ("--size", "9", "--epsilon", "1", "--users", "5", "--protocol", "oue", "--max-bits", "5"),
-            "no protocol keeps",
+            "no protocol meets",
         ),
     ],
 )

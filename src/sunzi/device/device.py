@@ -148,7 +148,7 @@ class Device:
         plan: the plan of the epoch.
         attribute: what is measured, with the same name in all collections.
         value: a label or index of the plan's domain.
-        destination: the epoch's URL: the ``url`` that :meth:`sunzi.collector.RemoteCollector.current` returns.
+        destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`.
         max_epsilon: the largest ε to accept in a plan.
         token: the single-use token to spend, if the collector requires one.
         """
