@@ -210,7 +210,7 @@ class Domain:
     @classmethod
     def _from_checked(cls, record: Mapping[str, Any], size: int, other: str | None) -> Domain:
         if "labels" in record and "labels_sha256" in record:
-            raise DomainError("labels and labels_sha256 exclude each other")
+            raise DomainError("labels and labels_sha256 cannot be combined")
         if "labels" in record:
             domain = cls(_check_labels(record["labels"]), other=other)
             if domain.size != size:
@@ -318,5 +318,5 @@ def _read_labels(path: str | Path) -> list[str]:
     except UnicodeDecodeError:
         raise DomainError(f"{path} is not UTF-8 text") from None
     if not text.endswith("\n"):
-        raise DomainError(f"{path} must end with a line break, else its last label may have been cut")
+        raise DomainError(f"{path} must end with a line break; its last label may be truncated")
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")

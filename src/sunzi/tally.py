@@ -104,13 +104,13 @@ class Tally:
             return NotImplemented
         if (self.fingerprint, self.layout) != (other.fingerprint, other.layout):
             raise TallyError(
-                f"tallies of different plans do not add: {self.fingerprint.hex()[:16]}… and "
+                f"tallies of different plans cannot be added: {self.fingerprint.hex()[:16]}… and "
                 f"{other.fingerprint.hex()[:16]}…"
             )
         return Tally(self.fingerprint, self.layout, self.reports + other.reports, self.counters + other.counters)
 
     def __radd__(self, other: object) -> Tally:
-        """So that sum() works."""
+        """Accept the 0 that ``sum()`` starts with."""
         return self if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:

@@ -84,7 +84,9 @@ def test_the_table_shows_what_was_measured_and_what_was_refused(lines):
     assert header.split()[-2:] == ["mse", "decode"]
     assert re.search(r"± \S+ +\S+ ms$", first)
     assert second.split() == ["16,777,217", "oue"] + ["-"] * 10
-    assert note.startswith("not oue on 16,777,217 values at epsilon 1: oue sends one bit per value and stops at 2^24")
+    assert note.startswith(
+        "not oue on 16,777,217 values at epsilon 1: oue sends one bit per value and supports at most 2^24"
+    )
 
 
 @pytest.mark.slow

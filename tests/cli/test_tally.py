@@ -52,7 +52,7 @@ def test_another_plan_is_refused(counted, complaint):
     assert "belong to the plan" in complaint()
     other.empty_tally().save(counted.path("other.bin"))
     assert counted.run("merge", "tally.bin", "other.bin", "-o", "out.bin") == 2
-    assert "other.bin: tallies of different plans do not add" in complaint()
+    assert "other.bin: tallies of different plans cannot be added" in complaint()
     assert "out.bin" not in counted.names()
 
 

@@ -45,7 +45,7 @@ def test_a_comparison_by_formula_is_the_axes():
 
 def test_refused_settings_are_reported_and_do_not_stop_a_comparison():
     refused, found = compare(setting_grid([(1 << 24) + 1, 10], [1], [100]), ["oue"], Trials(2))
-    assert "stops at 2^24" in refused.note
+    assert "at most 2^24" in refused.note
     assert refused.columns()["bits"] is None
     assert refused.columns()["mse"] is None
     assert found.note == ""

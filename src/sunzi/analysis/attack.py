@@ -49,7 +49,7 @@ class AttackGrowth:
     success: Proportion
 
     def to_dict(self) -> dict[str, Any]:
-        """One flat record."""
+        """The figures as one flat record."""
         return {"reports": self.reports, **self.success.to_dict()}
 
 

@@ -82,7 +82,7 @@ class TightestEvent:
         return values[coins], values[1 - coins]
 
     def count(self, evidence: Evidence, sent: Integers, rivals: Integers) -> tuple[int, int]:
-        """Hits and misses."""
+        """The numbers of hits and misses."""
         own = evidence.supports(sent)
         if self.pair is None:
             return int(np.count_nonzero(own)), int(np.count_nonzero(~own))
@@ -115,7 +115,7 @@ def _event_of_pair(plan: Plan, pair: tuple[int, int]) -> TightestEvent:
     """Over all channels that tell the two values apart."""
     channels = plan.protocol.channels
     if not channels:
-        raise ParameterError(f"the tightest event of {plan.protocol.name} is not known, so it cannot be audited")
+        raise ParameterError(f"{plan.protocol.name} defines no channels, so it cannot be audited")
     telling = [channel for channel in channels if (pair[0] - pair[1]) % channel.points]
     parts = np.array([channel.discordance for channel in telling]).sum(axis=0) / len(channels)
     return TightestEvent(pair, 1, float(parts[0]), float(parts[1]))

@@ -86,7 +86,7 @@ def _certify(plan: Plan) -> Finding:
         design, threshold = response.design, response.threshold
         gain, loss = design.points - design.block_size, design.block_size
         if (threshold + 2) * gain <= above * loss * (_WORDS - threshold - 2):
-            return Finding("thresholds", False, f"threshold {threshold} is far below the certified one")
+            return Finding("thresholds", False, f"threshold {threshold} is far below the certified threshold")
     return Finding("thresholds", True, "every threshold keeps the likelihood ratio within e^epsilon, in integers")
 
 

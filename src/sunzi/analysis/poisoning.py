@@ -143,7 +143,7 @@ class PoisoningStudy:
         liars = round(share * self.users)
         if not 0 < liars < self.users:
             whole = f"{share:g} of {self.users:,} users is {liars} fake clients"
-            raise ParameterError(f"a share of {whole}; it takes at least 1 fake and 1 honest client")
+            raise ParameterError(f"a share of {whole}; at least 1 fake and 1 honest client are needed")
         return liars
 
     def _honest(self, users: int, run: int) -> Tally:

@@ -184,7 +184,7 @@ def _clients(plan: Plan, client: Client | None, seed: int | None) -> tuple[Clien
     if client is None:
         return plan.client(seed=seed), plan.client(seed=None if seed is None else seed + 1)
     if client.plan.contract.fingerprint != plan.contract.fingerprint:
-        raise ParameterError("the client has another plan than the one it is audited against")
+        raise ParameterError("the client's plan is not the plan that it is audited against")
     return client, type(client)(client.plan, seed=None if seed is None else seed + 1)
 
 

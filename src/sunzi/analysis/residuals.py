@@ -157,7 +157,7 @@ def _regularity(design: Design) -> tuple[float, float]:
 
 
 def _left_over(design: Design, vector: Floats) -> Floats:
-    """Qu = u − N(NᵀN)⁻¹Nᵀu."""
+    """The residual Qu = u − N(NᵀN)⁻¹Nᵀu of a vector u."""
     replication, pairs = _regularity(design)
     support = design.spread(vector, design.points)
     support -= pairs / (replication * design.block_size) * support.sum()
@@ -257,7 +257,7 @@ class ResidueResidual:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Σ(m_j − 1) − (k − 1)."""
+        """The degrees of freedom, Σ(m_j − 1) − (k − 1)."""
         return sum(modulus - 1 for modulus in self._decoder.moduli) - self._decoder.gram.size + 1
 
     @cached_property
@@ -266,7 +266,7 @@ class ResidueResidual:
         return self._decoder.residue_estimates()
 
     def statistic(self) -> float:
-        """n·Σ_j w_j|s_j − A_j f̂|²."""
+        """The residual n·Σ_j w_j|s_j − A_j f̂|²."""
         decoder = self._decoder
         blocks = zip(decoder.weights.tolist(), decoder.moduli, self.residues, strict=True)
         total: float = sum(
@@ -334,13 +334,13 @@ class ResidueResidual:
         return _inner(left, once), _inner(left, twice)
 
     def _covariance(self, parts: list[Floats]) -> list[Floats]:
-        """S·v, block by block."""
+        """The product S·v, block by block."""
         decoder = self._decoder
         blocks = zip(decoder.moments, self.histograms, parts, decoder.reports, strict=True)
         return [covariance_times(moments, block, part) / reports for moments, block, part, reports in blocks]
 
     def _quadratic(self, parts: list[Floats]) -> list[Floats]:
-        """Q·v in one solve."""
+        """The product Q·v, with one solve."""
         decoder, gram = self._decoder, self._decoder.gram
         image = gram.solve(adjoint(parts, decoder.moduli, decoder.weights, gram.size), total=0.0)
         blocks = zip(decoder.weights.tolist(), decoder.moduli, parts, strict=True)

@@ -144,7 +144,7 @@ class Cumulants:
         return not abs(self.pairs) <= _MOST_PAIR_SKEWNESS * self.variance**1.5
 
     def upper_tail(self, statistic: float) -> float:
-        """P(as large or larger)."""
+        """The probability of a value at least as large as ``statistic``."""
         spread = self.variance**0.5
         skewness = max((self.third + self.pairs) / spread**3, 1e-6)
         shape = 4 / skewness**2

@@ -69,7 +69,7 @@ def refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None:
     for name, (value, engines) in given.items():
         if value is not None and engine not in engines:
             needed = " or ".join(f"--engine {one}" for one in engines)
-            raise ParameterError(f"{name} has no meaning with --engine {engine or FILES}; use it with {needed}")
+            raise ParameterError(f"{name} cannot be used with --engine {engine or FILES}; use it with {needed}")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
 

@@ -236,7 +236,7 @@ def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber
 
 @operation.get("/health")
 async def liveness() -> dict[str, str]:
-    """The process responds."""
+    """Respond as long as the process runs."""
     return {"status": "live"}
 
 

@@ -77,7 +77,7 @@ class Cyclotomic(Design):
 
     @property
     def message_count(self) -> int:
-        """e·m."""
+        """The number of blocks, e·m."""
         return self.classes * self.points
 
     @property

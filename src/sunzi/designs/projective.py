@@ -89,7 +89,7 @@ class Projective(Design):
         return np.where(truth, through, avoiding)
 
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
-        """⟨x, y⟩ = 0."""
+        """Whether ⟨x, y⟩ = 0."""
         return self.space.contains(messages, points)
 
     def point_counts(self, counters: Counters, limit: int, route: Route | None = None) -> Integers:

@@ -86,7 +86,7 @@ class BlockResponse:
     def _words(self, rows: int, source: WordSource) -> Words:
         if source.word_bits != self.word_bits:
             raise ParameterError(
-                f"this response needs words of {self.word_bits} bits, the source gives {source.word_bits}"
+                f"this response needs {self.word_bits}-bit words, the source returns {source.word_bits}-bit words"
             )
         return source.words(rows * self.words_per_report).reshape(rows, self.words_per_report)
 
@@ -130,7 +130,7 @@ class BlockResponse:
 
     @property
     def has_independent_bits(self) -> bool:
-        """No: blocks have a fixed size."""
+        """False: blocks have a fixed size."""
         return False
 
     @property
@@ -145,7 +145,7 @@ class BlockResponse:
 
     @property
     def likelihood_ratio(self) -> Fraction:
-        """p(v−w)/((1−p)w)."""
+        """The largest ratio, p(v−w)/((1−p)w)."""
         others = self.design.points - self.design.block_size
         return self.inclusion * others / ((1 - self.inclusion) * self.design.block_size)
 
@@ -166,7 +166,7 @@ class BlockResponse:
         return float(self.inclusion * (points - size) / (points - 1)), float((1 - self.inclusion) * size / (points - 1))
 
     def other_rate(self, supported: bool) -> float:
-        """(w−1)/(v−1) or w/(v−1)."""
+        """(w−1)/(v−1) if the value is supported, else w/(v−1)."""
         return (self.design.block_size - int(supported)) / (self.design.points - 1)
 
     @property

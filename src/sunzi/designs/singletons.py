@@ -54,7 +54,7 @@ class Singletons(Design):
 
     @classmethod
     def smallest(cls) -> tuple[Self, ...]:
-        """On 3 and 5 points."""
+        """The designs on 3 and 5 points."""
         return cls(3), cls(5)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
@@ -93,6 +93,6 @@ class Singletons(Design):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a plan."""
+        """Read the number of points from a plan."""
         only_parameters(parameters, ["points"])
         return cls(integer_parameter(parameters, "points", 2, MOST_POINTS))

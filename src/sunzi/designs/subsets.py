@@ -62,7 +62,7 @@ class Subsets(Design):
             raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {self.code!r}")
         if self.code == ENUMERATIVE and self.points > MOST_ENUMERATED:
             raise ParameterError(
-                f"the enumerative code stops at {MOST_ENUMERATED} points, got {self.points}; "
+                f"the enumerative code supports at most {MOST_ENUMERATED} points, got {self.points}; "
                 f"use code={BITMAP!r} or a compact design"
             )
 
@@ -78,7 +78,7 @@ class Subsets(Design):
 
     @classmethod
     def smallest(cls) -> tuple[Self, ...]:
-        """2 of 5 and 2 of 3 points."""
+        """The designs of 2 of 5 and 2 of 3 points."""
         return cls(5, 2), cls(3, 2)
 
     @cached_property
@@ -183,7 +183,7 @@ class Subsets(Design):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a plan."""
+        """Read the parameters from a plan."""
         only_parameters(parameters, ["points", "block_size", "code"])
         points = integer_parameter(parameters, "points", 2, MOST_POINTS)
         block_size = integer_parameter(parameters, "block_size", 1, points - 1)

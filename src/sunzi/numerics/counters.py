@@ -111,7 +111,7 @@ class Counters:
         return Counters(stop - start, self._indices[low:high] - start, self._values[low:high])
 
     def __add__(self, other: Counters) -> Counters:
-        """Cell by cell; exact."""
+        """The exact sum, cell by cell."""
         if self.length != other.length:
             raise ParameterError(f"cannot add {other.length} counters to {self.length}")
         if not (self.stored and other.stored):

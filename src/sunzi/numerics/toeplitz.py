@@ -137,7 +137,7 @@ class ToeplitzGram:
             )
 
     def multiply(self, vector: NDArray[Any]) -> Floats:
-        """T z, by folding and tiling."""
+        """The product T z, by folding and tiling."""
         return self._combine(self.weights, vector)
 
     def _combine(self, coefficients: ArrayLike, vector: NDArray[Any]) -> Floats:
@@ -279,7 +279,7 @@ class ToeplitzGram:
         return float(np.arange(self.size, -self.size, -2) @ column**2 / column[0])
 
     def inverse_diagonal(self) -> Floats:
-        """diag T^-1."""
+        """The diagonal of T^-1."""
         column = self.inverse_column
         return _running_differences(column**2 / column[0])
 

@@ -143,12 +143,12 @@ class SubsetBlocks(BlockFamily):
         return subset_bits(points, block_size)
 
     def bits(self, costs: Sequence[int]) -> tuple[float, int]:
-        """The selector and the payload."""
+        """Bits of selector and payload, on average and at most."""
         selector = index_bits(len(costs))
         return selector + sum(costs) / len(costs), selector + max(costs)
 
     def affordable_cost(self, count: int, bits: float) -> float:
-        """What the selector leaves."""
+        """The payload bits that the selector leaves."""
         return (bits - index_bits(count)) * count
 
 
@@ -168,7 +168,7 @@ class CyclotomicBlocks(BlockFamily):
         return float(bits), bits
 
     def affordable_cost(self, count: int, bits: float) -> float:  # noqa: ARG002 - blocks share one number
-        """2^bits messages."""
+        """The 2^bits messages that a report can distinguish."""
         return float(1 << max(0, floor(bits)))
 
 

@@ -62,7 +62,7 @@ class SearchSpace:
 
     @cached_property
     def variances(self) -> Floats:
-        """d0 of each block."""
+        """The light variance d0 of each block."""
         return np.array([block.variance for block in self.blocks])
 
     @cached_property

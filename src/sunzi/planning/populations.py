@@ -61,7 +61,7 @@ class Population:
         return np.minimum(np.searchsorted(cumulative, places, side="right"), domain_size - 1).astype(np.int64)
 
     def __str__(self) -> str:
-        """What :meth:`parse` reads."""
+        """The text that :meth:`parse` reads."""
         return f"zipf:{self.exponent:g}" if self.kind == "zipf" else self.kind
 
 

@@ -96,7 +96,7 @@ class BlockProtocol(SupportProtocol):
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """From a plan."""
+        """Read the response from a plan."""
         only_parameters(parameters, ["response"])
         return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
 
@@ -110,7 +110,7 @@ class BlockProtocol(SupportProtocol):
         return self.response.words_per_report
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
-        """The block response."""
+        """Randomise with the block response."""
         return self.response.randomize(values, source)
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
@@ -118,15 +118,15 @@ class BlockProtocol(SupportProtocol):
         return self.response.sample(values, source)
 
     def encode(self, messages: Integers) -> EncodedReports:
-        """The design's own numbers."""
+        """Encode with the design's code."""
         return EncodedReports.single(self.design.encode(messages))
 
     def decode(self, encoded: EncodedReports) -> Integers:
-        """The design's own messages."""
+        """Decode with the design's code."""
         return self.design.decode(encoded.payloads[0])
 
     def count(self, messages: Integers) -> Counters:
-        """The design's own counters."""
+        """Count with the design's counters."""
         return self.design.count(messages)
 
     def support_counts(self, tally: Tally) -> Integers:
@@ -134,7 +134,7 @@ class BlockProtocol(SupportProtocol):
         return self.design.point_counts(tally.block(0), self.domain_size)
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """The design's own cost."""
+        """The design's cost of counting points."""
         return self.design.point_counts_cost(reports, self.domain_size)
 
     def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:

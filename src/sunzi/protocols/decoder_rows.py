@@ -93,11 +93,11 @@ class SupportRow(DecoderRow):
 
     @property
     def light_variance(self) -> float:
-        """q(1−q)/Δ²."""
+        """The variance q(1−q)/Δ² of an item that no user holds."""
         return self.probabilities.variance(0.0)
 
     def variance_by_share(self) -> tuple[float, float, float]:
-        """Linear in f."""
+        """The coefficients of 1, f and f²; the variance is linear in f."""
         return self.light_variance, self.probabilities.variance(1.0) - self.light_variance, 0.0
 
     def push(self, share: float) -> Push:

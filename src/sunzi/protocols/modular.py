@@ -95,7 +95,7 @@ class ModularProtocol(Protocol):
 
     @cached_property
     def moduli(self) -> tuple[int, ...]:
-        """m_j."""
+        """The moduli m_j in order."""
         return tuple(response.design.points for response in self.responses)
 
     @property
@@ -151,7 +151,7 @@ class ModularProtocol(Protocol):
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
-        """From a plan."""
+        """Read the responses from a plan."""
         only_parameters(parameters, ["responses"])
         responses = parameters["responses"]
         if not isinstance(responses, list) or len(responses) > MOST_MODULI:
@@ -230,7 +230,7 @@ class ModularProtocol(Protocol):
         return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
-        """The sum of the targets' rows."""
+        """The sums of the targets' decoder rows."""
         rows = zip(*(row.parts for row in self.decoder_rows(targets)), strict=True)
         return tuple(np.sum(parts, axis=0) for parts in rows)
 
@@ -287,7 +287,7 @@ class ModularProtocol(Protocol):
         return sum(sums) / (len(self.responses) * self.domain_size)
 
     def support_probabilities(self) -> list[tuple[float, float]]:
-        """p and q of every block."""
+        """The probabilities p and q of every block."""
         return [(response.probabilities.true, response.probabilities.false) for response in self.responses]
 
 
@@ -306,7 +306,7 @@ class ModularSubsetSelection(ModularProtocol):
 
     @staticmethod
     def block_variance(modulus: int, epsilon: Fraction) -> float | None:
-        """Every prime will do."""
+        """The light variance with the optimal block size; every prime is suitable."""
         return light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
 
     @cached_property
@@ -328,7 +328,7 @@ class ModularSubsetSelection(ModularProtocol):
         return self._join(counted)
 
     def split(self, messages: ModularMessages) -> tuple[Integers, tuple[Integers, ...]]:
-        """As the messages are."""
+        """The selectors and parts of the messages."""
         return messages.selectors, messages.parts
 
     def join(self, parts: Sequence[Integers]) -> ModularMessages:
@@ -336,12 +336,12 @@ class ModularSubsetSelection(ModularProtocol):
         return ModularMessages(np.repeat(np.arange(len(parts)), [len(part) for part in parts]), tuple(parts))
 
     def encode(self, messages: ModularMessages) -> EncodedReports:
-        """Subsets as ranks."""
+        """Encode subsets as ranks."""
         parts = zip(self.responses, messages.parts, strict=True)
         return EncodedReports(messages.selectors, tuple(response.design.encode(part) for response, part in parts))
 
     def decode(self, encoded: EncodedReports) -> ModularMessages:
-        """Ranks as subsets."""
+        """Decode ranks to subsets."""
         parts = zip(self.responses, encoded.payloads, strict=True)
         return ModularMessages(encoded.selectors, tuple(response.design.decode(part) for response, part in parts))
 
@@ -397,7 +397,7 @@ class CompactModularSubsetSelection(ModularProtocol):
         return joint
 
     def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
-        """By the offsets of the blocks."""
+        """Split the messages by the offsets of the blocks."""
         selectors = np.searchsorted(self._offsets, messages, side="right").astype(np.int64) - 1
         starts = enumerate(self._offsets[:-1].tolist())
         return selectors, tuple(messages[selectors == index] - start for index, start in starts)

@@ -34,7 +34,7 @@ class SupportProtocol(Protocol):
     @property
     @abstractmethod
     def probabilities(self) -> SupportProbabilities:
-        """p and q."""
+        """The probabilities p and q that a report supports its own value and another value."""
 
     @abstractmethod
     def support_counts(self, tally: Tally) -> Integers:
@@ -66,7 +66,7 @@ class SupportProtocol(Protocol):
         return self.probabilities.variance(1 / self.domain_size) / users
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
-        """1 for each target."""
+        """A vector that is 1 at each target and 0 elsewhere."""
         wanted = np.zeros(self.channels[0].points)
         wanted[list(targets)] = 1.0
         return (wanted,)

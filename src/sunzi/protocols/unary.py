@@ -55,7 +55,7 @@ class UnaryProtocol(SupportProtocol):
     def __post_init__(self) -> None:
         if not 2 <= self.domain_size <= MOST_VALUES:
             raise ParameterError(
-                f"{self.name} sends one bit per value and stops at 2^24 values, got {self.domain_size}; "
+                f"{self.name} sends one bit per value and supports at most 2^24 values, got {self.domain_size}; "
                 "use a compact protocol"
             )
         thresholds = self.derive_thresholds(self.epsilon, self.word_bits)
@@ -108,14 +108,14 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def words_per_report(self) -> float:
-        """One per value."""
+        """One word per value."""
         return self.domain_size
 
     def randomize(self, values: Integers, source: WordSource) -> PackedBits:
         """Compare every word with both thresholds and keep, for the value's own bit, the true one's result."""
         if source.word_bits != self.word_bits:
             raise ParameterError(
-                f"this protocol needs words of {self.word_bits} bits, the source gives {source.word_bits}"
+                f"this protocol needs {self.word_bits}-bit words, the source returns {source.word_bits}-bit words"
             )
         packed = np.empty((values.size, byte_length(self.domain_size)), dtype=np.uint8)
         step = max(1, _ROWS_OF_WORDS // self.domain_size)
@@ -183,7 +183,7 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def points(self) -> int:
-        """One per value."""
+        """One point per value."""
         return self.domain_size
 
     @property
@@ -203,7 +203,7 @@ class UnaryProtocol(SupportProtocol):
 
     @property
     def likelihood_ratio(self) -> Fraction:
-        """p(1−q)/(q(1−p))."""
+        """The largest ratio, p(1−q)/(q(1−p))."""
         words = 1 << self.word_bits
         gain = self.true_threshold * (words - self.false_threshold)
         return Fraction(gain, self.false_threshold * (words - self.true_threshold))
@@ -214,29 +214,29 @@ class UnaryProtocol(SupportProtocol):
         return (1 - self.probabilities.true) / (1 - self.probabilities.false)
 
     def first_support_shares(self, points: Integers) -> Floats:
-        """q(1−q)^i."""
+        """q(1−q)^i for the i-th point."""
         false = self.probabilities.false
         return np.asarray(false * (1 - false) ** np.arange(points.size))
 
     @property
     def discordance(self) -> tuple[float, float]:
-        """p(1−q) and q(1−p)."""
+        """The probabilities p(1−q) and q(1−p)."""
         true, false = self.probabilities.true, self.probabilities.false
         return true * (1 - false), false * (1 - true)
 
     def other_rate(self, supported: bool) -> float:  # noqa: ARG002 - bits are independent
-        """q."""
+        """q, whether or not the value is supported: bits are independent."""
         return self.probabilities.false
 
     @property
     def collision_probability(self) -> float:
-        """All bits agree."""
+        """The probability that all bits of two reports agree."""
         true, false = self.probabilities.true, self.probabilities.false
         rest = (false**2 + (1 - false) ** 2) ** (self.domain_size - 1)
         return float((true**2 + (1 - true) ** 2) * rest)
 
     def payload_probabilities(self, point: int) -> dict[int, Fraction]:
-        """The product over all bits."""
+        """The probability of each payload: a product over all bits."""
         words = 1 << self.word_bits
         rates = [Fraction(self.false_threshold, words)] * self.domain_size
         rates[point] = Fraction(self.true_threshold, words)
@@ -273,7 +273,7 @@ class Rappor(UnaryProtocol):
 
     @staticmethod
     def derive_thresholds(epsilon: Fraction, word_bits: int) -> tuple[int, int]:
-        """T at ε/2, and 2^b − T."""
+        """The threshold T at ε/2, and 2^b − T."""
         return symmetric_unary_thresholds(epsilon, word_bits)
 
 

@@ -114,7 +114,7 @@ class _Utf8Stream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write all of it."""
+        """Write the text as UTF-8."""
         return self._stream.write(text.encode())
 
 
