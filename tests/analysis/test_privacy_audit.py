@@ -88,7 +88,7 @@ def test_wrong_settings_are_refused():
         audit(plan, trials=0)
     with pytest.raises(sunzi.ParameterError, match="confidence must lie between 0 and 1"):
         audit(plan, confidence=1.0)
-    with pytest.raises(sunzi.ParameterError, match="another plan"):
+    with pytest.raises(sunzi.ParameterError, match="not the plan that it is audited"):
         audit(plan, client=sunzi.make_plan("grr", 5, 2).client(seed=1))
 
 

@@ -53,9 +53,9 @@ class Push:
 
 
 def check_share(share: float) -> None:
-    """A share of fake clients that leaves somebody honest."""
+    """Refuse a share of fake clients that is not between 0 and 1."""
     if not 0 < share < 1:
-        raise ParameterError(f"the share of lying clients must lie between 0 and 1, got {share}")
+        raise ParameterError(f"the share of fake clients must lie between 0 and 1, got {share}")
 
 
 @dataclass(frozen=True)

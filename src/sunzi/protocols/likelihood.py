@@ -65,7 +65,7 @@ def _accelerate(step: Callable[[Floats], tuple[Floats, float]], start: Floats) -
             return second
         bend = float(np.linalg.norm(curvature))
         length = min(-1.0, -float(np.linalg.norm(change)) / bend) if bend > 0 else -1.0
-        # A zero would stay zero for ever, so a jump may shrink a frequency tenfold but not wipe it out.
+        # A zero would stay zero forever, so a jump may shrink a frequency tenfold but not wipe it out.
         jumped = np.maximum(current - 2 * length * change + length**2 * curvature, second / 10)
         jumped /= jumped.sum()
         after_jump, reached = step(jumped)
