@@ -134,17 +134,17 @@ def modular_covariance(protocol, frequencies, reports, listed=False, weights=Non
     return total
 
 
-def estimate_covariance(protocol, frequencies, users):
+def estimate_covariance(protocol, frequencies, users, listed=False):
     """Covariance of any protocol's estimate around the reporters' histogram, with equal block sizes."""
     size = frequencies.size
     sampling = (np.diag(frequencies) - np.outer(frequencies, frequencies)) / users
     if hasattr(protocol, "moduli"):
         shares = [users / len(protocol.responses)] * len(protocol.responses)
-        return modular_covariance(protocol, frequencies, shares) - sampling
+        return modular_covariance(protocol, frequencies, shares, listed) - sampling
     if protocol.responses:
         padded = np.zeros(protocol.design.points)
         padded[:size] = frequencies
-        return block_covariance(protocol.response, padded)[:size, :size] / users - sampling
+        return block_covariance(protocol.response, padded, listed)[:size, :size] / users - sampling
     return np.diag(protocol.probabilities.variance(frequencies)) / users
 
 
