@@ -20,7 +20,7 @@ import pytest
 from ledger import COUNTERS, Ledger, Parcel
 from restarting import fill, restart
 from soaking import growth_kilobytes, start_soak
-from torture_run import MARK, SECTIONS, table
+from torture_run import LONG_TESTS, MARK, SECTIONS, table
 from torturing import Collector, CollectorOfServer, torture
 
 import sunzi
@@ -38,14 +38,16 @@ def check(findings, kills):
     assert findings.kills >= kills
     assert findings.acknowledged > 5 * kills
     assert findings.duplicates > findings.acknowledged / 3
-    assert findings.killed_while["counting"] > 0
+    # At least 3/4 of lives end while counting, and 13 of 15 kills end a life (the others interrupt a closing). So fewer
+    # than two have probability 6e-7; to demand a larger share would take more kills.
+    assert findings.killed_while["counting"] > kills / 8
     assert findings.answers["repeated"] > 0
 
 
 def test_the_page_shows_the_committed_figures():
     figures = json.loads((DOCS / "durability.json").read_text())
     assert (DOCS / "durability.md").read_text().endswith(MARK + "\n" + table(figures))
-    assert list(figures) == list(SECTIONS)
+    assert list(figures) == [name for name in SECTIONS if name not in LONG_TESTS]
     assert all(section["differences"] == [] for section in figures.values())
     assert all(figures[name]["kills"] >= 1000 for name in ("kill-sqlite", "kill-postgres", "kill-server"))
 
@@ -149,7 +151,7 @@ def test_restart_with_a_million_ids(address, opened):
 def test_memory_is_flat(server, tmp_path):
     """Both stores at once, over several epochs. A leak of 230 bytes per deposit is detected."""
     addresses = [str(tmp_path / "store.db"), server.fresh_address()]
-    children = [start_soak(address, 20, 4, 900) for address in addresses]
+    children = [start_soak(address, 10, 2, 1800) for address in addresses]
     for child in children:
         printed, _ = child.communicate()
         assert child.returncode == 0

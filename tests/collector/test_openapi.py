@@ -14,6 +14,8 @@ pytestmark = pytest.mark.slow
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+SHORT = ("--max-examples", "8", "--phases", "examples,fuzzing")
+LONG = ("--max-examples", "25", "--phases", "examples,coverage,fuzzing")
 
 
 @pytest.fixture
@@ -41,23 +43,14 @@ def test_the_description_names_every_route_and_its_refusals(service):
     assert "application/octet-stream" in upload["requestBody"]["content"]
 
 
-def test_generated_requests_never_cause_a_server_error(service):
-    """Closing is excluded, because it would end the epoch that all other requests use."""
+def test_generated_requests_never_cause_a_server_error(service, pytestconfig):
+    """Closing is excluded, because it would end the epoch that all other requests use. With ``--long``, five
+    times as many requests."""
+    extent = LONG if pytestconfig.getoption("--long") else SHORT
     run = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{service.address}/openapi.json"),
-            *(
-                "--checks",
-                CHECKS,
-                "--max-examples",
-                "25",
-                "--seed",
-                "1",
-                "--workers",
-                "1",
-                "--phases",
-                "examples,coverage,fuzzing",
-            ),
+            *("--checks", CHECKS, *extent, "--seed", "1", "--workers", "1"),
             *("--exclude-path-regex", "close$", "--request-timeout", "30", "--no-color"),
         ],
         capture_output=True,

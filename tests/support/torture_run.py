@@ -1,4 +1,4 @@
-"""Long versions of the durability tests, for scripts/torture; each section writes its figures to a JSON file."""
+"""Long versions of tests, for scripts/torture; each section about durability writes its figures to a JSON file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from torturing import Collector, CollectorOfServer, Findings, torture
 
 from sunzi.collector.stores import open_store
 
+ROOT = Path(__file__).resolve().parents[2]
 MARK = "<!-- measured: written by scripts/torture --markdown, do not edit by hand -->\n"
 
 Section = Callable[[argparse.Namespace, Path], dict[str, Any]]
@@ -143,6 +145,22 @@ def soak_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
         return _soak(server.fresh_address(), options.minutes)
 
 
+def _long_test(path: str) -> Section:
+    """A file of tests with ``--long``."""
+
+    def section(_: argparse.Namespace, __: Path) -> dict[str, Any]:
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--long", path], cwd=ROOT, check=False)
+        return {"differences": [f"pytest {path} --long failed"] if done.returncode else []}
+
+    return section
+
+
+LONG_TESTS = {
+    "coverage": _long_test("tests/proof/test_coverage.py"),
+    "requests": _long_test("tests/collector/test_openapi.py"),
+}
+"""Sections without figures, which are not in the table of docs/durability.md."""
+
 SECTIONS: dict[str, Section] = {
     "kill-sqlite": kill_sqlite,
     "kill-postgres": kill_postgres,
@@ -152,6 +170,7 @@ SECTIONS: dict[str, Section] = {
     "restart-postgres": restart_postgres,
     "soak-sqlite": soak_sqlite,
     "soak-postgres": soak_postgres,
+    **LONG_TESTS,
 }
 
 
@@ -224,7 +243,7 @@ def main() -> int:
             figures = SECTIONS[name](options, Path(directory))
         print(f"{name}: {json.dumps(figures)}", flush=True)
         failures += bool(figures["differences"])
-        if options.json:
+        if options.json and name not in LONG_TESTS:
             _keep(options.json, name, figures)
     if options.json and options.markdown:
         write_table(options.markdown, json.loads(options.json.read_text()))
