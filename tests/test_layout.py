@@ -1,4 +1,4 @@
-"""Tests mirror the sources: the tests of src/sunzi/x/y.py are in tests/x/test_y.py."""
+"""Tests mirror the sources: the tests of src/sunzi/x/y.py are in tests/x/test_y.py, or in the suite named here."""
 
 from pathlib import Path
 
@@ -6,24 +6,32 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "sunzi"
+TESTS = ROOT / "tests"
 SUITES = {
-    "analysis": {"faults": "faults planted in clients, and all the checks that must catch them"},
-    "cli": {
-        "collector_commands": "serve, simulate and store, together",
-        "pipes": "commands joined by pipes",
-        "startup": "what each command imports",
-        "tally_and_merge": "both commands",
+    "": {
+        "api_doc": "docs/api.md",
+        "benchmarks": "the benchmarks",
+        "conformance": "the vectors of conformance/",
+        "docs": "examples and form of the pages",
+        "docstrings": "examples in docstrings",
+        "format_doc": "docs/format.md",
+        "fuzz": "damaged files of every kind",
+        "layout": "this file",
+        "no_extras": "an installation without extras",
+        "package": "public names and metadata",
+        "refusals": "invalid arguments of all functions",
+        "tutorials": "the commands of the tutorials",
     },
+    "analysis": {"faults": "faults planted in clients, and all the checks that must catch them"},
+    "cli": {"pipes": "commands joined by pipes", "startup": "what each command imports"},
     "collector": {
         "containerfile": "the container image",
         "crashes": "processes and servers that are killed, on both kinds of store",
         "kills": "the whole service, killed while clients send",
         "malformed": "requests of all kinds that are broken",
-        "openapi": "the description of the service, and requests invented from it",
+        "openapi": "the description of the service, and requests generated from it",
         "power_cuts": "what a store has on disk when power fails",
-        "reading": "the routes that read",
         "snippets": "the programs that the live page shows",
-        "store_contract": "what both kinds of store promise",
     },
     "device": {"device_power_cuts": "what a device has on disk when power fails"},
     "protocols": {
@@ -33,15 +41,83 @@ SUITES = {
 }
 """Suites that cover several modules, and their subject."""
 
+TESTED_IN = {
+    "__main__": "cli/test_main",
+    "_lazy": "test_package",
+    "_typing": "test_package",
+    "_version": "test_package",
+    "client": "test_conformance",
+    "errors": "test_refusals",
+    "estimate": "proof/test_coverage",
+    "plan": "test_contract",
+    "plotting": "planning/test_plots",
+    "testing": "protocols/test_contract_suite",
+    "analysis/evidence": "analysis/test_attack",
+    "analysis/fake_reports": "analysis/test_poisoning",
+    "analysis/health_tests": "analysis/test_health",
+    "analysis/residuals": "analysis/test_health",
+    "cli/group_folder": "cli/test_tally_columns",
+    "cli/inputs": "cli/test_privatize",
+    "cli/merge": "cli/test_tally",
+    "cli/outputs": "cli/test_estimate",
+    "cli/page": "cli/test_estimate",
+    "cli/simulate": "cli/test_serve",
+    "cli/store": "cli/test_serve",
+    "collector/collector": "collector/test_service",
+    "collector/epochs": "collector/test_store",
+    "collector/refusals": "collector/test_malformed",
+    "designs": "proof/test_designs",
+    "numerics/checks": "test_refusals",
+    "numerics/intervals": "proof/test_coverage",
+    "numerics/kernels": "numerics/test_subset_sampling",
+    "protocols/base": "protocols/test_contract_suite",
+    "protocols/block_response": "proof/test_enumeration",
+    "protocols/channel": "proof/test_attackability",
+    "protocols/likelihood": "proof/test_postprocessing",
+    "protocols/modular": "proof/test_enumeration",
+    "protocols/modular_estimation": "proof/test_unbiased",
+    "protocols/modular_variance": "proof/test_variance",
+    "protocols/moduli": "test_format_doc",
+    "protocols/registry": "protocols/test_contract_suite",
+    "protocols/support": "proof/test_unbiased",
+    "protocols/unary": "proof/test_enumeration",
+}
+"""Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
+
+
+def _modules():
+    """Paths of all modules below src/sunzi, without suffix."""
+    found = (path.relative_to(SOURCE) for path in sorted(SOURCE.rglob("*.py")))
+    return [path.with_suffix("").as_posix() for path in found if path.stem != "__init__"]
+
 
 def _mirrored():
-    """Packages that have tests."""
-    return [folder.name for folder in sorted(SOURCE.iterdir()) if (ROOT / "tests" / folder.name).is_dir()]
+    """The package itself and its packages that have tests."""
+    return ["", *(folder.name for folder in sorted(SOURCE.iterdir()) if (TESTS / folder.name).is_dir())]
 
 
 @pytest.mark.parametrize("package", _mirrored())
-def test_files_are_named_after_modules(package):
-    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / package).glob("test_*.py")}
+def test_files_are_named_after_modules_or_suites(package):
+    tests = {path.stem.removeprefix("test_") for path in (TESTS / package).glob("test_*.py")}
     modules = {path.stem for path in (SOURCE / package).iterdir()} - {"__init__"}
-    stray = tests - modules - set(SUITES.get(package, ()))
-    assert not stray, f"tests/{package}: {sorted(stray)} match no module of src/sunzi/{package} and no suite"
+    suites = set(SUITES.get(package, ()))
+    stray = tests - modules - suites
+    assert not stray, f"tests/{package}: {sorted(stray)} name no module of src/sunzi/{package} and no suite"
+    assert suites <= tests - modules, f"tests/{package}: {sorted(suites - (tests - modules))} are no suites"
+
+
+@pytest.mark.parametrize("module", _modules())
+def test_every_module_has_tests(module):
+    package, _, name = module.rpartition("/")
+    elsewhere = TESTED_IN.get(module, TESTED_IN.get(package))
+    own = TESTS / package / f"test_{name}.py"
+    if elsewhere is None:
+        assert own.exists(), f"write {own.relative_to(ROOT)}, or name the suite that tests {module}"
+    else:
+        assert (TESTS / f"{elsewhere}.py").exists(), f"{elsewhere} does not exist"
+        assert not own.exists(), f"{own.relative_to(ROOT)} exists, so {module} needs no other suite"
+
+
+def test_no_map_names_a_module_that_is_gone():
+    packages = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    assert set(TESTED_IN) <= {*_modules(), *packages}
