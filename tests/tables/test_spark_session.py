@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -32,35 +31,53 @@ def in_session(spark, monkeypatch):
     monkeypatch.setattr(spark_session, "start_session", lambda master, show_progress: contextlib.nullcontext(spark))
 
 
-def submit(cluster, *words):
-    """Exit status and output of a submitted job: Spark writes the driver's errors and output to one stream."""
-    settings = SETTINGS | {"spark.cores.max": "1"}  # one executor is enough
-    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    command = [HOME / "bin" / "spark-submit", "--master", cluster.url, *options, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=cluster.environment(), timeout=300, check=False)
-    return done.returncode, done.stdout + done.stderr
+@pytest.fixture
+def alone(java, tmp_path):
+    """The environment of processes that start Spark by themselves, on this machine and with little to set up."""
+    settings = SETTINGS | {"spark.sql.shuffle.partitions": "1", "spark.speculation": "false"}
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    return os.environ | {
+        "SPARK_CONF_DIR": str(tmp_path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(tmp_path),
+    }
 
 
-def test_the_job_file(cluster, tmp_path, plan):
+def run(folder, environment, *words):
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+TWO_JOBS = """
+import runpy, sys
+first, second = ["plan.json", "reports", "-o"], ["plan.json", "reports", "--bad-reports", "fail", "-o"]
+job = sys.argv[1]
+sys.argv = [job, *first, "good", "--id-column", "id"]
+try:
+    runpy.run_path(job, run_name="__main__")
+except SystemExit as ending:
+    assert ending.code == 0, ending.code
+sys.argv = [job, *second, "bad"]
+runpy.run_path(job, run_name="__main__")
+"""
+
+
+def test_submitted_jobs(alone, tmp_path, plan):
+    """One driver runs the job twice, to start Spark once: the first job succeeds, and the second one's failure is the
+    exit status of spark-submit.
+    """
     reports = reports_of(plan, 900)
-    folder = write(table_of([*reports, None]), tmp_path / "reports")
+    write(table_of([*reports, None]), tmp_path / "reports")
     plan.save(tmp_path / "plan.json")
-    code, printed = submit(cluster, JOB, tmp_path / "plan.json", folder, "--id-column", "id", "-o", tmp_path / "t")
-    assert code == 0, printed
-    assert sunzi.load_tally(tmp_path / "t") == plan.tally(reports)
+    (tmp_path / "two_jobs.py").write_text(TWO_JOBS)
+    environment = alone | {"PYSPARK_PYTHON": sys.executable}
+    submit = HOME / "bin" / "spark-submit"
+    done = run(tmp_path, environment, submit, "--master", "local[1]", "two_jobs.py", JOB)
+    printed = done.stdout + done.stderr  # Spark writes the driver's errors and output to one stream
+    assert done.returncode == 2, printed
+    assert sunzi.load_tally(tmp_path / "good") == plan.tally(reports)
     assert "sunzi: warning: 1 cell holds no report of this plan, left out of the tally: 1 missing" in printed
-
-
-def test_a_job_that_fails_writes_nothing(in_session, monkeypatch, tmp_path, plan, capsys):
-    folder = write(table_of([*reports_of(plan, 90), None]), tmp_path / "reports")
-    plan.save(tmp_path / "plan.json")
-    words = (JOB, tmp_path / "plan.json", folder, "--bad-reports", "fail", "-o", tmp_path / "t")
-    monkeypatch.setattr(sys, "argv", [*map(str, words)])
-    with pytest.raises(SystemExit) as ending:
-        runpy.run_path(str(JOB), run_name="__main__")
-    assert ending.value.code == 2
-    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in capsys.readouterr().err
-    assert not (tmp_path / "t").exists()
+    assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in printed
+    assert not (tmp_path / "bad").exists()
 
 
 def test_files_that_spark_does_not_find(in_session, tmp_path, plan, capsys):
@@ -70,28 +87,23 @@ def test_files_that_spark_does_not_find(in_session, tmp_path, plan, capsys):
     assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in capsys.readouterr().err
 
 
-def test_the_command_by_itself(java, tmp_path, plan):
+def test_the_command_by_itself(alone, tmp_path, plan):
     """On this machine, without a cluster and without spark-submit; groups become a folder of tallies."""
     reports = reports_of(plan, 300)
     folder = write(table_of(reports), tmp_path / "reports")
     plan.save(tmp_path / "plan.json")
-    words = ["plan.json", "--engine", "spark", "--master", "local[1]"]
-    done = run(tmp_path, *words, folder, "--by", "country", "-o", "out")
+    tally = [sys.executable, "-W", "ignore", "-m", "sunzi", "tally", "plan.json", folder, "--engine", "spark"]
+    done = run(tmp_path, alone, *tally, "--master", "local[1]", "--by", "country", "-o", "out")
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         *("country=DE.tally", "country=FR.tally", "country.tally", "groups.csv")
     }
     tallies = [sunzi.load_tally(path) for path in (tmp_path / "out").glob("*.tally")]
     assert sum(tallies) == plan.tally(reports)
-    done = run(tmp_path, "plan.json", folder, "--engine", "spark", "--master", "nowhere", "-o", "none")
+    done = run(tmp_path, alone, *tally, "--master", "nowhere", "-o", "none")
     assert done.returncode == 2
     assert "sunzi: error: Spark did not start. It needs Java 17" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def run(folder, *words):
-    command = [sys.executable, "-W", "ignore", "-m", "sunzi", "tally", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_a_submitted_job_needs_a_file_for_its_tally(monkeypatch, tmp_path, plan, capsys):
@@ -101,19 +113,20 @@ def test_a_submitted_job_needs_a_file_for_its_tally(monkeypatch, tmp_path, plan,
     assert "give -o FILE" in capsys.readouterr().err
 
 
-def test_examples_of_the_page(java, tmp_path):
-    """All of docs/cluster.md from top to bottom in one process, including the Dask example."""
+def test_examples_of_the_page(spark, tmp_path, monkeypatch, capsys):
+    """All of docs/cluster.md from top to bottom, including the Dask example; the session is the one of all tests."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
     assert "import dask" in blocks[-1]
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "3 cells hold no report of this plan, left out of the tally: 1 missing, 1 out of range" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    hadoop = spark._jvm.org.apache.hadoop.fs
+    files = hadoop.FileSystem.get(spark._jsc.hadoopConfiguration())
+    before = files.getWorkingDirectory()
+    files.setWorkingDirectory(hadoop.Path(str(tmp_path)))  # relative paths of the page, in Java too
+    try:
+        exec(compile("\n".join(blocks), str(PAGE), "exec"), {"__name__": "__main__"})
+    finally:
+        files.setWorkingDirectory(before)
+    printed = capsys.readouterr().out
+    assert "3 cells hold no report of this plan, left out of the tally: 1 missing, 1 out of range" in printed
