@@ -71,7 +71,7 @@ TESTED_IN = {
     "numerics/intervals": "proof/test_coverage",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "protocols/test_contract_suite",
-    "protocols/block_response": "proof/test_enumeration",
+    "protocols/block_protocols": "proof/test_enumeration",
     "protocols/channel": "proof/test_attackability",
     "protocols/likelihood": "proof/test_postprocessing",
     "protocols/modular": "proof/test_enumeration",
@@ -102,7 +102,7 @@ def test_files_are_named_after_modules_or_suites(package):
     modules = {path.stem for path in (SOURCE / package).iterdir()} - {"__init__"}
     suites = set(SUITES.get(package, ()))
     stray = tests - modules - suites
-    assert not stray, f"tests/{package}: {sorted(stray)} name no module of src/sunzi/{package} and no suite"
+    assert not stray, f"tests/{package}: {sorted(stray)} match no module of src/sunzi/{package} and no suite"
     assert suites <= tests - modules, f"tests/{package}: {sorted(suites - (tests - modules))} are no suites"
 
 
