@@ -127,24 +127,24 @@ class PoisoningStudy:
 
     def run(self, attack: str, share: float) -> Poisoning:
         """One attack by a share of all users."""
-        liars = self._liars(share)
+        fake_count = self._fake_clients(share)
         reach = PoisoningReach(self.plan, self.targets, share)
         trials = []
         for run in range(self.runs):
-            honest = self._honest(self.users - liars, run)
-            fakes = FakeClients(reach, self._seed(run, zlib.crc32(attack.encode()), liars))
-            fake = self.plan.tally(as_bytes(self.plan, fakes.messages(attack, liars)))
+            honest = self._honest(self.users - fake_count, run)
+            fakes = FakeClients(reach, self._seed(run, zlib.crc32(attack.encode()), fake_count))
+            fake = self.plan.tally(as_bytes(self.plan, fakes.messages(attack, fake_count)))
             both = honest + fake
             pushed = self._targets_of(both) - self._targets_of(honest)
             trials.append(Trial(pushed, check_health(self.plan, both, self.significance)))
         return Poisoning(attack, share, self.targets, self.users, reach.push.bound, tuple(trials))
 
-    def _liars(self, share: float) -> int:
-        liars = round(share * self.users)
-        if not 0 < liars < self.users:
-            whole = f"{share:g} of {self.users:,} users is {liars} fake clients"
+    def _fake_clients(self, share: float) -> int:
+        fake_count = round(share * self.users)
+        if not 0 < fake_count < self.users:
+            whole = f"{share:g} of {self.users:,} users is {fake_count} fake clients"
             raise ParameterError(f"a share of {whole}; at least 1 fake and 1 honest client are needed")
-        return liars
+        return fake_count
 
     def _honest(self, users: int, run: int) -> Tally:
         values = self.population.draw(self.plan.domain.size, users, self._seed(run, 0, users))
