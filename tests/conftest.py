@@ -22,7 +22,7 @@ settings.load_profile("sunzi")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="six times as many runs in tests that measure rates")
+    parser.addoption("--long", action="store_true", help="more runs and generated requests; scripts/torture does this")
 
 
 @pytest.hookimpl(optionalhook=True)
