@@ -195,7 +195,7 @@ def test_wrong_arguments_are_named():
     plan = sunzi.make_plan("grr", 5, 1)
     with pytest.raises(ParameterError, match=r"targets must be distinct items between 0 and 4, got \[5\]"):
         PoisoningReach(plan, [5], 0.1)
-    with pytest.raises(ParameterError, match="share of lying clients must lie between 0 and 1, got 1"):
+    with pytest.raises(ParameterError, match="share of fake clients must lie between 0 and 1, got 1"):
         PoisoningReach(plan, [1], 1.0)
     with pytest.raises(ParameterError, match="targets must be between 1 and 5 items, got 6"):
         spread_targets(5, 6)

@@ -240,7 +240,7 @@ def test_wrong_arguments_are_named():
     plan = sunzi.make_plan("grr", 5, 1)
     with pytest.raises(ParameterError, match="users must be at least 1, got 0"):
         evaluate(plan, 0)
-    with pytest.raises(ParameterError, match="share of lying clients must lie between 0 and 1, got 1"):
+    with pytest.raises(ParameterError, match="share of fake clients must lie between 0 and 1, got 1"):
         push_bound(plan, 1.0)
     with pytest.raises(ParameterError, match="item must lie between 0 and 4, got 5"):
         push_bound(plan, 0.1, 5)
