@@ -11,7 +11,7 @@ import { Domain } from "./domain.js";
 import { type Fraction, fractionText, planEpsilon } from "./epsilon.js";
 import { check } from "./errors.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
-import { blockProtocol, readResponse } from "./protocols/block_protocols.js";
+import { blockProtocol, readResponse } from "./protocols/block_response.js";
 import { modularProtocol } from "./protocols/modular.js";
 import type { Protocol } from "./protocols/protocol.js";
 import { unaryProtocol } from "./protocols/unary.js";
