@@ -15,6 +15,8 @@ from sunzi.errors import ParameterError
 from sunzi.planning import push_bound
 from sunzi.protocols.base import Protocol
 
+pytestmark = pytest.mark.slow
+
 SURE = stats.norm.isf(1e-6 / 200)
 """Except for a false alarm of 1e-6, none of about a hundred standard scores exceeds this."""
 

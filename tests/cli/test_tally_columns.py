@@ -14,6 +14,8 @@ import sunzi
 from sunzi.cli import group_folder
 from sunzi.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def reports(collection):

@@ -15,6 +15,8 @@ from sunzi.collector.settings import UploadKey
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.errors import StoreError
 
+pytestmark = pytest.mark.slow
+
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 OTHER = sunzi.make_plan("ss-compact", 50, 2)
 
@@ -250,7 +252,6 @@ def test_requests_without_a_key_do_not_reach_the_store(limited, monkeypatch):
     assert limited.send_batch(batch(), epoch=9).status == 401
 
 
-@pytest.mark.slow
 def test_an_epoch_closed_during_a_read_is_wiped_afterwards(tmp_path):
     """The writer does so by itself, without another report to trigger it."""
     log = tmp_path / "store.db-wal"

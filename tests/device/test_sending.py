@@ -16,6 +16,8 @@ from sunzi.device.device import Device
 from sunzi.device.sending import Sender
 from sunzi.errors import ParameterError, ReportError, StoreError
 
+pytestmark = pytest.mark.slow
+
 PORTAL = b"<html>Welcome to our hotel. Please log in"
 REFUSAL = b'{"error":"ClosedEpochError","message":"epoch 1 is closed"}'
 

@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reproduction.moduli_search import paper_search
 
+pytestmark = pytest.mark.slow
+
 EPSILONS = [Fraction(half, 2) for half in range(1, 11)]
 
 
