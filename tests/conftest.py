@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -44,20 +43,36 @@ def pytest_xdist_make_scheduler(config, log):
 
 _SLOW_FOLDERS = {"proof", "reproduction"}
 _SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "client_directory"}
+# Files that take longest start first, so that all processes end at about the same time.
+_LONGEST = (
+    "test_spark_frames",
+    "test_spark_session",
+    "test_crashes",
+    "test_browser",
+    "test_coverage",
+    "test_page",
+    "test_tutorials",
+    "test_snippets",
+    "test_limits",
+    "test_uploads",
+    "test_contract_suite",
+    "test_variance",
+    "test_experiments",
+    "test_malformed",
+    "test_kills",
+    "test_enumeration",
+    "test_docs",
+)
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as slow all proofs, the reproduction, and tests that need Spark, PostgreSQL, a browser or Node.
-
-    Files with the most slow tests come first, so that all processes end at about the same time.
-    """
+    """Mark as slow all proofs, the reproduction, and tests that need Spark, PostgreSQL, a browser or Node."""
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         costly = _SLOW_FIXTURES & set(item.fixturenames) or "postgres" in map(str, parameters)
         if costly or item.path.parent.name in _SLOW_FOLDERS:
             item.add_marker("slow")
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: ("test_spark_" not in item.path.name, -slow[item.path]))
+    items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
 
 
 def _skips(config):
