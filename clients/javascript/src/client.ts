@@ -59,7 +59,8 @@ export class Client {
 
   /** {@link report} for the index of a value. */
   reportIndex(index: number): Uint8Array {
-    return (this.#latest = encodeReport(this.plan.protocol.layout, this.#randomize([index])));
+    this.#latest = encodeReport(this.plan.protocol.layout, this.#randomize([index]));
+    return this.#latest;
   }
 
   /**
@@ -73,7 +74,7 @@ export class Client {
       1,
       [this.plan.domain.size],
       undefined,
-      (_start, _truths, variates) => (index = variates[0]!),
+      (_start, _truths, variates) => (index = variates[0]),
     );
     return this.reportIndex(index);
   }
@@ -86,7 +87,8 @@ export class Client {
   /** {@link reportBatch} for indices of values; fastest for a Uint32Array. */
   reportIndices(indices: ArrayLike<number>): Uint8Array {
     const { protocol, fingerprintBytes } = this.plan;
-    return (this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices)));
+    this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices));
+    return this.#latest;
   }
 
   /**
@@ -108,7 +110,7 @@ export class Client {
     const places = indices instanceof Uint32Array ? indices : Uint32Array.from(indices);
     // The conversion changes everything but integers from 0 to 2^32 - 1.
     let isInside = places === indices || places.every((place, i) => place === indices[i]);
-    for (let i = 0; i < places.length; i++) isInside &&= places[i]! < size;
+    for (const place of places) isInside &&= place < size;
     check(isInside, OUTSIDE, DomainError);
     return this.plan.protocol.randomize(places, this.#source);
   }

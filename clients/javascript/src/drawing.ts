@@ -66,12 +66,12 @@ function fillColumn(
   let isRejected = false;
   for (; to < variates.length; to += columns, from += halves) {
     // The high half nearly always decides: the low one adds less than `scale` to `rest`.
-    const product = words[from + 1]! * scale;
+    const product = words[from + 1] * scale;
     const whole = product | 0;
     const rest = product - whole;
     if (rest > 0 && rest < safe) variates[to] = whole;
     else {
-      const variate = uniformBelow(words[from + 1]!, words[from]!, bound, surplus);
+      const variate = uniformBelow(words[from + 1], words[from], bound, surplus);
       variates[to] = variate;
       isRejected ||= variate < 0;
     }
@@ -105,7 +105,7 @@ export function drawRows(
     source.fill(words.subarray(0, halves * count));
     if (threshold) {
       for (let row = 0, at = 0; row < count; row++, at += halves)
-        truths[row] = isBelow(words[at + 1]!, words[at]!, threshold);
+        truths[row] = isBelow(words[at + 1], words[at], threshold);
     }
     let isRejected = false;
     bounds.forEach((bound, column) => {
@@ -131,7 +131,7 @@ export function drawRows(
       variates.forEach((variate, column) => {
         if (variate !== MISSING) return;
         source.fill(words.subarray(0, 2));
-        fillColumn(words, 0, 2, bounds[column]!, variates.subarray(column, column + 1), 0, 1);
+        fillColumn(words, 0, 2, bounds[column], variates.subarray(column, column + 1), 0, 1);
       });
       if (variates.includes(MISSING)) return true;
       use(row, truths, variates);

@@ -22,11 +22,11 @@ export function pack(
   const pieces: number[] = [];
   const pieceWidths: number[] = [];
   for (let i = 0; i < values.length; i++) {
-    let rest = values[i]!;
+    let rest = values[i];
     const isNumber = typeof rest === "number";
-    for (let bits = widths[choices ? choices[i]! : 0]!, place = 0; bits > 0; place++) {
+    for (let bits = widths[choices?.[i] ?? 0], place = 0; bits > 0; place++) {
       const taken = Math.min(bits, isNumber ? PIECE_BITS : 8);
-      pieces.push(isNumber ? (rest as number) % PIECE : (rest as Uint8Array)[place]!);
+      pieces.push(isNumber ? (rest as number) % PIECE : (rest as Uint8Array)[place]);
       pieceWidths.push(taken);
       if (isNumber) rest = Math.floor((rest as number) / PIECE);
       bits -= taken;
@@ -46,8 +46,8 @@ function packPieces(
   let held = 0; // up to 7 bits of an incomplete byte
   let heldBits = 0;
   for (let i = 0; i < values.length; i++) {
-    held |= values[i]! << heldBits;
-    for (heldBits += widths[choices ? choices[i]! : 0]!; heldBits >= 8; heldBits -= 8) {
+    held |= values[i] << heldBits;
+    for (heldBits += widths[choices?.[i] ?? 0]; heldBits >= 8; heldBits -= 8) {
       bytes[position++] = held;
       held >>>= 8;
     }

@@ -50,7 +50,8 @@ export class SystemSource implements WordSource {
       draw(this.#pool);
       this.#position = 0;
     }
-    const taken = this.#pool.subarray(this.#position, (this.#position += halves.length));
+    const taken = this.#pool.subarray(this.#position, this.#position + halves.length);
+    this.#position += halves.length;
     halves.set(taken);
     taken.fill(0);
   }

@@ -24,7 +24,7 @@ class BitReader {
   bytesOf(bits: number): Uint8Array {
     const taken = new Uint8Array(byteLength(bits));
     for (let i = 0; i < bits; i++, this.#bit++) {
-      taken[i >> 3]! |= ((this.bytes[this.#bit >> 3]! >> (this.#bit & 7)) & 1) << (i & 7);
+      taken[i >> 3] |= ((this.bytes[this.#bit >> 3] >> (this.#bit & 7)) & 1) << (i & 7);
     }
     return taken;
   }
@@ -42,11 +42,11 @@ class BitReader {
 
 function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
   const { layout, designs } = plan.protocol;
-  const bits = layout[selector]!;
+  const bits = layout[selector];
   const isCompact = designs.length > layout.length;
-  const limit = isCompact ? designs.reduce((sum, design) => sum + design.limit!, 0) : designs[selector]?.limit;
+  const limit = isCompact ? designs.reduce((sum, design) => sum + (design.limit ?? 0), 0) : designs[selector]?.limit;
   const payload = limit === undefined ? reader.bytesOf(bits) : reader.number(bits);
-  const isGood = typeof payload === "number" ? payload < limit! : (designs[selector]?.accepts?.(payload) ?? true);
+  const isGood = typeof payload === "number" ? payload < (limit ?? 0) : (designs[selector]?.accepts?.(payload) ?? true);
   check(isGood, "the payload is invalid for this plan", ReportError);
   return payload;
 }
@@ -62,7 +62,7 @@ export function readReport(plan: Plan, bytes: Uint8Array): Report {
   const shift = indexBits(layout.length);
   const reader = new BitReader(bytes);
   const selector = checkSelector(plan, reader.number(shift));
-  check(bytes.length === byteLength(shift + layout[selector]!), "the report has the wrong length", ReportError);
+  check(bytes.length === byteLength(shift + layout[selector]), "the report has the wrong length", ReportError);
   const payload = readPayload(plan, selector, reader);
   reader.finish();
   return { selector, payload };
@@ -99,7 +99,7 @@ function readBatch(plan: Plan, bytes: Uint8Array, reports: Report[]): number {
   const selectorReader = new BitReader(next(byteLength(count * shift)));
   const selectors = Array.from({ length: count }, () => checkSelector(plan, selectorReader.number(shift)));
   selectorReader.finish();
-  const bits = selectors.reduce((sum, selector) => sum + layout[selector]!, 0);
+  const bits = selectors.reduce((sum, selector) => sum + layout[selector], 0);
   const reader = new BitReader(next(byteLength(bits)));
   for (const selector of selectors) reports.push({ selector, payload: readPayload(plan, selector, reader) });
   reader.finish();

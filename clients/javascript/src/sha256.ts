@@ -40,17 +40,17 @@ export function sha256(...parts: Uint8Array[]): Uint8Array {
   for (let block = 0; block < message.length; block += 64) {
     let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number];
     for (let i = 0; i < 64; i++) {
-      const x = schedule[i - 15]!;
-      const y = schedule[i - 2]!;
+      const x = schedule[i - 15];
+      const y = schedule[i - 2];
       schedule[i] =
         i < 16
           ? view.getInt32(block + 4 * i)
-          : schedule[i - 16]! + schedule[i - 7]! + rotations(x, 7, 18, x >>> 3) + rotations(y, 17, 19, y >>> 10);
-      const first = h + rotations(e, 6, 11, rotate(e, 25)) + ((e & f) ^ (~e & g)) + ROUNDS[i]! + schedule[i]!;
+          : schedule[i - 16] + schedule[i - 7] + rotations(x, 7, 18, x >>> 3) + rotations(y, 17, 19, y >>> 10);
+      const first = h + rotations(e, 6, 11, rotate(e, 25)) + ((e & f) ^ (~e & g)) + ROUNDS[i] + schedule[i];
       const second = rotations(a, 2, 13, rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
       [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
     }
-    [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i]! += word));
+    [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] += word));
   }
   state.forEach((word, i) => view.setInt32(4 * i, word));
   return message.slice(0, 32);
@@ -61,8 +61,8 @@ export function hmac(key: Uint8Array, message: Uint8Array): Uint8Array {
   const inner = new Uint8Array(64).fill(0x36);
   const outer = new Uint8Array(64).fill(0x5c);
   key.forEach((byte, i) => {
-    inner[i]! ^= byte;
-    outer[i]! ^= byte;
+    inner[i] ^= byte;
+    outer[i] ^= byte;
   });
   return sha256(outer, sha256(inner, message));
 }

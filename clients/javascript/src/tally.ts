@@ -55,7 +55,7 @@ interface Header {
 }
 
 function readHeader(text: string): Header {
-  let value: any;
+  let value: ReturnType<typeof JSON.parse>;
   try {
     value = JSON.parse(text);
     // Only the canonical spelling is accepted: other programs might parse another one differently.
@@ -91,9 +91,9 @@ function spread(values: number[], stored: number, length: number): number[] {
   const counts = new Array<number>(length).fill(0);
   let last = -1;
   for (let i = 0; i < stored; i++) {
-    expect(values[i]! > last && values[i]! < length, "the indices must ascend and lie within the counters");
-    last = values[i]!;
-    counts[last] = values[stored + i]!;
+    expect(values[i] > last && values[i] < length, "the indices must ascend and lie within the counters");
+    last = values[i];
+    counts[last] = values[stored + i];
   }
   return counts;
 }

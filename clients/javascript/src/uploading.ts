@@ -117,7 +117,7 @@ function refusal(response: Response, text: string): string {
 
 /** 50 to 100 % of this many seconds, in milliseconds: random, so that clients do not synchronise. */
 export function jittered(seconds: number): number {
-  return seconds * (500 + (randomBytes(1)[0]! / 255) * 500);
+  return seconds * (500 + (randomBytes(1)[0] / 255) * 500);
 }
 
 /** Retry until it succeeds, patience runs out, or the key is wrong. */

@@ -14,9 +14,9 @@ export const CHECKSUM_BYTES = 4;
 export function encodeReport(layout: readonly number[], { selectors, payloads }: Reports): Uint8Array {
   const selector = selectors?.[0] ?? 0;
   const shift = indexBits(layout.length);
-  const bits = layout[selector]!;
+  const bits = layout[selector];
   const bytes = new Uint8Array(byteLength(shift + bits));
-  pack(bytes, 0, [selector, payloads[0]!], [shift, bits], [0, 1]);
+  pack(bytes, 0, [selector, payloads[0]], [shift, bits], [0, 1]);
   return bytes;
 }
 
@@ -25,8 +25,8 @@ export function encodeBatch(layout: readonly number[], fingerprint: Uint8Array, 
   const { selectors, payloads } = reports;
   const count = payloads.length;
   const shift = indexBits(layout.length);
-  let bits = count * layout[0]!;
-  if (selectors) bits = selectors.reduce((sum, selector) => sum + layout[selector]!, 0);
+  let bits = count * layout[0];
+  if (selectors) bits = selectors.reduce((sum, selector) => sum + layout[selector], 0);
   const bytes = new Uint8Array(HEADER_BYTES + byteLength(count * shift) + byteLength(bits) + CHECKSUM_BYTES);
   const view = new DataView(bytes.buffer);
   bytes.set(MAGIC);

@@ -150,7 +150,7 @@ describe("randomness", () => {
       for (let at = 0; at < halves.length; at += 2) seen.add(`${halves[at]} ${halves[at + 1]}`);
     }
     expect(seen.size).toBe(Array.from({ length: 1000 }, (_, i) => 1 + (i % 7)).reduce((sum, count) => sum + count));
-    const pool = pools[0]!;
+    const pool = pools[0];
     expect(pool.subarray(0, 2).every((half) => half === 0)).toBe(true);
     source.fill(new Uint32Array(50_000));
     expect(pools.some((array) => array.length === 16_384)).toBe(true);

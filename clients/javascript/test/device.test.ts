@@ -111,7 +111,7 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     expect(await device.queue(PLAN, "browser", 99, EPOCH)).toMatchObject({ outside: true, cost: "1" });
     expect(await device.queue(PLAN, "browser", -1, EPOCH)).toMatchObject({ outside: true, cost: "0" });
     const [first, second] = await device.waiting();
-    expect(first!.body).toEqual(second!.body);
+    expect(first.body).toEqual(second.body);
   });
 
   test("a renamed collection gets no fresh noise", async () => {
@@ -163,8 +163,8 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     await device.queue(PLAN, "browser", 0, EPOCH);
     await device.queue(PLAN, "browser", 1, EPOCH);
-    let first = true;
-    collector(() => (first ? ((first = false), new Response(REFUSAL, { status: 410 })) : counted()));
+    const answers = [new Response(REFUSAL, { status: 410 }), counted()];
+    collector(() => answers.shift() as Response);
     expect(await device.flush()).toEqual({ acknowledged: 1, rejected: 1, waiting: 0 });
   });
 
@@ -267,15 +267,15 @@ test("while nothing gets through, jittered pauses grow; then they are short agai
   collector(() => Promise.reject(new TypeError("offline")));
   const stop = device.keepSending(10);
   await vi.advanceTimersByTimeAsync(2 * 3_600_000);
-  const pauses = moments.slice(1).map((moment, i) => moment - moments[i]!);
+  const pauses = moments.slice(1).map((moment, i) => moment - moments[i]);
   const longest = pauses.map((_, i) => Math.min(900, 10 * 2 ** i));
   expect(pauses.length).toBeGreaterThan(12);
   pauses.forEach((pause, i) => {
-    expect(pause).toBeGreaterThanOrEqual(longest[i]! / 2 - 0.002);
-    expect(pause).toBeLessThanOrEqual(longest[i]! + 0.002);
+    expect(pause).toBeGreaterThanOrEqual(longest[i] / 2 - 0.002);
+    expect(pause).toBeLessThanOrEqual(longest[i] + 0.002);
   });
   // Each has one of 256 lengths, so all are equal by chance less than once in 256^11 runs.
-  expect(new Set(pauses.map((pause, i) => (pause / longest[i]!).toFixed(2))).size).toBeGreaterThan(1);
+  expect(new Set(pauses.map((pause, i) => (pause / longest[i]).toFixed(2))).size).toBeGreaterThan(1);
 
   collector(counted);
   await vi.advanceTimersByTimeAsync(900_000);
@@ -349,7 +349,7 @@ describe("FileStore", () => {
       await Promise.all(racers.map(({ ready }) => ready));
       for (const { go } of racers) go();
       const paid = await Promise.all(racers.map((racer) => racer.paid));
-      expect(paid[0]! + paid[1]!).toBe(3);
+      expect(paid[0] + paid[1]).toBe(3);
       const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(directory) });
       expect(await device.spent("browser")).toBe("3");
       expect((await device.waiting()).length).toBeGreaterThanOrEqual(3);

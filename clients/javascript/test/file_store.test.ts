@@ -55,10 +55,10 @@ test("settling a report does not read all others", async () => {
   seen.read = [];
   for (const { id } of reports.slice(1)) await store.settle(id);
   expect(seen.read.length).toBeLessThan(count);
-  expect((await device.waiting()).map(({ id }) => id)).toEqual([reports[0]!.id]);
+  expect((await device.waiting()).map(({ id }) => id)).toEqual([reports[0].id]);
   // Another process finds it too, and settling it twice is harmless.
   const other = new FileStore(store.directory);
-  for (const each of [other, store]) await each.settle(reports[0]!.id);
+  for (const each of [other, store]) await each.settle(reports[0].id);
   expect([await device.waiting(), await device.spent("attribute 3")]).toEqual([[], "1"]);
 });
 

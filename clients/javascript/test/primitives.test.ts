@@ -122,11 +122,11 @@ describe("uniform integers", () => {
     const rows: [number, number][] = [];
     const threshold = { high: 2 ** 31, low: 5 };
     drawRows(new ScriptedSource(values), 10_000, [1000], threshold, (start, truths, variates) => {
-      truths.forEach((truth, i) => (rows[start + i] = [truth, variates[i]!]));
+      truths.forEach((truth, i) => (rows[start + i] = [truth, variates[i]]));
     });
     const wanted = rows.map((_, row) => [
-      Number(values[2 * row]! < (1n << 63n) + 5n),
-      expected(values[2 * row + 1]!, 1000),
+      Number(values[2 * row] < (1n << 63n) + 5n),
+      expected(values[2 * row + 1], 1000),
     ]);
     expect(rows).toHaveLength(10_000);
     expect(rows).toEqual(wanted);
@@ -199,14 +199,14 @@ test.each([
   const rows = 20_000;
   const values = Uint32Array.from({ length: rows }, () => randomInt(points));
   const truths = Uint8Array.from({ length: rows }, () => randomInt(2));
-  const variates = Uint32Array.from({ length: 3 * rows }, (_, i) => randomInt(slow.bounds[i % 3]!));
+  const variates = Uint32Array.from({ length: 3 * rows }, (_, i) => randomInt(slow.bounds[i % 3]));
   variates.fill(blockSize - 1, 1, 2); // the place of 0, in the first row
   truths[0] = 1;
   const [expected, made] = [new Float64Array(rows), new Float64Array(rows)];
   slow.respond(values, truths, variates, expected);
   fast.respond(values, truths, variates, made);
   expect(made).toEqual(expected);
-  expect(made[0]! % points).toBe(values[0]);
+  expect(made[0] % points).toBe(values[0]);
 });
 
 test("ranks are a bijection, also across leaves of the tree", () => {
@@ -224,8 +224,8 @@ test("ranks are a bijection, also across leaves of the tree", () => {
       let place = count - 1;
       while (place >= 0 && chosen[place] === size - count + place) place--;
       if (place < 0) break;
-      chosen[place]!++;
-      for (let next = place + 1; next < count; next++) chosen[next] = chosen[next - 1]! + 1;
+      chosen[place]++;
+      for (let next = place + 1; next < count; next++) chosen[next] = chosen[next - 1] + 1;
     }
     expect(BigInt(found.size)).toBe(binomial(size, count));
     expect([...found].every((each) => each >= 0n && each < binomial(size, count))).toBe(true);

@@ -33,7 +33,7 @@ export class ScriptedSource implements WordSource {
   fill(halves: Uint32Array): void {
     for (let i = 0; i < halves.length; i += 2) {
       if (!this.remaining) throw new RandomnessError("the script is over");
-      const word = this.#words[this.used++]!;
+      const word = this.#words[this.used++];
       halves[i] = Number(word & 0xffffffffn);
       halves[i + 1] = Number(word >> 32n);
     }

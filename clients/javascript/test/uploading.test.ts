@@ -24,7 +24,7 @@ function answers(...responses: (Response | Error)[]): { url: string; method: str
   const asked: { url: string; method: string; body: unknown; headers: any }[] = [];
   vi.stubGlobal("fetch", async (url: string, { method = "GET", body, headers }: RequestInit = {}) => {
     asked.push({ url, method, body, headers });
-    const next = responses.length > 1 ? responses.shift()! : responses[0]!;
+    const next = responses.length > 1 ? responses.shift()! : responses[0];
     if (next instanceof Error) throw next;
     const copy = next.clone();
     Object.defineProperty(copy, "url", { value: url });
@@ -40,7 +40,7 @@ test("fetchEpoch returns the open epoch with a checked plan", async () => {
   for (const url of ["https://c.example", "https://c.example/", "https://c.example/v1/collections/default/"]) {
     const asked = answers(envelope());
     const epoch = await fetchEpoch(url);
-    expect(asked[0]!.url).toBe("https://c.example/v1/collections/default/plan");
+    expect(asked[0].url).toBe("https://c.example/v1/collections/default/plan");
     expect([epoch.number, epoch.isOpen, epoch.plan.fingerprint]).toEqual([7, true, fingerprint]);
     expect(epoch.url).toBe("https://c.example/v1/collections/default/epochs/7");
   }
@@ -68,7 +68,7 @@ test("a report is sent to its epoch with the plan's fingerprint and an id", asyn
   expect(
     await client.send("https://c.example/v1/collections/default/epochs/7", report, { secret: "s3cret", token: "aa" }),
   ).toBe("counted");
-  const { url, method, body, headers } = asked[0]!;
+  const { url, method, body, headers } = asked[0];
   const address = new URL(url);
   expect([method, body, address.pathname]).toEqual(["POST", report, "/v1/collections/default/epochs/7/reports"]);
   expect(address.searchParams.get("plan")).toBe(fingerprint);
@@ -83,7 +83,7 @@ test("a batch is sent to the batches of the current epoch if only the collector 
   expect(await client.send("https://c.example", client.reportBatch([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
     "repeated",
   );
-  expect(asked[1]!.url).toBe(`https://c.example/v1/collections/default/epochs/7/batches?id=${"ab".repeat(16)}`);
+  expect(asked[1].url).toBe(`https://c.example/v1/collections/default/epochs/7/batches?id=${"ab".repeat(16)}`);
   answers(envelope({ fingerprint: "1".repeat(64) }));
   await expectRejection("PlanError", client.send("https://c.example", client.report(1)));
 });
@@ -113,14 +113,14 @@ test("a report keeps its id when it is sent again after patience ran out", async
     const later = answers(counted("repeated"));
     expect(await client.send("https://c.example/epochs/1")).toBe("repeated");
     expect(later).toEqual(asked);
-    expect(later[0]!.body).toBe(made);
+    expect(later[0].body).toBe(made);
   }
   // Two reports with the same bytes have different ids.
   const [one, two] = [Uint8Array.of(3), Uint8Array.of(3)];
   const asked = answers(counted());
   for (const report of [one, two, one]) await client.send("https://c.example/epochs/1", report);
-  expect(asked[0]!.url).toBe(asked[2]!.url);
-  expect(asked[0]!.url).not.toBe(asked[1]!.url);
+  expect(asked[0].url).toBe(asked[2].url);
+  expect(asked[0].url).not.toBe(asked[1].url);
 });
 
 test("patience ends, and a rejection is final", async () => {

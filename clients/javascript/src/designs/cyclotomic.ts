@@ -69,17 +69,17 @@ export const cyclotomic: DesignReader = {
       respond(values, truths, variates, payloads) {
         const known = tables;
         for (let row = 0, at = 0; row < values.length; row++, at += 3) {
-          const scale = variates[at]!;
-          const inside = variates[at + 1]!;
-          const outside = blockSize + variates[at + 2]!;
-          const position = outside ^ ((inside ^ outside) & -truths[row]!);
+          const scale = variates[at];
+          const inside = variates[at + 1];
+          const outside = blockSize + variates[at + 2];
+          const position = outside ^ ((inside ^ outside) & -truths[row]);
           let power: number;
-          if (known) power = known.powers[scale + known.exponents[position]!]!;
+          if (known) power = known.powers[scale + known.exponents[position]];
           else {
             const exponent = scale + exponentAt(position);
             power = powerModulo(generator, exponent, points) * Number(exponent < zero);
           }
-          const shift = values[row]! - power;
+          const shift = values[row] - power;
           payloads[row] = scale * points + shift + (points & (shift >> 31));
         }
       },

@@ -18,7 +18,7 @@ export function eachRow(
 ): Design["respond"] {
   return (points, truths, variates, payloads) => {
     points.forEach((point, row) => {
-      payloads[row] = respondOne(point, truths[row]!, variates.subarray(columns * row, columns * (row + 1)));
+      payloads[row] = respondOne(point, truths[row], variates.subarray(columns * row, columns * (row + 1)));
     });
   };
 }

@@ -32,18 +32,18 @@ export function makeField(prime: number, polynomial: readonly number[]): Field {
   function add(left: number, right: number): number {
     if (degree === 1) return (left + right) % prime;
     const other = digits(right, prime, degree);
-    return join(digits(left, prime, degree).map((digit, place) => digit + other[place]!));
+    return join(digits(left, prime, degree).map((digit, place) => digit + other[place]));
   }
 
   function multiply(left: number, right: number): number {
     if (degree === 1) return multiplyModulo(left, right, prime);
     const product = new Array<number>(2 * degree).fill(0);
     const other = digits(right, prime, degree);
-    digits(left, prime, degree).forEach((one, i) => other.forEach((two, j) => (product[i + j]! += one * two)));
+    digits(left, prime, degree).forEach((one, i) => other.forEach((two, j) => (product[i + j] += one * two)));
     for (let top = 2 * degree - 1; top >= degree; top--) {
-      const quotient = product[top]! % prime;
+      const quotient = product[top] % prime;
       for (let place = 0; place < degree; place++)
-        product[top - degree + place]! += (prime - quotient) * polynomial[place]!;
+        product[top - degree + place] += (prime - quotient) * polynomial[place];
     }
     return join(product.slice(0, degree));
   }

@@ -27,29 +27,29 @@ export const projective: DesignReader = {
 
     /** (q^length − 1)/(q − 1), the number of points with this many coordinates. */
     const starts = [0];
-    for (let length = 0; length < dimension; length++) starts.push(starts[length]! * order + 1);
-    const points = starts[dimension]!;
-    const blockSize = starts[dimension - 1]!;
+    for (let length = 0; length < dimension; length++) starts.push(starts[length] * order + 1);
+    const points = starts[dimension];
+    const blockSize = starts[dimension - 1];
     check(points < 2 ** 31, "points must be below 2^31");
     const { add, multiply } = field;
 
     function canonicalVector(number: number, length: number): number[] {
       let free = length - 1;
-      while (starts[free]! > number) free--;
+      while (starts[free] > number) free--;
       const zeros = new Array<number>(length - 1 - free).fill(0);
-      return [...zeros, 1, ...digits(number - starts[free]!, order, free).reverse()];
+      return [...zeros, 1, ...digits(number - starts[free], order, free).reverse()];
     }
 
     /** The index of the hyperplane with these coordinates, apart from the pivot's, and this inner product with x. */
     function hyperplane(x: number[], others: number[], product: number): number {
       const pivot = x.indexOf(1);
       const y = [...others.slice(0, pivot), 0, ...others.slice(pivot)];
-      const inner = x.reduce((sum, coordinate, place) => add(sum, multiply(coordinate, y[place]!)), 0);
+      const inner = x.reduce((sum, coordinate, place) => add(sum, multiply(coordinate, y[place])), 0);
       y[pivot] = add(product, multiply(prime - 1, inner)); // p − 1 is minus one
       const first = y.findIndex((coordinate) => coordinate);
-      const scale = power(y[first]!, order - 2, multiply);
+      const scale = power(y[first], order - 2, multiply);
       const value = y.slice(first + 1).reduce((sum, coordinate) => sum * order + multiply(scale, coordinate), 0);
-      return starts[dimension - 1 - first]! + value;
+      return starts[dimension - 1 - first] + value;
     }
 
     return {
@@ -60,8 +60,8 @@ export const projective: DesignReader = {
       limit: points,
       respond: eachRow(2, (point, truth, variates) => {
         const x = canonicalVector(point, dimension);
-        const through = hyperplane(x, canonicalVector(variates[0]!, dimension - 1), 0);
-        const avoiding = hyperplane(x, digits(variates[1]!, order, dimension - 1).reverse(), 1);
+        const through = hyperplane(x, canonicalVector(variates[0], dimension - 1), 0);
+        const avoiding = hyperplane(x, digits(variates[1], order, dimension - 1).reverse(), 1);
         return avoiding + (through - avoiding) * truth;
       }),
     };

@@ -7,12 +7,12 @@ const rows = new Map<number, bigint[]>();
 export function binomial(n: number, i: number): bigint {
   if (i < 0 || i > n) return 0n;
   const place = Math.min(i, n - i);
-  let row = rows.get(n);
-  if (!row) rows.set(n, (row = [1n]));
+  const row = rows.get(n) ?? [1n];
+  rows.set(n, row);
   for (let next = row.length; next <= place; next++) {
-    row.push((row[next - 1]! * BigInt(n - next + 1)) / BigInt(next));
+    row.push((row[next - 1] * BigInt(n - next + 1)) / BigInt(next));
   }
-  return row[place]!;
+  return row[place];
 }
 
 /** The rank of ascending offsets below `size`: a bijection to 0 … C(size, count) − 1. */
@@ -25,13 +25,13 @@ function rankPart(chosen: ArrayLike<number>, from: number, to: number, first: nu
   const count = to - from;
   if (size <= LEAF) {
     let sum = 0n;
-    for (let i = 0; i < count; i++) sum += binomial(chosen[from + i]! - first, i + 1);
+    for (let i = 0; i < count; i++) sum += binomial(chosen[from + i] - first, i + 1);
     return sum;
   }
   const left = size >> 1;
   const right = size - left;
   let middle = from;
-  while (middle < to && chosen[middle]! < first + left) middle++;
+  while (middle < to && chosen[middle] < first + left) middle++;
   let before = 0n;
   let inLeft = Math.floor((count * left) / size);
   for (let step = 1; inLeft !== middle - from; step++) {

@@ -18,9 +18,9 @@ export const singletons: DesignReader = {
       limit: points,
       respond(values, truths, variates, payloads) {
         for (let row = 0; row < values.length; row++) {
-          const point = values[row]!;
-          const other = variates[row]! + Number(variates[row]! >= point);
-          payloads[row] = other + (point - other) * truths[row]!;
+          const point = values[row];
+          const other = variates[row] + Number(variates[row] >= point);
+          payloads[row] = other + (point - other) * truths[row];
         }
       },
     };

@@ -20,7 +20,7 @@ function shareWords(points: number, blockSize: number): number[][] {
       shares.push([]);
       product = limit;
     }
-    shares[shares.length - 1]!.push(limit);
+    shares[shares.length - 1].push(limit);
   }
   return shares;
 }
@@ -58,10 +58,10 @@ export const subsets: DesignReader = {
     function unshare(variates: ArrayLike<number>): number[] {
       return shares.flatMap((share, column) => {
         const parts = new Array<number>(share.length);
-        let rest = variates[column]!;
+        let rest = variates[column];
         for (let i = share.length - 1; i >= 0; i--) {
-          parts[i] = rest % share[i]!;
-          rest = Math.floor(rest / share[i]!);
+          parts[i] = rest % share[i];
+          rest = Math.floor(rest / share[i]);
         }
         return parts;
       });
@@ -77,16 +77,16 @@ export const subsets: DesignReader = {
         const others = new Uint32Array(points - 1);
         for (let i = 0; i < points - 1; i++) others[i] = i + Number(i >= point);
         jumps.forEach((jump, i) => {
-          const here = others[i]!;
-          others[i] = others[i + jump]!;
+          const here = others[i];
+          others[i] = others[i + jump];
           others[i + jump] = here;
         });
-        const kept = others[replaced]!;
+        const kept = others[replaced];
         others[replaced] = kept + (point - kept) * truth;
         const chosen = others.subarray(0, blockSize).sort();
         if (!isBitmap) return littleEndian(rank(chosen, points), length);
         const bitmap = new Uint8Array(length);
-        for (const one of chosen) bitmap[one >> 3]! |= 1 << (one & 7);
+        for (const one of chosen) bitmap[one >> 3] |= 1 << (one & 7);
         return bitmap;
       }),
       accepts(payload) {

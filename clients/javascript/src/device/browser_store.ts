@@ -35,37 +35,37 @@ export class BrowserStore implements Store {
 
   async key(): Promise<CryptoKey> {
     // Create the key before the transaction, which cannot await anything else; the first one stored wins.
-    const known = await this.#run(["device"], "readonly", (device) => result<CryptoKey>(device!.get("key")));
+    const known = await this.#run(["device"], "readonly", (device) => result<CryptoKey>(device.get("key")));
     if (known) return known;
     const made = await makeDeviceKey();
     return this.#run(["device"], "readwrite", async (device) => {
-      const other = await result<CryptoKey | undefined>(device!.get("key"));
-      if (!other) device!.put(made, "key");
+      const other = await result<CryptoKey | undefined>(device.get("key"));
+      if (!other) device.put(made, "key");
       return other ?? made;
     });
   }
 
   commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {
     return this.#run(["debits", "outbox"], "readwrite", async (debits, outbox) => {
-      const cost = charge(await result(debits!.index("attribute").getAll(debit.attribute)), debit, cap);
-      if (cost !== "0") debits!.add(debit);
-      outbox!.add(report);
+      const cost = charge(await result(debits.index("attribute").getAll(debit.attribute)), debit, cap);
+      if (cost !== "0") debits.add(debit);
+      outbox.add(report);
       return cost;
     });
   }
 
   debits(attribute: string): Promise<Debit[]> {
-    return this.#run(["debits"], "readonly", (debits) => result(debits!.index("attribute").getAll(attribute)));
+    return this.#run(["debits"], "readonly", (debits) => result(debits.index("attribute").getAll(attribute)));
   }
 
   waiting(): Promise<QueuedReport[]> {
-    return this.#run(["outbox"], "readonly", (outbox) => result(outbox!.getAll()));
+    return this.#run(["outbox"], "readonly", (outbox) => result(outbox.getAll()));
   }
 
   settle(id: string): Promise<void> {
     return this.#run(["outbox"], "readwrite", async (outbox) => {
-      const place = await result(outbox!.index("id").getKey(id));
-      if (place !== undefined) outbox!.delete(place);
+      const place = await result(outbox.index("id").getKey(id));
+      if (place !== undefined) outbox.delete(place);
     });
   }
 

@@ -14,7 +14,8 @@ export class MemoryStore implements Store {
   }
 
   key(): Promise<CryptoKey> {
-    return (this.#key ??= makeDeviceKey());
+    this.#key ??= makeDeviceKey();
+    return this.#key;
   }
 
   async commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {

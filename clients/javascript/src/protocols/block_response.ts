@@ -50,8 +50,8 @@ export function respondToAll(
     const count = truths.length;
     design.respond(points.subarray(start, start + count), truths, variates, made);
     for (let i = 0; i < count; i++) {
-      const payload = made[i]!;
-      payloads[rows ? rows[start + i]! : start + i] = typeof payload === "number" ? payload + offset : payload;
+      const payload = made[i];
+      payloads[rows ? rows[start + i] : start + i] = typeof payload === "number" ? payload + offset : payload;
     }
   });
 }

@@ -21,8 +21,8 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
     domainSize,
   );
   const offsets = [0];
-  for (const { limit = 0 } of designs) offsets.push(offsets[offsets.length - 1]! + limit);
-  const total = offsets[designs.length]!;
+  for (const { limit = 0 } of designs) offsets.push(offsets[offsets.length - 1] + limit);
+  const total = offsets[designs.length];
   check(total <= Number.MAX_SAFE_INTEGER, "messages must be below 2^53");
 
   return {
@@ -35,17 +35,17 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
       drawRows(source, count, [responses.length], undefined, (start, _, variates) => selectors.set(variates, start));
       // Sort the rows by modulus (stable counting sort).
       const order = new Uint32Array(count);
-      for (let row = 0; row < count; row++) ends[selectors[row]!]!++;
-      for (let j = 1; j < ends.length; j++) ends[j]! += ends[j - 1]!;
-      for (let row = count - 1; row >= 0; row--) order[--ends[selectors[row]!]!] = row;
+      for (let row = 0; row < count; row++) ends[selectors[row]]++;
+      for (let j = 1; j < ends.length; j++) ends[j] += ends[j - 1];
+      for (let row = count - 1; row >= 0; row--) order[--ends[selectors[row]]] = row;
 
       const payloads = payloadArray(count, designs);
       responses.forEach((response, j) => {
         const rows = order.subarray(ends[j], ends[j + 1]);
         const { points } = response.design;
         const residues = new Uint32Array(rows.length);
-        for (let i = 0; i < rows.length; i++) residues[i] = indices[rows[i]!]! % points;
-        respondToAll(response, residues, source, payloads, rows, isCompact ? offsets[j]! : 0);
+        for (let i = 0; i < rows.length; i++) residues[i] = indices[rows[i]] % points;
+        respondToAll(response, residues, source, payloads, rows, isCompact ? offsets[j] : 0);
       });
       return isCompact ? { payloads } : { selectors, payloads };
     },

@@ -21,9 +21,9 @@ export function unaryProtocol([truth, lie]: readonly [Threshold, Threshold], dom
           source.fill(words.subarray(0, 2 * count));
           for (let i = 0; i < count; i++) {
             const value = start + i;
-            const asTrue = isBelow(words[2 * i + 1]!, words[2 * i]!, truth);
-            const asFalse = isBelow(words[2 * i + 1]!, words[2 * i]!, lie);
-            bits[value >> 3]! |= (asFalse + (asTrue - asFalse) * Number(value === index)) << (value & 7);
+            const asTrue = isBelow(words[2 * i + 1], words[2 * i], truth);
+            const asFalse = isBelow(words[2 * i + 1], words[2 * i], lie);
+            bits[value >> 3] |= (asFalse + (asTrue - asFalse) * Number(value === index)) << (value & 7);
           }
         }
         return bits;
