@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,6 @@ from sunzi.numerics import simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.toeplitz import fold
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.modular import ModularProtocol
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.tally import Tally
@@ -59,7 +59,7 @@ def _decode_first(plans: list[Plan], tally: Tally) -> Estimate:
 
 
 def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result:
-    size, moduli = plan.domain.size, modular(plan).moduli
+    size, moduli = plan.domain.size, len(plan.protocol.responses)
     wording = {"warm": "decode", "first": "decode for the first time"}[state]
     return Result(
         f"decode-mss/k-{size}/{state}",
@@ -70,27 +70,20 @@ def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result
         times.speedup,
         bound,
         "at least",
-        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": len(moduli), "tolerance": TOLERANCE},
+        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": moduli, "tolerance": TOLERANCE},
     )
-
-
-def modular(plan: Plan) -> ModularProtocol:
-    """The plan's protocol, typed as modular."""
-    assert isinstance(plan.protocol, ModularProtocol)
-    return plan.protocol
 
 
 def forgetful(plan: Plan) -> Plan:
     """The same plan with empty caches."""
-    protocol = modular(plan)
-    return Plan(plan.contract, type(protocol)(protocol.domain_size, protocol.responses))
+    return Plan(plan.contract, replace(plan.protocol))
 
 
 def modelled_tally(plan: Plan, users: int) -> Tally:
     """A tally of ``users`` reports, drawn from the normal approximation of its counters: subsets of a million values
     would take hours to draw one by one.
     """
-    protocol = modular(plan)
+    protocol = plan.protocol
     generator = np.random.default_rng(settings.SEED)
     held = np.bincount(settings.values(users, protocol.domain_size), minlength=protocol.domain_size) / users
     blocks = []
@@ -116,7 +109,9 @@ def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.
 
 def decoder_of(plan: Plan, tally: Tally) -> ModularDecoder:
     """The decoder of the plan's default estimate."""
-    return ModularDecoder(modular(plan), tally, "planned", 0.0, "full")
+    decoder = plan.protocol.residue_decoder(tally)
+    assert decoder is not None, f"{plan.protocol.name} decodes no residues"
+    return decoder
 
 
 def least_squares(decoder: ModularDecoder) -> Floats:
@@ -152,7 +147,7 @@ def standard_errors(scale: float) -> Iterator[Result]:
 
 
 def _errors(plan: Plan, kind: str, times: Comparison, bound: float) -> Result:
-    size, moduli = plan.domain.size, modular(plan).moduli
+    size, moduli = plan.domain.size, len(plan.protocol.responses)
     wording = {"full": "standard errors of all items", "quick": "their quick upper bound"}[kind]
     return Result(
         f"standard-errors/k-{size}/{kind}",
@@ -163,5 +158,5 @@ def _errors(plan: Plan, kind: str, times: Comparison, bound: float) -> Result:
         times.slowdown,
         bound,
         "at most",
-        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": len(moduli)},
+        {"domain_size": size, "epsilon": settings.EPSILON, "moduli": moduli},
     )

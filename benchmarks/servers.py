@@ -15,12 +15,11 @@ from benchmarks.clients import COMPACT
 from benchmarks.measure import compare, seconds
 from benchmarks.results import Result
 from sunzi import wire
-from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.base import Design
 from sunzi.designs.projective import Projective
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.block_protocols import BlockProtocol
 
 FEW_USERS = 10_000
 
@@ -76,10 +75,8 @@ def decode_compact(scale: float) -> Iterator[Result]:
     count, size = settings.users(FEW_USERS, scale), settings.domain_size(settings.DOMAIN_SIZE, scale)
     for epsilon in settings.EPSILONS:
         plan = make_plan("ss-compact", size, epsilon)
-        protocol = plan.protocol
-        assert isinstance(protocol, BlockProtocol)
-        design = protocol.design
-        if not isinstance(design, Cyclotomic):
+        design = plan.protocol.responses[0].design
+        if design.kind != "cyclotomic":
             continue  # tiny domains use no transform
         counters = plan.simulate(settings.values(count, size), seed=settings.SEED).block(0)
         additions, share = _additions(count * design.block_size, design.points)
@@ -90,12 +87,12 @@ def decode_compact(scale: float) -> Iterator[Result]:
             additions if adding else transforms,
             settings.rounds(9, scale),
         )
-        part = share if adding else 1.0
+        part, cost = share if adding else 1.0, design.point_counts_cost(count, size)
         yield Result(
             f"decode-compact/epsilon-{epsilon}",
             f"decode {count:,} reports of ss-compact, ε = {epsilon}",
             times.measured,
-            "its n·w additions alone" if adding else f"its {design.classes + 1} real transforms alone",
+            "its n·w additions alone" if adding else f"its {design.class_count + 1} real transforms alone",
             times.reference * part,
             times.slowdown / part,
             2,
@@ -104,21 +101,21 @@ def decode_compact(scale: float) -> Iterator[Result]:
                 "users": count,
                 "domain_size": size,
                 "epsilon": epsilon,
-                "classes": design.classes,
+                "classes": design.class_count,
                 "block_size": design.block_size,
-                "library_adds": design.additions_are_cheaper(counters.filled),
+                "library_adds": cost is not None and cost.route == "additions",
             },
         )
 
 
-def _transforms(design: Cyclotomic) -> Callable[[], None]:
+def _transforms(design: Design) -> Callable[[], None]:
     """e forward transforms and one backward transform of real vectors, padded to twice the number of points."""
     length = int(fft.next_fast_len(2 * design.points - 1, real=True))
     row = np.random.default_rng(settings.SEED).random(design.points)
     spectrum = fft.rfft(row, length)
 
     def run() -> None:
-        for _ in range(design.classes):
+        for _ in range(design.class_count):
             fft.rfft(row, length, workers=1)
         fft.irfft(spectrum, length, workers=1)
 
@@ -137,11 +134,8 @@ def decode_pgr(scale: float) -> Iterator[Result]:
     dimension = 7 if scale >= 1 else 4
     size = (5**dimension - 1) // 4
     plan = make_plan("pgr", size, "1.3863", order=5)
-    protocol = plan.protocol
-    assert isinstance(protocol, BlockProtocol)
-    design = protocol.design
-    assert isinstance(design, Projective)
-    vectors = design.space.vectors(np.arange(size)).astype(np.float32)
+    design = plan.protocol.responses[0].design
+    vectors = Projective(5, dimension).space.vectors(np.arange(size)).astype(np.float32)
     for count in (FEW_USERS, settings.USERS):
         users = settings.users(count, scale)
         counters = plan.simulate(settings.values(users, size), seed=settings.SEED).block(0)
