@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
         (["serve", "plan.json", "--host", "0.0.0.0"], "admin token"),
         (["serve", "plan.json", "plan.json"], "two plans"),
         (["serve", "Bad=plan.json"], "collection's name"),
-        (["serve"], "no collection yet"),
+        (["serve"], "no store at sunzi.db; `sunzi serve` with a plan creates one"),
         (["serve", "plan.json", "--shard", "4/4"], "shard"),
         (["serve", "plan.json", "--port", "99999"], "port"),
         (["serve", "plan.json", "--allow-origin", "example.org/"], "origin"),
@@ -147,6 +148,13 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
         (["store", "show", "empty.db"], "no store"),
     ],
 )
-def test_bad_commands_are_refused(plan, capsys, words, complaint):
+def test_bad_commands_are_refused_and_create_no_store(plan, capsys, words, complaint):
     assert main(words) == 2
     assert complaint in capsys.readouterr().err
+    assert not Path("sunzi.db").exists()
+
+
+def test_a_store_without_collections_needs_a_plan(plan, capsys):
+    SqliteStore("sunzi.db").close()
+    assert main(["serve"]) == 2
+    assert "sunzi.db holds no collection yet; give a plan file" in capsys.readouterr().err

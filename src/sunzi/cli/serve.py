@@ -84,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = _settings(arguments)
     plans = {name: load_plan(path, labels=arguments.labels) for name, path in _named(arguments.plans).items()}
-    store = open_store(arguments.store, Shard.parse(arguments.shard) if arguments.shard else None)
-    collector = Collector(store)
+    shard = Shard.parse(arguments.shard) if arguments.shard else None
+    collector = Collector(open_store(arguments.store, shard, create=bool(plans)))
     for name, plan in plans.items():
         live = collector.open(name, plan)
         say(f"{name}: epoch {live.epoch.number}, {counted(live.epoch.reports, 'report')} so far", sys.stderr)

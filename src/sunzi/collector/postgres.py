@@ -90,7 +90,7 @@ class PostgresStore(Store):
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK,))
         if not self._is_there():
             if not self._create:
-                raise StoreError(f"there is no store at {self.label}")
+                raise StoreError(f"there is no store at {self.label}; `sunzi serve` with a plan creates one")
             self._create_schema(shard or Shard())
             return
         version = self._version()

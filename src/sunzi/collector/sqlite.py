@@ -59,7 +59,7 @@ class SqliteStore(Store):
         self.label = str(path)
         self._create = create
         if not create and not self.path.is_file():
-            raise StoreError(f"there is no store at {self.path}")
+            raise StoreError(f"there is no store at {self.path}; `sunzi serve` with a plan creates one")
         self._connections = ThreadConnections(self._connect)
         self._write_lock = threading.RLock()
         self._start(shard)
