@@ -64,7 +64,7 @@ def gram_condition_number(gram: ToeplitzGram) -> float:
     start = _start(gram.size)
     try:
         largest = _largest_eigenvalue(gram.multiply, start)
-        return sqrt(largest * _largest_eigenvalue(gram.solve, start))
+        return sqrt(largest * _largest_eigenvalue(gram.apply_inverse, start))
     except EstimateError:
         return inf
 

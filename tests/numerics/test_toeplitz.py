@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import pickle
+import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from hypothesis import given
@@ -339,6 +341,20 @@ class TestBadConditioning:
         assert relative_residual(structured, structured.inverse_column, np.eye(1024)[0]) <= 1e-9
         expected = np.trace(np.linalg.inv(gram(1024, CROWDED, np.ones(20))))
         assert structured.inverse_trace() == pytest.approx(expected, rel=1e-3)
+
+    def test_a_residual_that_rounding_prevents_is_reported_once(self) -> None:
+        """With cond(T) = 3e10 the solution is so long that storing it already leaves a residual above 1e-9."""
+        structured = make(2000, list(itertools.islice(primes_from(307), 20)))
+        right_sides = np.random.default_rng(8).normal(size=(2, 2000))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            solutions = [structured.solve(right_side) for right_side in right_sides]
+        assert [warning.category for warning in caught] == [scipy.linalg.LinAlgWarning]
+        assert "20 moduli from 307 to 421 nearly fail to determine 2000 frequencies" in str(caught[0].message)
+        for solution, right_side in zip(solutions, right_sides, strict=True):
+            residual = np.linalg.norm(structured.multiply(solution) - right_side)
+            assert residual > 1e-9 * np.linalg.norm(right_side)
+            assert residual <= 1e-15 * structured.weights.sum() * np.linalg.norm(solution)
 
     @pytest.mark.parametrize("size", [1024, 5000])
     @pytest.mark.parametrize("error", [1e-3, 1.0])

@@ -15,6 +15,7 @@ y_{i+1} y_{x+1}) / u_0. Rows, the diagonal and the trace are running sums.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,7 +34,7 @@ RESIDUAL_TARGET = 2e-10
 """Solutions are refined until their relative residual is below this. We promise 1e-9."""
 
 RESIDUAL_LIMIT = 1e-9
-"""Above this relative residual a solution falls back to a slower method, and an inverse is refused."""
+"""Above this relative residual a solution falls back to a slower method, then warns; an inverse is refused."""
 
 # The inverse needs a more exact column: its residual grows by up to the norm of T in a solution.
 _COLUMN_TARGET = 1e-12
@@ -227,8 +228,8 @@ class ToeplitzGram:
         """T^-1 b; with a `total`, T^-1 (b + c 1) with the c for which the entries sum to it: the least squares solution
         of that sum.
 
-        The residual relative to b (or b + c 1) is at most 1e-9 while cond(T) <= 1e4, and as small as rounding allows
-        beyond.
+        The residual relative to b (or b + c 1) is at most 1e-9. If rounding prevents that, since T is nearly singular,
+        it is as small as possible, and a :class:`scipy.linalg.LinAlgWarning` says so.
         """
         if right_side.shape != (self.size,):
             raise ParameterError(f"a right side must have {self.size} entries, got shape {right_side.shape}")
@@ -245,7 +246,17 @@ class ToeplitzGram:
         solution, residual = self._refine(self.apply_inverse, right_side, RESIDUAL_TARGET)
         if residual > RESIDUAL_LIMIT:
             other, other_residual = self._refine(self._solve_without_inverse, right_side, RESIDUAL_TARGET)
-            return other if other_residual < residual else solution
+            if other_residual < residual:
+                solution, residual = other, other_residual
+        if residual > RESIDUAL_LIMIT:
+            # The text depends on the matrix alone, so Python shows it once per plan.
+            warnings.warn(
+                f"{len(self.moduli)} moduli from {min(self.moduli)} to {max(self.moduli)} nearly fail to determine "
+                f"{self.size} frequencies (condition number above 1e6): expect large standard errors and rounding "
+                f"errors; let make_plan or `sunzi plan` choose other moduli",
+                scipy.linalg.LinAlgWarning,
+                stacklevel=2,
+            )
         return solution
 
     @cached_property
