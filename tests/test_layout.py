@@ -33,7 +33,10 @@ SUITES = {
         "power_cuts": "what a store has on disk when power fails",
         "snippets": "the programs that the live page shows",
     },
-    "device": {"device_power_cuts": "what a device has on disk when power fails"},
+    "device": {
+        "device_power_cuts": "what a device has on disk when power fails",
+        "sending": "queued reports, sent to collectors and to other servers",
+    },
     "protocols": {
         "contract_suite": "sunzi.testing on every protocol",
         "immutability": "all objects that must not change",
@@ -56,7 +59,6 @@ TESTED_IN = {
     "analysis/fake_reports": "analysis/test_poisoning",
     "analysis/health_tests": "analysis/test_health",
     "analysis/residuals": "analysis/test_health",
-    "cli/group_folder": "cli/test_tally_columns",
     "cli/inputs": "cli/test_privatize",
     "cli/merge": "cli/test_tally",
     "cli/outputs": "cli/test_estimate",

@@ -11,7 +11,7 @@ import pytest
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.cli.plan_figures import AXES_HEADER
+from sunzi.cli.numbers import AXES_HEADER
 from sunzi.planning import epsilon_needed, evaluate, users_needed
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planning.md"

@@ -12,8 +12,7 @@ from running import running
 import sunzi
 from sunzi.collector.remote import RemoteCollector, RemoteEpoch, UnauthorizedError
 from sunzi.collector.settings import UploadKey
-from sunzi.device.device import Device
-from sunzi.device.sending import Sender
+from sunzi.device.device import Device, Sender
 from sunzi.errors import ParameterError, ReportError, StoreError
 
 pytestmark = pytest.mark.slow

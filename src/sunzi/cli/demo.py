@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
-from sunzi.cli.numbers import counted, percent
-from sunzi.cli.plan_figures import privacy_bound
+from sunzi.cli.numbers import counted, percent, privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import MissingExtraError, ParameterError
 

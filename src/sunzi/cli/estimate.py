@@ -25,9 +25,8 @@ from sunzi.cli.inputs import (
     read_epoch,
     read_tally,
 )
-from sunzi.cli.numbers import counted, decimals_for, percent
+from sunzi.cli.numbers import counted, decimals_for, percent, privacy_bound
 from sunzi.cli.outputs import TABLES, check_suffix, is_standard_output, open_output
-from sunzi.cli.plan_figures import privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, printable, say, shortened
 from sunzi.errors import ParameterError, TallyError
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.numbers import byte_size, counted, percent
-from sunzi.cli.plan_figures import attacker_success, privacy_bound
+from sunzi.cli.numbers import attacker_success, byte_size, counted, percent, privacy_bound
 from sunzi.cli.terminal import printable, say, shortened, styled
 from sunzi.errors import PlanError, ReportError, SunziError, TallyError
 

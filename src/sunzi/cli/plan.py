@@ -7,9 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.inputs import STANDARD, check_paths
-from sunzi.cli.numbers import counted, parse_integer, parse_number, percent_of_three_digits
+from sunzi.cli.numbers import (
+    AXES_HEADER,
+    AXES_LEGEND,
+    attacker_success,
+    axes_cells,
+    counted,
+    parse_integer,
+    parse_number,
+    percent_of_three_digits,
+    privacy_bound,
+)
 from sunzi.cli.outputs import add_format, show
-from sunzi.cli.plan_figures import AXES_HEADER, AXES_LEGEND, attacker_success, axes_cells, privacy_bound
 from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 

@@ -8,8 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sunzi.cli.inputs import TOKEN_VARIABLE, add_labels
-from sunzi.cli.numbers import counted
-from sunzi.cli.plan_figures import privacy_bound
+from sunzi.cli.numbers import counted, privacy_bound
 from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError
 

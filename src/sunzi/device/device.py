@@ -1,6 +1,6 @@
-"""A device that reports over months: its key, the ledger of spent ε, and the outbox of unsent reports.
+"""A device that reports over months: its key, the ledger of spent ε, the outbox of unsent reports, and sending them.
 
-All three are in one SQLite file. One durable transaction debits a report's ε and stores its bytes in the outbox before
+The first three are in one SQLite file. One durable transaction debits a report's ε and stores its bytes in the outbox before
 anything is sent, so a crash or power cut neither loses a debit nor sends a report that was not debited. Several
 processes may share one file.
 """
@@ -18,9 +18,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from sunzi.collector.remote import UnauthorizedError, parse_epoch_url
+from sunzi.collector.remote import RemoteCollector, UnauthorizedError, parse_epoch_url
 from sunzi.device.memoising import KEY_BYTES, MemoisingClient
-from sunzi.device.sending import Sender
 from sunzi.errors import BudgetError, DomainError, ReportError, StoreError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
@@ -48,6 +47,7 @@ CREATE TABLE outbox (
 """
 # Files of version 0 have no application id, and their reports do not name a plan.
 _UPGRADE = "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT"
+_PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -238,3 +238,42 @@ class Device:
             raise StoreError(f"{self.path}: {error}") from error
         finally:
             connection.close()  # rolls back an open transaction
+
+
+class Sender:
+    """Uploads queued reports over HTTP, with one connection per collection.
+
+    Parameters
+    ----------
+    secret: an upload key; it is sent to every collector that has queued reports.
+    patience: for how many seconds to retry temporary failures, per report.
+
+    >>> from sunzi.device import Device
+    >>> Device("device.db", lifetime_epsilon=3).flush(Sender(secret="upload-key"))
+    0
+    """
+
+    def __init__(self, *, secret: str | None = None, patience: float = _PATIENCE_SECONDS) -> None:
+        self._secret, self._patience = secret, patience
+        self._remotes: dict[str, RemoteCollector] = {}
+
+    def __call__(self, report: QueuedReport) -> str:
+        """Send one report; return ``counted`` or ``repeated``, and raise as :meth:`RemoteCollector.upload` does.
+
+        The collector refuses the report if its epoch has another plan.
+        """
+        if report.fingerprint is None:
+            raise StoreError(
+                f"the report for {report.destination!r} was queued by a release that did not store its plan; "
+                "pass an upload function of your own"
+            )
+        collection, number = parse_epoch_url(report.destination)
+        if collection not in self._remotes:
+            self._remotes[collection] = RemoteCollector(collection, secret=self._secret, patience=self._patience)
+        return self._remotes[collection].send(number, report.fingerprint, report.body, report.identity, report.token)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for remote in self._remotes.values():
+            remote.close()
+        self._remotes.clear()
