@@ -35,7 +35,7 @@ def pytest_xdist_make_scheduler(config, log):
 
         def _split_scope(self, nodeid):
             path = nodeid.partition("::")[0]
-            return "spark" if "test_spark_" in path else path
+            return "spark" if "test_spark" in path else path
 
     config.option.loadscopereorder = False  # keep the order below instead of sorting by number of tests
     return ByFile(config, log)
@@ -45,8 +45,8 @@ _SLOW_FOLDERS = {"proof", "reproduction"}
 _SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "client_directory"}
 # Files that take longest start first, so that all processes end at about the same time.
 _LONGEST = (
-    "test_spark_frames",
-    "test_spark_session",
+    "test_spark",
+    "test_spark_jobs",
     "test_crashes",
     "test_browser",
     "test_coverage",

@@ -41,6 +41,7 @@ SUITES = {
         "contract_suite": "sunzi.testing on every protocol",
         "immutability": "all objects that must not change",
     },
+    "tables": {"spark_jobs": "jobs run by spark-submit and by sunzi tally, and the examples of docs/cluster.md"},
 }
 """Suites that cover several modules, and their subject."""
 
@@ -59,9 +60,8 @@ TESTED_IN = {
     "analysis/fake_reports": "analysis/test_poisoning",
     "analysis/health_tests": "analysis/test_health",
     "analysis/residuals": "analysis/test_health",
-    "cli/inputs": "cli/test_privatize",
+    "cli/files": "cli/test_privatize",
     "cli/merge": "cli/test_tally",
-    "cli/outputs": "cli/test_estimate",
     "cli/page": "cli/test_estimate",
     "cli/simulate": "cli/test_serve",
     "cli/store": "cli/test_serve",

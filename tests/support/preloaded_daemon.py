@@ -7,7 +7,7 @@ import pandas  # noqa: F401
 import pyarrow  # noqa: F401
 
 import sunzi
-import sunzi.tables.spark_frames
+import sunzi.tables.spark
 
 client = sunzi.make_plan("oue", 200, 1).client()
 client.report(3)

@@ -6,9 +6,19 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.inputs import add_client_seed, add_confidence, add_labels, add_plan
+from sunzi.cli.files import (
+    PICTURES,
+    add_client_seed,
+    add_confidence,
+    add_format,
+    add_labels,
+    add_plan,
+    check_suffix,
+    need_matplotlib,
+    save_picture,
+    show,
+)
 from sunzi.cli.numbers import counted, parse_integer, parse_integers, percent
-from sunzi.cli.outputs import PICTURES, add_format, check_suffix, need_matplotlib, save_picture, show
 from sunzi.cli.terminal import ProgressBar, print_table, printable, say, styled
 from sunzi.errors import ParameterError
 

@@ -6,9 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import add_client_seed, add_confidence, add_labels, add_plan
+from sunzi.cli.files import add_client_seed, add_confidence, add_format, add_labels, add_plan, show
 from sunzi.cli.numbers import counted, parse_integer, percent
-from sunzi.cli.outputs import add_format, show
 from sunzi.cli.terminal import ProgressBar, say, styled
 from sunzi.errors import ParameterError
 

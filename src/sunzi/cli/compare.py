@@ -7,9 +7,8 @@ import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import add_simulation
+from sunzi.cli.files import PICTURES, TABLES, add_simulation, check_suffix, need_matplotlib, save_picture
 from sunzi.cli.numbers import AXES_HEADER, axes_cells, parse_integers, parse_numbers
-from sunzi.cli.outputs import PICTURES, TABLES, check_suffix, need_matplotlib, save_picture
 from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, styled
 from sunzi.errors import ParameterError
 

@@ -15,18 +15,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from sunzi.cli.inputs import (
+from sunzi.cli.files import (
     STANDARD,
+    TABLES,
     add_confidence,
     add_labels,
     check_paths,
+    check_suffix,
     input_name,
+    is_standard_output,
     load_labelled_plan,
+    open_output,
     read_epoch,
     read_tally,
 )
 from sunzi.cli.numbers import counted, decimals_for, percent, privacy_bound
-from sunzi.cli.outputs import TABLES, check_suffix, is_standard_output, open_output
 from sunzi.cli.terminal import is_terminal, print_table, printable, say, shortened
 from sunzi.errors import ParameterError, TallyError
 

@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import check_paths, input_name, read_tally
+from sunzi.cli.files import check_paths, input_name, open_output, read_tally
 from sunzi.cli.numbers import counted
-from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.errors import ParameterError, TallyError
 

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.inputs import STANDARD, check_paths
+from sunzi.cli.files import STANDARD, add_format, check_paths, show
 from sunzi.cli.numbers import (
     AXES_HEADER,
     AXES_LEGEND,
@@ -18,7 +18,6 @@ from sunzi.cli.numbers import (
     percent_of_three_digits,
     privacy_bound,
 )
-from sunzi.cli.outputs import add_format, show
 from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 

@@ -6,9 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.inputs import add_plan, add_simulation
+from sunzi.cli.files import add_format, add_plan, add_simulation, show
 from sunzi.cli.numbers import decimals_for, parse_integer, parse_numbers, percent
-from sunzi.cli.outputs import add_format, show
 from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
 

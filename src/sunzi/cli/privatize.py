@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan
+from sunzi.cli.files import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan, open_output
 from sunzi.cli.numbers import counted
-from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
 
@@ -63,8 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
-    from sunzi.tables.column_readers import open_column
-    from sunzi.tables.value_columns import IndexLookup
+    from sunzi.tables.value_columns import IndexLookup, open_column
 
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
@@ -114,7 +112,7 @@ def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[Intege
 
 def reports_at_once(plan: Plan) -> int:
     """The number of reports whose random words and bits take at most tens of megabytes."""
-    from sunzi.tables.column_readers import ROWS_AT_ONCE
+    from sunzi.tables.value_columns import ROWS_AT_ONCE
 
     by_words = int(_MOST_WORDS / max(1.0, plan.protocol.words_per_report))
     by_bits = _MOST_BITS // max(1, plan.max_report_bits)

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sunzi.cli.outputs import need_matplotlib
+from sunzi.cli.files import need_matplotlib
 from sunzi.cli.terminal import ProgressBar, print_table, say
 from sunzi.errors import ParameterError
 

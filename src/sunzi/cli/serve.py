@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import TOKEN_VARIABLE, add_labels
+from sunzi.cli.files import TOKEN_VARIABLE, add_labels
 from sunzi.cli.numbers import counted, privacy_bound
 from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError

@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.inputs import only_collection
+from sunzi.cli.files import only_collection, open_output
 from sunzi.cli.numbers import counted
-from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import is_terminal, print_table, say
 
 if TYPE_CHECKING:

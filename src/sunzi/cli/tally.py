@@ -12,9 +12,8 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from sunzi.cli import tally_columns
-from sunzi.cli.inputs import STANDARD, add_plan, check_paths, input_name, open_input
+from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, open_input, open_output
 from sunzi.cli.numbers import counted
-from sunzi.cli.outputs import open_output
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ReportError
 

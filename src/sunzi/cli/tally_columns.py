@@ -1,5 +1,6 @@
-"""``sunzi tally`` of a column of reports in Parquet, by all cores of this machine or by Spark. With ``--by`` it writes a
-folder with one tally per group, and a table that lists them.
+"""``sunzi tally`` of a column of reports in Parquet, by all cores of this machine or by Spark.
+
+With ``--by`` it writes a folder with one tally per group, and a table that lists them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sunzi.atomic_files import sync_directory, write_atomically
-from sunzi.cli.inputs import check_paths
+from sunzi.cli.files import check_paths, is_standard_output, open_output
 from sunzi.cli.numbers import counted
-from sunzi.cli.outputs import is_standard_output, open_output
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ParameterError
 
@@ -127,13 +127,13 @@ def _sift_parquet(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping
 
 
 def _sift_spark(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[Key, Sifted]:
-    from sunzi.tables import sift, spark_session
+    from sunzi.tables import sift, spark
 
-    if spark_session.is_submitted() and is_standard_output(arguments.output):
+    if spark.is_submitted() and is_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes the job's output with its own messages; give -o FILE")
-    session = spark_session.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
-    with spark_session.spark_errors(), session as spark:
-        return sift(spark_session.read_parquet(spark, arguments.reports), plan, **_columns(arguments))
+    session = spark.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
+    with spark.spark_errors(), session as started:
+        return sift(spark.read_parquet(started, arguments.reports), plan, **_columns(arguments))
 
 
 @contextmanager

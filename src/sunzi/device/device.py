@@ -1,7 +1,7 @@
 """A device that reports over months: its key, the ledger of spent ε, the outbox of unsent reports, and sending them.
 
-The first three are in one SQLite file. One durable transaction debits a report's ε and stores its bytes in the outbox before
-anything is sent, so a crash or power cut neither loses a debit nor sends a report that was not debited. Several
+The first three are in one SQLite file. One durable transaction debits a report's ε and stores its bytes in the outbox
+before anything is sent, so a crash or power cut neither loses a debit nor sends a report that was not debited. Several
 processes may share one file.
 """
 

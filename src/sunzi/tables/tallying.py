@@ -13,7 +13,7 @@ from sunzi.plan import Plan
 from sunzi.tables.group_counts import Key
 from sunzi.tables.parquet_files import Source, sift_parquet
 from sunzi.tables.report_cells import Refused, Sifted
-from sunzi.tables.spark_frames import is_spark_frame, sift_frame
+from sunzi.tables.spark import is_spark_frame, sift_frame
 from sunzi.tally import Tally
 
 if TYPE_CHECKING:

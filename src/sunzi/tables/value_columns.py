@@ -1,10 +1,22 @@
-"""Rows of one column of values, and the domain's index of each."""
+"""One column of values from a file in CSV (UTF-8), Parquet or Arrow, read with bounded memory, and the domain's index
+of every row.
+
+CSV is read by pyarrow if it is installed (the extra ``frames``) and by Python's own reader otherwise, with the same
+result. Fields may be quoted and then hold line breaks; quotation marks within are doubled. Every row must have as many
+fields as the line of column names. A blank line is an empty value in a table of one column, and ignored in a wider one.
+The one difference: pyarrow refuses a row of more than 1 MiB, Python's reader a field of more than 131,072 characters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +24,17 @@ from numpy.typing import NDArray
 from sunzi._typing import Integers
 from sunzi.domain import MISSING, Domain
 from sunzi.errors import DomainError, ParameterError
+from sunzi.tables import arrow
+from sunzi.tables.arrow import arrow_errors, need_pyarrow
+
+ROWS_AT_ONCE = 1 << 17
 
 _MOST_DIGITS = 18
 _MOST_LISTED = 20
+_BUFFER_BYTES = 1 << 18
+# Also the longest row that pyarrow can read. It reads up to 32 blocks ahead, so larger ones would fill the memory.
+_BLOCK_BYTES = 1 << 20
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -116,3 +136,260 @@ class IndexLookup:
             f"{place} has no value; {remedy}, or leave such rows out (--skip-missing), which reveals whose value is "
             "missing"
         )
+
+
+@contextmanager
+def open_column(source: str | Path | BinaryIO, column: str | None = None) -> Iterator[Column]:
+    """Open one column of a file, or of CSV from a binary stream.
+
+    Parameters
+    ----------
+    source: a file, whose suffix says its format, or a stream of CSV.
+    column: the column's name; may be left out if there is only one.
+    """
+    if not isinstance(source, (str, Path)):
+        yield csv_column(source, None, column)
+        return
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ParameterError(f"a table's name must end in one of {', '.join(SUFFIXES)}; got {path.name!r}")
+    with path.open("rb", buffering=0) as stream:  # also for Arrow, so that the system's own error comes first
+        if suffix in _DELIMITERS:
+            yield csv_column(stream, path.stat().st_size, column, _DELIMITERS[suffix])
+        else:
+            yield _ARROW_READERS[suffix](path, column)
+
+
+class _CountingStream(io.RawIOBase):
+    """Passes bytes on, counting them and the quotation marks among them."""
+
+    def __init__(self, stream: BinaryIO | io.RawIOBase) -> None:
+        self._stream = stream
+        self.count = self.quotes = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes."""
+        data = self._stream.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        self.count += len(data)
+        self.quotes += data.count(b'"')
+        return len(data)
+
+
+def csv_column(
+    stream: BinaryIO | io.RawIOBase, size: int | None, column: str | None, delimiter: str = ",", *, plain: bool = False
+) -> Column:
+    """One column of a stream of CSV of ``size`` bytes, if that is known; ``plain`` does without pyarrow."""
+    counting = _CountingStream(stream)
+    buffered = io.BufferedReader(counting, buffer_size=_BUFFER_BYTES)
+    names = _header(buffered, delimiter)
+    position, name = choose_column(names, column)
+    read = _read_by_python if plain or arrow.find_pyarrow() is None else _read_by_arrow
+    pieces = _check_quotes(read(buffered, names, position, delimiter), counting)
+    return Column(name, pieces, lambda: counting.count / size if size else None)
+
+
+def _header(stream: io.BufferedReader[_CountingStream], delimiter: str) -> list[str]:
+    lines = (line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(stream))
+    try:
+        names = next(csv.reader(lines, delimiter=delimiter), None)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ParameterError(f"the line of column names is not CSV in UTF-8: {error}") from None
+    if not names:
+        raise ParameterError("the table is empty: CSV begins with a line of column names")
+    return names
+
+
+def _check_quotes(pieces: Iterator[Rows], counting: _CountingStream) -> Iterator[Rows]:
+    """Refuse a quotation that is never closed: both readers would silently take the rest of the file for its text."""
+    yield from pieces
+    if counting.quotes % 2:
+        raise ParameterError(
+            "the table has an odd number of quotation marks, so one of them is never closed; a mark inside a value "
+            "must be doubled, and the value quoted"
+        )
+
+
+def _read_by_python(
+    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+) -> Iterator[Rows]:
+    # Other columns may have any encoding; this one's distinct texts are checked to be UTF-8.
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
+    rows = _whole_rows(csv.reader(text, delimiter=delimiter), len(names))
+    try:
+        while values := [row[position] for row in islice(rows, ROWS_AT_ONCE)]:
+            codes: dict[str, int] = {}
+            array = np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int64)
+            _check_utf8(codes)
+            yield Rows(array, list(codes))
+    except csv.Error as error:
+        raise ParameterError(f"the table cannot be read: {error}") from None
+
+
+def _whole_rows(reader: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    number = 0
+    for row in reader:
+        if not row and width > 1:
+            continue
+        number += 1
+        fields = row or [""]
+        if len(fields) != width:
+            raise ParameterError(f"row {number} has {len(fields)} fields, the line of column names has {width}")
+        yield fields
+
+
+def _check_utf8(texts: Iterable[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"value {text!r} is not UTF-8; convert the table first") from None
+
+
+def _read_by_arrow(
+    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+) -> Iterator[Rows]:
+    from pyarrow import csv as arrow_csv
+    from pyarrow import dictionary, int32, string
+
+    if not stream.peek(1):
+        return  # pyarrow refuses a table without rows
+    # Names may occur twice, as long as the chosen one does not, so columns go by number.
+    numbers = [str(number) for number in range(len(names))]
+    texts = {numbers[position]: dictionary(int32(), string())}
+    with arrow_errors():
+        batches = arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(column_names=numbers, block_size=_BLOCK_BYTES, use_threads=False),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
+            arrow_csv.ConvertOptions(include_columns=[numbers[position]], column_types=texts),
+        )
+        yield from _rows_of(batch.column(0) for batch in batches)
+
+
+def _parquet_column(path: Path, column: str | None) -> Column:
+    need_pyarrow("reading Parquet")
+    from pyarrow import parquet
+
+    with arrow_errors():
+        schema = parquet.read_schema(path)
+        position, name = choose_column(schema.names, column)
+        kind = _check_type(schema.field(position))
+        # With the last two, memory holds a few pages at a time instead of a row group's whole column.
+        file = parquet.ParquetFile(
+            path, read_dictionary=[name] if _is_text(kind) else None, buffer_size=1 << 20, pre_buffer=False
+        )
+    total = file.metadata.num_rows
+    done = 0
+
+    def arrays() -> Iterator[Any]:
+        nonlocal done
+        with file:
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name], use_threads=False):
+                yield batch.column(0)
+                done += len(batch)
+
+    return Column(name, _rows_of(arrays()), lambda: done / total if total else None)
+
+
+def _arrow_column(path: Path, column: str | None) -> Column:
+    """One column of an Arrow file, of the random-access or the streaming kind."""
+    pyarrow = need_pyarrow("reading Arrow files")
+    from pyarrow import ipc
+
+    def open_reader(options: Any) -> Any:
+        try:
+            return ipc.open_file(pyarrow.memory_map(str(path)), options=options)
+        except pyarrow.ArrowInvalid:
+            return ipc.open_stream(pyarrow.memory_map(str(path)), options=options)
+
+    with arrow_errors():
+        schema = open_reader(None).schema
+        position, name = choose_column(schema.names, column)
+        _check_type(schema.field(position))
+        reader = open_reader(ipc.IpcReadOptions(included_fields=[position], use_threads=False))
+    total = getattr(reader, "num_record_batches", None)
+    done = 0
+
+    def arrays() -> Iterator[Any]:
+        nonlocal done
+        for batch in reader if total is None else map(reader.get_batch, range(total)):
+            yield batch.column(0)
+            done += 1
+
+    return Column(name, _rows_of(arrays()), lambda: done / total if total else None)
+
+
+_ARROW_READERS: dict[str, Callable[[Path, str | None], Column]] = {
+    ".parquet": _parquet_column,
+    ".arrow": _arrow_column,
+    ".feather": _arrow_column,
+}
+SUFFIXES = (*_DELIMITERS, *_ARROW_READERS)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _check_type(field: Any) -> Any:
+    from pyarrow import types
+
+    kind = field.type
+    values = kind.value_type if types.is_dictionary(kind) else kind
+    if not (_is_text(values) or types.is_integer(values)):
+        raise ParameterError(f"the column {field.name!r} holds {kind}; cast it to text or to integers")
+    return kind
+
+
+def _rows_of(arrays: Iterable[Any]) -> Iterator[Rows]:
+    """Arrow arrays as rows. Texts are positions in a dictionary, the file's own where it has one, so that each distinct
+    text is looked up once; consecutive arrays with equal dictionaries share one list of texts.
+    """
+    dictionary: Any = None
+    texts: list[str | None] = []
+    with arrow_errors():
+        for array in arrays:
+            simple = _simplified(array)
+            for start in range(0, len(simple), ROWS_AT_ONCE):
+                piece = simple.slice(start, ROWS_AT_ONCE)
+                if not hasattr(piece, "dictionary"):
+                    yield _integer_rows(piece)
+                    continue
+                if dictionary is None or not piece.dictionary.equals(dictionary):
+                    dictionary = piece.dictionary
+                    texts = [*dictionary.to_pylist(), None]
+                yield Rows(_codes(piece.indices, len(texts) - 1), texts)
+
+
+def _simplified(array: Any) -> Any:
+    """Integers, or a dictionary of texts."""
+    from pyarrow import string, types
+
+    if types.is_dictionary(array.type):
+        return array if _is_text(array.type.value_type) else array.dictionary_decode()
+    if types.is_string_view(array.type):
+        array = array.cast(string())
+    return array.dictionary_encode() if _is_text(array.type) else array
+
+
+def _integer_rows(array: Any) -> Rows:
+    if not array.null_count:
+        return Rows(array.to_numpy(zero_copy_only=False))
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    return Rows(array.fill_null(0).to_numpy(zero_copy_only=False), None, missing)
+
+
+def _codes(indices: Any, missing: int) -> Any:
+    """Positions in the dictionary; nulls become ``missing``."""
+    from pyarrow import int64
+
+    filled = indices.cast(int64()).fill_null(missing) if indices.null_count else indices
+    return filled.to_numpy(zero_copy_only=False)

@@ -13,7 +13,7 @@ from report_tables import reports_of, table_of, write
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.tables import spark_session
+from sunzi.tables import spark as adapter
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cluster.md"
@@ -28,7 +28,7 @@ def plan():
 @pytest.fixture
 def in_session(spark, monkeypatch):
     """Commands in this process use the existing session and leave it running."""
-    monkeypatch.setattr(spark_session, "start_session", lambda master, show_progress: contextlib.nullcontext(spark))
+    monkeypatch.setattr(adapter, "start_session", lambda master, show_progress: contextlib.nullcontext(spark))
 
 
 @pytest.fixture

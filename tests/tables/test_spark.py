@@ -13,7 +13,7 @@ from report_tables import COUNTRIES, reports_of, table_of, write
 import sunzi
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.tables import BadReportsWarning, privatize, sift, tally
-from sunzi.tables.spark_session import read_parquet
+from sunzi.tables.spark import read_parquet
 
 USERS = 3000
 ROWS = 400  # values to be written as reports
