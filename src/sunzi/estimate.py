@@ -26,8 +26,9 @@ Method = Literal["auto", "normal", "score", "exact"]
 Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
 POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)
 
-# With fewer expected false supports than this times the squared normal quantile, the score interval's coverage becomes
-# erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval takes over.
+# With fewer expected false supports, or missing true ones, than this times the squared normal quantile, the score
+# interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
+# takes over.
 _FEW_COUNTS = 25
 
 
@@ -62,14 +63,14 @@ class SupportUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals; exact ones where supports are few; normal ones on request."""
-        quantile = intervals.normal_quantile(confidence)
+        quantile, at_hand = intervals.normal_quantile(confidence), target == "reporters"
         if method == "auto":
-            few = self.reports * self.probabilities.false < _FEW_COUNTS * quantile**2
-            method = "exact" if few else "score"
+            rarest = min(self.probabilities.false, 1 - self.probabilities.true)
+            method = "exact" if self.reports * rarest < _FEW_COUNTS * quantile**2 else "score"
         if method == "exact":
-            return intervals.exact(self.support, self.reports, self.probabilities, confidence)
+            return intervals.exact(self.support, self.reports, self.probabilities, confidence, at_hand)
         if method == "score":
-            return intervals.score(self.support, self.reports, self.probabilities, quantile, target == "reporters")
+            return intervals.score(self.support, self.reports, self.probabilities, quantile, at_hand)
         half = quantile * intervals.standard_error(self.variances(target))
         return self.frequencies - half, self.frequencies + half
 

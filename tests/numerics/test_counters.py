@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.errors import ParameterError
-from sunzi.numerics.counters import Counters, expected_filled
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.errors import ParameterError, TallyError
+from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
 
 LENGTHS = [1, 7, 4096, 4097, 20_000]
 
@@ -139,3 +143,35 @@ def test_expected_filled_is_the_mean_of_random_draws():
     assert abs(expected_filled(50, 40) - np.mean(drawn)) < sure * np.std(drawn) / math.sqrt(2000)
     assert expected_filled(1, 5) == 1
     assert expected_filled(50, math.inf) == 50
+
+
+@pytest.mark.parametrize("length", [7, 20_000])
+def test_sums_beyond_63_bits_are_refused(length):
+    """Dense and sparse; the largest count itself is fine, and so are two large counts in different cells."""
+    large = Counters(length, np.array([3]), np.array([2**62]))
+    other = Counters(length, np.array([4]), np.array([2**63 - 1]))
+    assert (large + other).dense()[3:5].tolist() == [2**62, 2**63 - 1]
+    with pytest.raises(TallyError, match="exceeds 2"):
+        large + large
+
+
+@pytest.mark.parametrize("design", [Cyclotomic(13, 4), Projective(3, 3)], ids=["cyclotomic", "projective"])
+@pytest.mark.parametrize("filled", [2, None])
+def test_point_counts_are_exact_or_refused(design, filled):
+    """Few cells are added up, all of them go through a transform; a total of 5·2^62 would wrap around to 2^62."""
+    cells = np.arange(filled or design.counter_count)
+    each = LARGEST_EXACT_TOTAL // cells.size
+    counters = Counters(design.counter_count, cells, np.full(cells.size, each))
+    unit = Counters(design.counter_count, cells, np.ones(cells.size, dtype=np.int64))
+    expected = each * design.point_counts(unit, design.points)
+    np.testing.assert_array_equal(design.point_counts(counters, design.points), expected)
+    for huge in (LARGEST_EXACT_TOTAL, 2**62):
+        counters = Counters(design.counter_count, cells, np.full(cells.size, huge))
+        with pytest.raises(TallyError, match="decoded exactly"):
+            design.point_counts(counters, design.points)
+
+
+@pytest.mark.parametrize("design", [Singletons(5), Subsets(5, 2)], ids=["singletons", "subsets"])
+def test_point_counts_that_are_the_counters_themselves_have_no_limit(design):
+    counters = Counters(5, None, np.full(5, 2**63 - 1))
+    assert design.point_counts(counters, 5).tolist() == [2**63 - 1] * 5

@@ -75,14 +75,14 @@ def test_another_polynomial_of_the_same_field(route: Route) -> None:
 @pytest.mark.parametrize(("order", "dimension"), [(3, 5), (4, 4), (37, 2)])
 def test_exact_up_to_the_largest_total(order: int, dimension: int, route: Route) -> None:
     space, matrix = space_of(order, dimension), incidence(order, dimension)
-    weights = np.random.default_rng(3).multinomial(routes.LARGEST_INTEGER_TOTAL - 1, np.full(8, 1 / 8))
+    weights = np.random.default_rng(3).multinomial(routes.LARGEST_EXACT_TOTAL - 1, np.full(8, 1 / 8))
     messages = np.arange(8)
     counts = incidence_counts(space, messages, weights, space.point_count, route)
     np.testing.assert_array_equal(counts, weights @ matrix[messages].astype(np.int64))
 
 
 def test_totals_beyond_exactness_are_refused() -> None:
-    weights = np.array([routes.LARGEST_INTEGER_TOTAL, 1])
+    weights = np.array([routes.LARGEST_EXACT_TOTAL, 1])
     with pytest.raises(ParameterError, match="add up"):
         incidence_counts(space_of(3, 3), np.array([0, 1]), weights, 13)
 

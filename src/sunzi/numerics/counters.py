@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
+from sunzi.errors import ParameterError, TallyError
 
 # A sparse cell costs an index, a value and a search, about four times as much as a dense one.
 _SPARSE_COST = 4
@@ -21,6 +21,9 @@ _ALWAYS_DENSE = 4096
 # Up to this many cells, counting into a dense vector is faster than sorting, however few cells are hit. Sorting also
 # releases the interpreter lock, which slows down a server that counts small batches.
 _DENSE_COUNTING = 1 << 15
+
+LARGEST_EXACT_TOTAL = 1 << 45
+"""The largest total of counts for which the rounding errors of a Fourier transform stay far below one half."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,18 +113,24 @@ class Counters:
         low, high = np.searchsorted(self._indices, [start, stop])
         return Counters(stop - start, self._indices[low:high] - start, self._values[low:high])
 
+    def check_total(self, most: int) -> None:
+        """Raise :class:`TallyError` if the counts add up to more than ``most``."""
+        total = self.total()
+        if total > most:
+            raise TallyError(f"the counts add up to {total}, and only totals up to {most} can be decoded exactly")
+
     def __add__(self, other: Counters) -> Counters:
-        """The exact sum, cell by cell."""
+        """The exact sum, cell by cell. Raises :class:`TallyError` if a count would exceed 2^63 − 1."""
         if self.length != other.length:
             raise ParameterError(f"cannot add {other.length} counters to {self.length}")
         if not (self.stored and other.stored):
             return self if self.stored else other
         if self._indices is None or other._indices is None:
-            return Counters(self.length, None, self.dense() + other.dense())
+            return Counters(self.length, None, _checked_sums(self.dense() + other.dense()))
         indices, inverse = np.unique(np.concatenate([self._indices, other._indices]), return_inverse=True)
         values = np.zeros(indices.size, dtype=np.int64)
         np.add.at(values, inverse, np.concatenate([self._values, other._values]))
-        return Counters(self.length, indices, values)
+        return Counters(self.length, indices, _checked_sums(values))
 
     def __eq__(self, other: object) -> bool:
         """Equal lengths and counts, dense or sparse."""
@@ -142,6 +151,13 @@ def expected_bytes(length: int, filled: float) -> int:
     """Memory of counters with about ``filled`` cells that are not zero: 8 bytes per cell, 16 where held sparsely."""
     is_sparse = length > _ALWAYS_DENSE and _SPARSE_COST * filled < length
     return 16 * ceil(filled) if is_sparse else 8 * length
+
+
+def _checked_sums(sums: Integers) -> Integers:
+    """Sums of two counts each; where one exceeds 63 bits, it has wrapped around to a negative number."""
+    if sums.size and sums.min() < 0:
+        raise TallyError("a sum of two counts exceeds 2^63 - 1, the largest count")
+    return sums
 
 
 def _scatter(length: int, indices: Integers, values: Integers) -> Integers:

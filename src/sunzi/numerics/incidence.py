@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
+from sunzi.numerics.counters import LARGEST_EXACT_TOTAL
 from sunzi.numerics.finite_fields import FiniteField
 from sunzi.numerics.projective import ProjectiveSpace, check_range, points_of
 
@@ -37,9 +38,6 @@ Route = Literal["fourier", "dynamic", "direct"]
 
 LARGEST_TABLE = 2**26
 """Points of the largest space with tables: up to 55 bytes per point for the dynamic programme, 90 for Fourier."""
-
-LARGEST_INTEGER_TOTAL = 2**45
-"""The largest total of integer weights, for which rounding errors of the transform stay far below one half."""
 
 _CHUNK = 2**18  # cells per step: large enough to hide Python's overhead, small enough to stay in the cache
 _LARGEST_MATRIX = 32  # up to this length a matrix product is faster than a Fourier transform
@@ -70,8 +68,8 @@ def incidence_counts(
         raise ParameterError(f"{np.size(messages)} messages cannot have {np.size(multiplicities)} multiplicities")
     weights = np.asarray(multiplicities, dtype=np.float64)
     is_integer = np.issubdtype(np.asarray(multiplicities).dtype, np.integer)
-    if is_integer and np.abs(weights).sum() > LARGEST_INTEGER_TOTAL:
-        raise ParameterError(f"integer multiplicities must add up to at most {LARGEST_INTEGER_TOTAL}")
+    if is_integer and np.abs(weights).sum() > LARGEST_EXACT_TOTAL:
+        raise ParameterError(f"integer multiplicities must add up to at most {LARGEST_EXACT_TOTAL}")
     hyperplanes, weights = _merged(space, np.asarray(messages, dtype=np.int64), weights)
     chosen = route or cheapest_route(space, hyperplanes.size, limit)
     if chosen not in _ROUTES:
