@@ -23,7 +23,11 @@ SUITES = {
         "tutorials": "the commands of the tutorials",
     },
     "analysis": {"faults": "faults planted in clients, and all the checks that must catch them"},
-    "cli": {"pipes": "commands joined by pipes", "startup": "what each command imports"},
+    "cli": {
+        "pipes": "commands joined by pipes",
+        "startup": "what each command imports",
+        "tally_columns": "sunzi tally of a column of Parquet files",
+    },
     "collector": {
         "containerfile": "the container image",
         "crashes": "processes and servers that are killed, on both kinds of store",

@@ -1,25 +1,41 @@
 """``sunzi tally``: reports become one tally.
 
 Files are counted all or nothing: with one damaged batch there is no tally. In a column of a table, bad cells are
-reported and left out, unless ``--bad-reports fail`` is given.
+reported and left out, unless ``--bad-reports fail`` is given; with ``--by`` the result is a folder with one tally per
+group, and a table that lists them.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import hashlib
+import io
 import os
+import secrets
+import shutil
 import sys
-from typing import TYPE_CHECKING, BinaryIO, cast
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from urllib.parse import quote
 
-from sunzi.cli import tally_columns
-from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, open_input, open_output
+from sunzi.atomic_files import sync_directory, write_atomically
+from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, is_standard_output, open_input, open_output
 from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
-from sunzi.errors import ReportError
+from sunzi.errors import ParameterError, ReportError
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
+    from sunzi.tables import Sifted
+    from sunzi.tables.group_counts import Key
     from sunzi.tally import Tally
+
+_FILES, _PARQUET, _SPARK = "files", "parquet", "spark"
+_SUFFIX = ".parquet"
+_LONGEST_NAME = 200
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,10 +57,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(
         "--engine",
-        choices=(tally_columns.FILES, tally_columns.PARQUET, tally_columns.SPARK),
+        choices=(_FILES, _PARQUET, _SPARK),
         help="what counts (default: parquet for folders and names that end in .parquet, else files)",
     )
-    tally_columns.add_arguments(parser)
+    _add_columns(parser)
     parser.set_defaults(run=run)
 
 
@@ -52,23 +68,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Count every file, or the column of a table, and write the sum."""
     from sunzi.plan import load_plan
 
-    engine = tally_columns.engine_of(arguments)
-    tally_columns.refuse_arguments(arguments, engine)
+    engine = _engine_of(arguments)
+    _refuse_arguments(arguments, engine)
     plan = load_plan(arguments.plan)
     if engine is not None:
-        return tally_columns.run(arguments, plan, engine)
+        return _count_columns(arguments, plan, engine)
     check_paths([arguments.plan, *arguments.reports], arguments.output)
     with open_output(arguments.output, "a tally") as stream:
         total = plan.empty_tally()
         for path in arguments.reports:
-            total += count_file(plan, path)
+            total += _count_file(plan, path)
         stream.write(total.to_bytes())
     if is_terminal(sys.stderr):
         say(counted(total.reports, "report"), sys.stderr)
     return 0
 
 
-def count_file(plan: Plan, path: str) -> Tally:
+def _count_file(plan: Plan, path: str) -> Tally:
     """The tally of one file; errors name it."""
     with open_input(path) as stream, ProgressBar("bytes") as progress:
         watched = _Watched(stream, None if path == STANDARD else os.fstat(stream.fileno()).st_size, progress)
@@ -96,3 +112,161 @@ class _Watched:
         self.count += len(data)
         self._progress.update(self.count, self.count / self._size if self._size else None)
         return data
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options for counting a column, beyond those for counting files."""
+    columns = parser.add_argument_group("reports in a column of Parquet files (extra 'frames', or 'spark')")
+    columns.add_argument("--column", metavar="NAME", help="the column of reports (default: report)")
+    columns.add_argument("--id-column", metavar="NAME", help="count rows with the same id once")
+    columns.add_argument(
+        "--by",
+        metavar="NAME",
+        action="append",
+        help="one tally for every value of this column; may be given several times; -o then names a new folder",
+    )
+    columns.add_argument(
+        "--bad-reports",
+        choices=("warn", "fail"),
+        help="leave out cells that are no reports and say how many and why, or write no tally (default: warn)",
+    )
+    columns.add_argument("--jobs", metavar="N", type=int, help="processes on this machine (default: one per core)")
+    columns.add_argument(
+        "--master", metavar="URL", help="Spark's master (default: what spark-submit says, or this machine)"
+    )
+
+
+def _engine_of(arguments: argparse.Namespace) -> str | None:
+    """The requested engine, or the one for these names of reports; None for files of reports."""
+    if arguments.engine is not None:
+        return None if arguments.engine == _FILES else str(arguments.engine)
+    tables = [path for path in arguments.reports if path.endswith(_SUFFIX) or Path(path).is_dir()]
+    if tables and len(tables) < len(arguments.reports):
+        raise ParameterError(f"{tables[0]} is a table and others are not; count them separately, then merge")
+    return _PARQUET if tables else None
+
+
+def _refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None:
+    """Refuse options that this engine would ignore."""
+    given = {
+        "--column": (arguments.column, (_PARQUET, _SPARK)),
+        "--id-column": (arguments.id_column, (_PARQUET, _SPARK)),
+        "--by": (arguments.by, (_PARQUET, _SPARK)),
+        "--bad-reports": (arguments.bad_reports, (_PARQUET, _SPARK)),
+        "--jobs": (arguments.jobs, (_PARQUET,)),
+        "--master": (arguments.master, (_SPARK,)),
+    }
+    for name, (value, engines) in given.items():
+        if value is not None and engine not in engines:
+            needed = " or ".join(f"--engine {one}" for one in engines)
+            raise ParameterError(f"{name} cannot be used with --engine {engine or _FILES}; use it with {needed}")
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
+
+
+def _count_columns(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
+    """Count, report what was refused, and write one tally or a folder of them."""
+    check_paths([arguments.plan, *arguments.reports], arguments.output)
+    # The output is opened first, so that a bad name fails before hours of work.
+    if arguments.by:
+        with _new_folder(arguments.output) as folder:
+            _write_groups(folder, arguments.by, _sift(arguments, plan, engine))
+    else:
+        with open_output(arguments.output, "a tally") as stream:
+            stream.write(_sift(arguments, plan, engine)[()].tally.to_bytes())
+    return 0
+
+
+def _sift(arguments: argparse.Namespace, plan: Plan, engine: str) -> Mapping[Key, Sifted]:
+    """The content of each group, under the key () if there are no groups."""
+    from sunzi.tables.tallying import bad_reports_message
+
+    sifted = _sift_spark(arguments, plan) if engine == _SPARK else _sift_parquet(arguments, plan)
+    found = sifted if isinstance(sifted, Mapping) else {(): sifted}
+    message = bad_reports_message(found.values(), arguments.bad_reports or "warn")
+    if message is not None:
+        say(f"sunzi: warning: {message}", sys.stderr)
+    if is_terminal(sys.stderr):
+        repeated = sum(group.repeated for group in found.values())
+        more = f", and {counted(repeated, 'row')} that repeated an id" if repeated else ""
+        say(counted(sum(group.tally.reports for group in found.values()), "report") + more, sys.stderr)
+    return found
+
+
+def _columns(arguments: argparse.Namespace) -> dict[str, Any]:
+    report_column = arguments.column or "report"
+    return {"by": arguments.by or (), "report_column": report_column, "id_column": arguments.id_column}
+
+
+def _sift_parquet(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[Key, Sifted]:
+    from sunzi.tables import sift
+
+    with ProgressBar() as bar:
+        return sift(arguments.reports, plan, **_columns(arguments), jobs=arguments.jobs, progress=bar.show)
+
+
+def _sift_spark(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[Key, Sifted]:
+    from sunzi.tables import sift, spark
+
+    if spark.is_submitted() and is_standard_output(arguments.output):
+        raise ParameterError("spark-submit mixes the job's output with its own messages; give -o FILE")
+    session = spark.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
+    with spark.spark_errors(), session as started:
+        return sift(spark.read_parquet(started, arguments.reports), plan, **_columns(arguments))
+
+
+@contextmanager
+def _new_folder(output: str | None) -> Iterator[Path]:
+    """A hidden folder that gets its name when the block succeeds, and is removed if it fails.
+
+    Its hidden name is random, so that one left behind by a power cut does not matter.
+    """
+    if output is None or is_standard_output(output):
+        raise ParameterError("--by makes several tallies; give -o FOLDER")
+    folder = Path(output)
+    if os.path.lexists(folder):
+        raise ParameterError(f"{output} exists; give -o the name of a new folder")
+    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.unfinished")
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    sync_directory(folder.parent)
+
+
+def _write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
+    """Write ``country=DE,day=1.tally`` and so on, and a table of them, ``groups.csv``."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["file", *by, "reports"])
+    taken: set[str] = set()
+    for key, sifted in sorted(found.items(), key=lambda item: name_of_group(by, item[0])):
+        name = name_of_group(by, key, taken)
+        taken.add(name.lower())
+        sifted.tally.save(folder / name)
+        rows.writerow([name, *map(_text, key), sifted.tally.reports])
+    write_atomically(folder / "groups.csv", text.getvalue().encode())
+
+
+def name_of_group(by: list[str], key: Key, taken: Container[str] = ()) -> str:
+    """The file name of a group, in which values are escaped; a missing value has no ``=``.
+
+    A name that is too long, or that differs from a name in ``taken`` by upper and lower case only, which some file
+    systems ignore, is shortened and made unique by ``+`` and a hash; values have their ``+`` escaped.
+    """
+    name = ",".join(_escaped(column, value) for column, value in zip(by, key, strict=True))
+    if len(name) > _LONGEST_NAME or f"{name}.tally".lower() in taken:
+        name = name[: _LONGEST_NAME // 2] + "+" + hashlib.sha256(name.encode()).hexdigest()
+    return name + ".tally"
+
+
+def _escaped(column: str, value: object) -> str:
+    return quote(column, safe="") + ("" if value is None else "=" + quote(_text(value), safe=" "))
+
+
+def _text(value: object) -> str:
+    """A value as text: bytes in hexadecimal digits, and empty text for a missing value."""
+    return "" if value is None else value.hex() if isinstance(value, bytes) else str(value)
