@@ -74,7 +74,6 @@ TESTED_IN = {
     "collector/refusals": "collector/test_malformed",
     "designs": "proof/test_designs",
     "numerics/checks": "test_refusals",
-    "numerics/intervals": "proof/test_coverage",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "protocols/test_contract_suite",
     "protocols/block_protocols": "proof/test_enumeration",
