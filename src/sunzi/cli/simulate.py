@@ -11,6 +11,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import add_simulation
 from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
@@ -38,14 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=100,
         help="reports per upload; 1 sends single reports (default: %(default)s)",
     )
-    parser.add_argument(
-        "--population",
-        metavar="NAME",
-        default="zipf",
-        help="distribution of the values: uniform, spike (all users hold the same value), zipf or zipf:EXPONENT "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed of the values (default: %(default)s)")
+    add_simulation(parser, population="zipf:1")
     parser.add_argument("--key-file", metavar="FILE", help="file with the upload key, if the collector requires one")
     parser.add_argument(
         "--tokens-file", metavar="FILE", help="file of single-use tokens, one per line, if the collector requires them"
