@@ -110,7 +110,7 @@ export class Client {
     const places = indices instanceof Uint32Array ? indices : Uint32Array.from(indices);
     // The conversion changes everything but integers from 0 to 2^32 - 1.
     let isInside = places === indices || places.every((place, i) => place === indices[i]);
-    for (const place of places) isInside &&= place < size;
+    for (let i = 0; i < places.length; i++) isInside &&= places[i] < size;
     check(isInside, OUTSIDE, DomainError);
     return this.plan.protocol.randomize(places, this.#source);
   }

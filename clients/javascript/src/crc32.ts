@@ -11,6 +11,6 @@ for (let byte = 0; byte < 256; byte++) {
 /** The checksum of bytes, as an unsigned integer. */
 export function crc32(bytes: Uint8Array): number {
   let rest = -1;
-  for (const byte of bytes) rest = (rest >>> 8) ^ TABLE[(rest ^ byte) & 255];
+  for (let i = 0; i < bytes.length; i++) rest = (rest >>> 8) ^ TABLE[(rest ^ bytes[i]) & 255];
   return ~rest >>> 0;
 }

@@ -54,7 +54,7 @@ export function canonicalForm(value: unknown, depth = MAX_DEPTH): string {
   if (typeof value === "object" && value) {
     const object = value as JsonObject;
     const keys = Object.keys(object).sort();
-    return `{${keys.map((key) => `${canonicalForm(key)}:${canonicalForm(object[key], depth - 1)}`).join()}}`;
+    return `{${keys.map((key) => canonicalForm(key) + ":" + canonicalForm(object[key], depth - 1)).join()}}`;
   }
   // Cs matches lone surrogates.
   const isPlain =

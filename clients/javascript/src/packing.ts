@@ -24,7 +24,7 @@ export function pack(
   for (let i = 0; i < values.length; i++) {
     let rest = values[i];
     const isNumber = typeof rest === "number";
-    for (let bits = widths[choices?.[i] ?? 0], place = 0; bits > 0; place++) {
+    for (let bits = widths[choices ? choices[i] : 0], place = 0; bits > 0; place++) {
       const taken = Math.min(bits, isNumber ? PIECE_BITS : 8);
       pieces.push(isNumber ? (rest as number) % PIECE : (rest as Uint8Array)[place]);
       pieceWidths.push(taken);
@@ -47,7 +47,7 @@ function packPieces(
   let heldBits = 0;
   for (let i = 0; i < values.length; i++) {
     held |= values[i] << heldBits;
-    for (heldBits += widths[choices?.[i] ?? 0]; heldBits >= 8; heldBits -= 8) {
+    for (heldBits += widths[choices ? choices[i] : 0]; heldBits >= 8; heldBits -= 8) {
       bytes[position++] = held;
       held >>>= 8;
     }

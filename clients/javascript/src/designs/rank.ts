@@ -7,8 +7,11 @@ const rows = new Map<number, bigint[]>();
 export function binomial(n: number, i: number): bigint {
   if (i < 0 || i > n) return 0n;
   const place = Math.min(i, n - i);
-  const row = rows.get(n) ?? [1n];
-  rows.set(n, row);
+  let row = rows.get(n);
+  if (!row) {
+    row = [1n];
+    rows.set(n, row);
+  }
   for (let next = row.length; next <= place; next++) {
     row.push((row[next - 1] * BigInt(n - next + 1)) / BigInt(next));
   }
