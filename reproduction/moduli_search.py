@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Integers, Progress
+from sunzi.designs.choice import optimal_block_size
 from sunzi.errors import ParameterError
 from sunzi.numerics.primes import next_prime, primes_up_to
 from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.numerics.toeplitz import expected_error
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.plan import Epsilon
 from sunzi.planning import search_cache
-from sunzi.protocols.modular import ModularSubsetSelection
+from sunzi.protocols.modular_variance import BlockMoments
 
 from .conditioning import condition_number, paper_weight
 
@@ -39,7 +40,9 @@ class PaperSearch:
 
     moduli: tuple[int, ...]
     error: float
-    """Exact variance of a light item for one report: trace(T⁻¹)/k."""
+    """Exact variance, for one report, of an item that shares no residue with any user's value, with the weights that
+    are best for such items: trace(T⁻¹)/k.
+    """
     kappa: float
     """cond(A_w)."""
     kappa_bound: float
@@ -152,8 +155,9 @@ def find_valid_moduli(
 
 
 def _light_error(domain_size: int, moduli: tuple[int, ...], epsilon: Fraction) -> float:
-    variances = [ModularSubsetSelection.block_variance(modulus, epsilon) or inf for modulus in moduli]
-    return expected_error(domain_size, moduli, variances)
+    sizes = ((modulus, optimal_block_size(modulus, epsilon)) for modulus in moduli)
+    weights = np.array([1 / (len(moduli) * BlockMoments.at(*size, epsilon).light) for size in sizes])
+    return ToeplitzGram(domain_size, moduli, weights).inverse_trace() / domain_size
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Plan:
         Parameters
         ----------
         users: the number of reports.
-        histogram: true frequencies to average over; by default the error of a value that nobody holds.
+        histogram: the true frequencies; by default all values are equally frequent.
         """
         return self.protocol.expected_mse(users, histogram)
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sunzi._typing import Floats
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import toeplitz
-from sunzi.numerics.toeplitz import RESIDUAL_TARGET, ToeplitzGram, adjoint, expected_error, fold, tile
+from sunzi.numerics.toeplitz import RESIDUAL_TARGET, ToeplitzGram, adjoint, fold, tile
 
 System = tuple[ToeplitzGram, Floats]
 
@@ -325,7 +325,8 @@ class TestBadConditioning:
         """cond(A) = 252, and 25 times the error of subsets (docs/mathematics.md §3.2)."""
         structured, right_side = make(1024, NEIGHBOURS), np.random.default_rng(8).normal(size=1024)
         assert relative_residual(structured, structured.solve(right_side), right_side) <= 1e-9
-        assert expected_error(1024, NEIGHBOURS, np.ones(8)) == pytest.approx(25.370907594510, rel=1e-9)
+        scaled = ToeplitzGram(1024, NEIGHBOURS, np.full(8, 1 / 8))
+        assert scaled.inverse_trace() / 1024 == pytest.approx(25.370907594510, rel=1e-9)
 
     @pytest.mark.usefixtures("both_column_solvers")
     @pytest.mark.parametrize("total", [None, 1.0])
@@ -437,13 +438,3 @@ class TestObject:
                 structured.apply_inverse(stack)
         with pytest.raises(ParameterError, match="one coefficient"):
             structured.sandwich_diagonal([1.0])
-
-
-def test_expected_error_is_the_mean_light_variance_per_report() -> None:
-    size, moduli, variances = 60, [13, 23, 41, 61], np.array([3.0, 2.0, 4.0, 5.0])
-    dense = gram(size, moduli, 1 / (4 * variances))
-    assert expected_error(size, moduli, variances) == pytest.approx(np.trace(np.linalg.inv(dense)) / size, rel=1e-9)
-
-
-def test_expected_error_of_one_covering_modulus_is_that_of_its_block() -> None:
-    assert expected_error(50, [53], [2.5]) == pytest.approx(2.5, rel=1e-12)

@@ -47,12 +47,16 @@ def test_few_items_stand_for_all(name, size, epsilon):
         assert curve.standard_error(1000, share) == pytest.approx(exact, rel=0.02)
 
 
-def test_residues_are_never_all_light():
-    """At ε = 5 and 100 values the error of a light item is nearly twice what it would be without collisions."""
+def test_values_that_share_residues_add_to_the_error():
+    """At ε = 5 and 100 values the error of an empty item is far above what it would be if all residues were empty."""
     plan = sunzi.make_plan("mss", 100, 5)
-    assert evaluate(plan, 1000).standard_error > 1.7 * math.sqrt(plan.expected_mse(1000))
-    alone = sunzi.make_plan("ss-compact", 100, 5)
-    assert evaluate(alone, 1000).standard_error == pytest.approx(math.sqrt(alone.expected_mse(1000)))
+    protocol = plan.protocol
+    error = evaluate(plan, 1000).standard_error
+    assert 0.85 < error / math.sqrt(plan.expected_mse(1000)) < 1  # no user holds it, so its own share adds nothing
+    empty = len(protocol.moduli) * protocol.planned_weights**2 * [moments.light for moments in protocol.moments]
+    assert error > 1.4 * math.sqrt(protocol.gram.sandwich_diagonal(empty).mean() / 1000)
+    alone = sunzi.make_plan("grr", 100, 5).protocol.probabilities
+    assert evaluate(sunzi.make_plan("ss-compact", 100, 5), 1000).standard_error == math.sqrt(alone.variance(0) / 1000)
 
 
 @pytest.mark.slow

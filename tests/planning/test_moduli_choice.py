@@ -55,19 +55,16 @@ def test_never_worse_than_the_papers_search(size, effort, epsilon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "effort"), [(100, 400), (1024, 80)])
-def test_planned_for_a_flat_histogram_it_is_better_under_one(size, effort):
+def test_at_large_epsilon_the_error_is_that_of_the_plan_and_below_the_papers(size, effort):
     epsilon, flat = 5, np.full(size, 1 / size)
     paper = paper_search(size, epsilon)
     bits = evaluate_moduli(size, epsilon, "mss", paper.moduli).bits
-    ours = choose_moduli(size, epsilon, "mss", max_bits=bits, effort=effort, histogram="flat")
-    light = choose_moduli(size, epsilon, "mss", max_bits=bits, effort=effort)
+    ours = choose_moduli(size, epsilon, "mss", max_bits=bits, effort=effort)
     errors = [
-        make_plan("mss", size, epsilon, moduli=moduli).expected_mse(1, flat)
-        for moduli in (ours.moduli, paper.moduli, light.moduli)
+        make_plan("mss", size, epsilon, moduli=moduli).expected_mse(1, flat) for moduli in (ours.moduli, paper.moduli)
     ]
     assert errors[0] < 0.92 * errors[1]
-    assert errors[0] < 0.8 * errors[2]
-    assert errors[0] == pytest.approx(ours.error, rel=0.1)
+    assert errors[0] == pytest.approx(ours.error, rel=0.04)
 
 
 def dominates(first, second):
@@ -149,7 +146,6 @@ def test_many_moduli_are_possible():
         ({"max_moduli": 257}, "max_moduli must be a whole number between 1 and 256"),
         ({"effort": "great"}, "effort must be one of"),
         ({"effort": 0}, "effort must be a whole number"),
-        ({"histogram": "steep"}, "histogram must be one of"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seconds": 0}, "seconds must be positive"),
         ({"objective": "beauty"}, "objective must be one of"),

@@ -112,7 +112,6 @@ def test_a_search_is_made_once(monkeypatch):
     assert progress == [1.0]
     assert len(searches) == 1
     for different in (
-        {"histogram": "flat"},
         {"seed": 1},
         {"max_bits": 20},
         {"max_attack": 0.5},
@@ -120,12 +119,12 @@ def test_a_search_is_made_once(monkeypatch):
         {"effort": 31},
     ):
         pareto_front(40, 1, **{"effort": 30, **different})
-    assert len(searches) == 7
+    assert len(searches) == 6
     pareto_front(40, 1, effort=30, seconds=60)  # depends on the clock, so it is neither stored nor looked up
-    assert len(searches) == 8
+    assert len(searches) == 7
     monkeypatch.setattr(moduli_choice, "ALGORITHM", moduli_choice.ALGORITHM + 1)
     assert pareto_front(40, 1, effort=30) == first
-    assert len(searches) == 9
+    assert len(searches) == 8
 
 
 def test_an_entry_that_holds_something_else_is_searched_anew():

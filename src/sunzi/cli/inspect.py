@@ -117,7 +117,7 @@ def _describe_plan(path: str) -> Facts:
         ("privacy", privacy_bound(plan.epsilon)),
         ("values", _values(plan)),
         ("report", bits),
-        ("error", f"{', '.join(errors)} (standard error of the frequency of a rare value)"),
+        ("error", f"{', '.join(errors)} (standard error of a frequency)"),
         ("attacker", attacker_success(plan.attackability, plan.domain.size)),
     ]
 

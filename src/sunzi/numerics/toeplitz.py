@@ -330,14 +330,3 @@ class ToeplitzGram:
 def _norm(vector: Floats) -> float:
     """By scipy, since numpy's norm overflows where a square does."""
     return float(scipy.linalg.norm(vector, check_finite=False))
-
-
-def expected_error(size: int, moduli: Sequence[int], variances: ArrayLike) -> float:
-    """The mean variance of a light item's estimate, per report: trace(T^-1) / k with w_j = 1 / (l d0_j), l the number
-    of moduli.
-
-    `variances` are the d0_j, the variance of one debiased report of block j at an empty residue (docs/mathematics.md
-    §3.3). For n reports divide by n.
-    """
-    per_report = np.asarray(variances, dtype=np.float64)
-    return ToeplitzGram(size, tuple(moduli), 1.0 / (len(moduli) * per_report)).inverse_trace() / size

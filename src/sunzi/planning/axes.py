@@ -49,7 +49,7 @@ class Axes:
     standard_error: float
     """The standard error of the share of an item that no user holds."""
     largest_error: float
-    """Expected maximum of the absolute error over all items, if all are light and err independently."""
+    """Expected maximum of the absolute error over all items, if all are rare and err independently."""
     detectable_share: float
     """The smallest share that differs from 0 with 95 % confidence in 80 % of all collections; infinite if none does."""
     bits: float
@@ -164,7 +164,7 @@ def push_bound(plan: Plan, share: float = SHARE, item: int = 0) -> Push:
 
 def error_curve(protocol: Protocol) -> ErrorCurve:
     """The error of an item by its share: averaged over a few items, and scaled to the exact mean over all items."""
-    rows = ((row.light_variance, row.variance_by_share()) for row in _typical_rows(protocol))
+    rows = ((row.flat_variance, row.variance_by_share()) for row in _typical_rows(protocol))
     return _mean_curve(protocol, list(rows))
 
 
@@ -186,7 +186,7 @@ def _compute_error_and_push(protocol: Protocol) -> tuple[ErrorCurve, float | Non
     """
     variances, pushes = [], []
     for number, row in enumerate(_typical_rows(protocol), start=1):
-        variances.append((row.light_variance, row.variance_by_share()))
+        variances.append((row.flat_variance, row.variance_by_share()))
         if number * row.push_cost <= _MOST_MESSAGES:
             pushes.append(row.push(SHARE).expected)
     return _mean_curve(protocol, variances), max(pushes, default=None)
@@ -201,7 +201,7 @@ def _typical_rows(protocol: Protocol) -> Iterator[DecoderRow]:
 
 
 def _mean_curve(protocol: Protocol, variances: Sequence[tuple[float, tuple[float, float, float]]]) -> ErrorCurve:
-    scale = protocol.expected_mse(1) / float(np.mean([light for light, _ in variances]))
+    scale = protocol.expected_mse(1) / float(np.mean([flat for flat, _ in variances]))
     return ErrorCurve(*(scale * float(value) for value in np.mean([curve for _, curve in variances], axis=0)))
 
 

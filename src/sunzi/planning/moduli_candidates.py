@@ -17,13 +17,11 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.designs import cyclotomic, subsets
-from sunzi.designs.choice import light_variance, optimal_block_size
+from sunzi.designs.choice import optimal_block_size
 from sunzi.designs.response import BlockResponse
-from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
-from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.numerics.toeplitz import expected_error
+from sunzi.numerics.thresholds import SupportProbabilities, parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.protocols.modular import (
     CompactModularSubsetSelection,
@@ -31,16 +29,11 @@ from sunzi.protocols.modular import (
     ModularSubsetSelection,
     solving_cost,
 )
-from sunzi.protocols.modular_variance import BlockMoments
+from sunzi.protocols.moduli import moduli_error
 
 Kind = Literal["mss", "mss-compact"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The protocols whose moduli can be searched."""
-
-PlannedHistogram = Literal["light", "flat"]
-"""The frequencies that errors are planned for: items that nobody holds, or all values equally frequent. They differ
-where ε is large and moduli are small, because the frequencies of a modulus's few residues always add up to 1.
-"""
 
 # Sets whose figures differ by less than these shares count as equal: error, bits, attackability, work.
 RESOLUTION = (0.001, 0.0025, 0.005, 0.05)
@@ -54,8 +47,8 @@ class Block:
 
     modulus: int
     variance: float
-    """The variance of one debiased report at a residue: d0 for an empty one, d0 + d1/m for one of m equal ones
-    (docs/mathematics.md §3.3).
+    """The variance of one debiased report at a residue, if all values are equally frequent (docs/mathematics.md
+    §3.3).
     """
     cost: int
     """What it adds to the length of reports: payload bits of subsets, number of messages of compact blocks."""
@@ -74,7 +67,6 @@ class BlockFamily(ABC):
 
     domain_size: int
     epsilon: Fraction
-    histogram: PlannedHistogram
     _known: dict[int, Block | None] = field(default_factory=dict, repr=False, compare=False)
 
     def block(self, modulus: int) -> Block | None:
@@ -84,10 +76,10 @@ class BlockFamily(ABC):
         return self._known[modulus]
 
     def _make(self, modulus: int) -> Block | None:
-        if self.protocol.block_variance(modulus, self.epsilon) is None:
+        variance = self.protocol.block_variance(self.domain_size, self.epsilon, modulus)
+        if variance is None:
             return None
         design = self.protocol.block_design(modulus, self.epsilon)
-        moments = BlockMoments.at(modulus, design.block_size, self.epsilon)
         work = design.point_counts_cost(inf, modulus)
         assert work is not None, "built-in designs tell their cost"
         odds = exp(self.epsilon)
@@ -97,7 +89,7 @@ class BlockFamily(ABC):
             guesses = modulus * odds / (design.block_size * odds + modulus - design.block_size)
         return Block(
             modulus=modulus,
-            variance=moments.light + (moments.heavy / modulus if self.histogram == "flat" else 0.0),
+            variance=variance,
             cost=self._cost(modulus, design.block_size, design.counter_count),
             guesses=guesses,
             work=work.operations,
@@ -116,16 +108,10 @@ class BlockFamily(ABC):
     def affordable_cost(self, count: int, bits: float) -> float:
         """What ``count`` blocks may cost together if the mean report is to take at most ``bits`` bits."""
 
-    @property
-    def sampling_variance(self) -> float:
-        """f(1−f) at f = 1/k: part of a residue's variance, but no error about the actual users."""
-        frequency = 1 / self.domain_size if self.histogram == "flat" else 0.0
-        return frequency * (1 - frequency)
-
     def error(self, blocks: Sequence[Block]) -> float:
-        """trace(T⁻¹)/k, the mean variance for one report about the actual users (docs/mathematics.md §3.1)."""
+        """The mean squared error for one report at the flat histogram (docs/mathematics.md §3.3)."""
         moduli, variances = [block.modulus for block in blocks], [block.variance for block in blocks]
-        return expected_error(self.domain_size, moduli, variances) - self.sampling_variance
+        return moduli_error(self.domain_size, moduli, variances)
 
     def decode_work(self, blocks: Sequence[Block]) -> float:
         """Elementary operations that turn a tally of many reports into frequencies."""
@@ -176,15 +162,13 @@ _FAMILIES: dict[str, type[BlockFamily]] = {family.protocol.name: family for fami
 
 
 @lru_cache(maxsize=16)
-def block_family(kind: str, domain_size: int, epsilon: Fraction, histogram: PlannedHistogram = "light") -> BlockFamily:
+def block_family(kind: str, domain_size: int, epsilon: Fraction) -> BlockFamily:
     """The blocks of ``mss`` or ``mss-compact``."""
     if kind not in _FAMILIES:
         raise ParameterError(f"kind must be one of {sorted(_FAMILIES)}, got {kind!r}")
-    if histogram not in get_args(PlannedHistogram):
-        raise ParameterError(f"histogram must be one of {list(get_args(PlannedHistogram))}, got {histogram!r}")
     if domain_size < 2:
         raise ParameterError(f"domain_size must be at least 2, got {domain_size}")
-    return _FAMILIES[kind](domain_size, epsilon, histogram)
+    return _FAMILIES[kind](domain_size, epsilon)
 
 
 def subset_bits(points: int, block_size: int) -> int:
@@ -206,9 +190,7 @@ class ModuliCandidate:
     moduli: tuple[int, ...]
     """Distinct primes, ascending."""
     error: float
-    """Mean variance of the estimates for one report; for n reports divide by n. Of light items, trace(T⁻¹)/k, unless
-    the flat histogram was requested.
-    """
+    """Mean squared error for one report, if all values are equally frequent; for n reports divide by n."""
     bits: float
     """Mean bits per report."""
     max_bits: int
@@ -237,9 +219,7 @@ class ModuliCandidate:
         )
 
 
-def evaluate_moduli(
-    domain_size: int, epsilon: Epsilon, kind: Kind, moduli: Sequence[int], *, histogram: PlannedHistogram = "light"
-) -> ModuliCandidate:
+def evaluate_moduli(domain_size: int, epsilon: Epsilon, kind: Kind, moduli: Sequence[int]) -> ModuliCandidate:
     """The exact figures of any set of moduli.
 
     Parameters
@@ -247,12 +227,11 @@ def evaluate_moduli(
     domain_size, epsilon: of the plan.
     kind: ``"mss"`` or ``"mss-compact"``.
     moduli: distinct primes that together distinguish all values.
-    histogram: ``"light"`` for the error of items that nobody holds, ``"flat"`` for equally frequent values.
 
     >>> evaluate_moduli(10, 1, "mss", [5, 11]).max_bits
     9
     """
-    family = block_family(kind, domain_size, parse_epsilon(epsilon), histogram)
+    family = block_family(kind, domain_size, parse_epsilon(epsilon))
     blocks = []
     for modulus in sorted(int(modulus) for modulus in moduli):
         block = family.block(modulus)
@@ -262,21 +241,20 @@ def evaluate_moduli(
     return ModuliCandidate.of(family, blocks, family.error(blocks))
 
 
-def reference_error(domain_size: int, epsilon: Epsilon, *, histogram: PlannedHistogram = "light") -> float:
-    """The error of plain subset selection for one report, with the best block size, to compare candidates with.
+def reference_error(domain_size: int, epsilon: Epsilon) -> float:
+    """The mean squared error of plain subset selection for one report, to compare candidates with; the same for every
+    histogram.
 
     Parameters
     ----------
-    domain_size, epsilon, histogram: as for :func:`evaluate_moduli`.
+    domain_size, epsilon: as for :func:`evaluate_moduli`.
 
     >>> round(reference_error(1024, 1), 2)
     3.67
     """
     budget = parse_epsilon(epsilon)
     size = optimal_block_size(domain_size, budget)
-    if histogram == "light":
-        return light_variance(domain_size, size, budget)
-    return BlockResponse(Subsets(domain_size, size), budget).probabilities.variance(1 / domain_size)
+    return SupportProbabilities.planned(domain_size, size, budget).variance(1 / domain_size)
 
 
 def front(axes: Floats) -> list[int]:

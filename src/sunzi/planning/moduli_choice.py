@@ -11,14 +11,14 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.planning import search_cache
-from sunzi.planning.moduli_candidates import Kind, ModuliCandidate, PlannedHistogram, block_family, reference_error
+from sunzi.planning.moduli_candidates import Kind, ModuliCandidate, block_family, reference_error
 from sunzi.planning.moduli_search import Request, search
 from sunzi.protocols.moduli import MOST_MODULI
 
 Effort = Literal["quick", "normal", "thorough"]
 ModuliObjective = Literal["error", "bits", "attackability", "decode_work", "traffic"]
 
-ALGORITHM = 3
+ALGORITHM = 4
 """Increased when the search changes its results; cached results of another number are not used."""
 
 EVALUATIONS: dict[str, int] = {"quick": 600, "normal": 3000, "thorough": 20_000}
@@ -35,14 +35,13 @@ def pareto_front(
     max_bits: float | None = None,
     max_attack: float | None = None,
     max_moduli: int = 64,
-    histogram: PlannedHistogram = "light",
     effort: Effort | int = "normal",
     seconds: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[ModuliCandidate]:
     """Sets of moduli, none of which is beaten on all of error, mean bits, attackability and decoding work, by ascending
-    error. The same arguments give the same list, which is cached on disk.
+    error. Errors are those of equally frequent values. The same arguments give the same list, which is cached on disk.
 
     Parameters
     ----------
@@ -50,8 +49,6 @@ def pareto_front(
     kind: ``"mss"`` or ``"mss-compact"``.
     max_bits, max_attack, max_moduli: limits on the mean bits per report, the attackability and the number of moduli; if
         no set keeps them the list is empty.
-    histogram: ``"light"`` minimises the error of items that nobody holds, ``"flat"`` that of equally frequent values,
-        which is better where ε is large and the domain small.
     effort: ``"quick"``, ``"normal"``, ``"thorough"`` or a number of evaluations.
     seconds: stop as soon as possible after this time; the result then depends on the clock and is not cached.
     seed: another seed, another search.
@@ -61,7 +58,7 @@ def pareto_front(
     [True]
     """
     budget = parse_epsilon(epsilon)
-    family = block_family(kind, domain_size, budget, histogram)
+    family = block_family(kind, domain_size, budget)
     request = Request(
         max_bits=_limit("max_bits", max_bits),
         max_attack=_limit("max_attack", max_attack),
@@ -77,7 +74,6 @@ def pareto_front(
         "kind": kind,
         "domain_size": domain_size,
         "epsilon": str(budget),
-        "histogram": histogram,
         **asdict(request),
     }
     candidates = _from_json(search_cache.load(key))
@@ -96,14 +92,13 @@ def choose_moduli(
     *,
     objective: ModuliObjective = "error",
     max_error_ratio: float | None = None,
-    histogram: PlannedHistogram = "light",
     **options: Any,
 ) -> ModuliCandidate:
     """The set of moduli that is best by one objective within limits; raises ParameterError if there is none.
 
     Parameters
     ----------
-    domain_size, epsilon, kind, histogram: as for :func:`pareto_front`.
+    domain_size, epsilon, kind: as for :func:`pareto_front`.
     objective: ``"error"``, ``"bits"``, ``"attackability"``, ``"decode_work"``, or ``"traffic"``, which is error × bits:
         what all users together must send for a given accuracy.
     max_error_ratio: limit on the error relative to plain subset selection.
@@ -112,8 +107,8 @@ def choose_moduli(
     >>> choose_moduli(20, 1, "mss", max_bits=12, effort=20).bits <= 12
     True
     """
-    candidates = pareto_front(domain_size, epsilon, kind, histogram=histogram, **options)
-    reference = reference_error(domain_size, epsilon, histogram=histogram)
+    candidates = pareto_front(domain_size, epsilon, kind, **options)
+    reference = reference_error(domain_size, epsilon)
     limit = _limit("max_error_ratio", max_error_ratio) * reference
     allowed = [candidate for candidate in candidates if candidate.error <= limit]
     if not allowed:

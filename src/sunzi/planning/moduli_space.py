@@ -5,10 +5,10 @@ domain size, so each small prime stands for the nearest good prime at full scale
 attackability; what is found is verified at full scale.
 
 What any other modulus would do to the error follows from two solves. With T = Σ_j M_j/d_j, M_m = A_mᵀA_m, the error is
-ℓ·trace(T⁻¹)/k. A block of modulus m and variance d takes about φ/(1+ρ) off the trace, where φ = trace(T⁻¹M_mT⁻¹)/d is
-the slope and ρ = trace(T⁻¹M_m)/(dm) the mean leverage of its residues. M_m is Toeplitz with ones at the lags that m
-divides, so both traces are sums of the diagonals of T⁻² and T⁻¹ at those lags, and a few Fourier transforms give those
-of all lags (docs/mathematics.md §3.1, extended to sums over i of T⁻²[i, i+L]).
+ℓ·trace(T⁻¹)/k, up to small terms. A block of modulus m and variance d takes about φ/(1+ρ) off the trace, where
+φ = trace(T⁻¹M_mT⁻¹)/d is the slope and ρ = trace(T⁻¹M_m)/(dm) the mean leverage of its residues. M_m is Toeplitz with
+ones at the lags that m divides, so both traces are sums of the diagonals of T⁻² and T⁻¹ at those lags, and a few
+Fourier transforms give those of all lags (docs/mathematics.md §3.1, extended to sums over i of T⁻²[i, i+L]).
 
 Searches start from the shape that good sets have at every domain size: most moduli are near the smallest and a few
 reach up to the domain's size. The place t in [0, 1) of the set holds a modulus in proportion to (1−t)^−a. The exponent
@@ -32,6 +32,7 @@ from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics.primes import is_prime, next_prime, primes_up_to
 from sunzi.numerics.toeplitz import ToeplitzGram, reversed_column
 from sunzi.planning.moduli_candidates import Block, BlockFamily
+from sunzi.protocols.modular_variance import flat_error, sampling_variance
 
 Rows = NDArray[np.intp]
 
@@ -62,7 +63,7 @@ class SearchSpace:
 
     @cached_property
     def variances(self) -> Floats:
-        """The light variance d0 of each block."""
+        """The variance d of each block."""
         return np.array([block.variance for block in self.blocks])
 
     @cached_property
@@ -92,14 +93,15 @@ class SearchSpace:
         return made
 
     def error(self, rows: Rows) -> float:
-        """ℓ·trace(T⁻¹)/k at this space's size; infinite where T is singular or nearly so."""
-        gram = self.gram(rows)
-        return inf if gram is None else len(rows) * gram.inverse_trace() / self.size - self.family.sampling_variance
+        """The error at the flat histogram at this space's size; infinite where T is singular or nearly so."""
+        gram = self.gram(rows, np.full(len(rows), 1 / len(rows)))
+        return inf if gram is None else flat_error(gram, self.family.domain_size)
 
     def errors_with_one_more(self, gram: ToeplitzGram, count: int) -> Floats:
         """About the error of ``count`` blocks when each block in turn joins those of ``gram``."""
         reductions = trace_reductions(gram, self._multiples, self.stand_ins, self.variances)
-        errors: Floats = count * (gram.inverse_trace() - reductions) / self.size - self.family.sampling_variance
+        population = count * (gram.inverse_trace() - reductions) / self.size
+        errors: Floats = population - sampling_variance(self.family.domain_size)
         # The reductions are of first order and may promise too much; an error is never zero.
         return np.maximum(errors, 1e-3 * self.variances.min())
 

@@ -200,7 +200,6 @@ def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wish
         kind,
         max_bits=None if wishes.max_bits == inf else wishes.max_bits,
         max_attack=None if wishes.max_attack == inf else wishes.max_attack,
-        histogram="flat",  # as in the table; sets for light items mislead at high ε
         effort="normal" if wishes.search else "quick",
         progress=wishes.progress,
     )

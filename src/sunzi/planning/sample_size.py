@@ -28,7 +28,7 @@ _LAST = 4 * _PER_DECADE + 220
 def users_needed(
     protocol: str, domain: int | Iterable[str] | Domain, epsilon: Epsilon, target_error: float, **options: Any
 ) -> int:
-    """The fewest users for which the standard error of a light item is at most the target.
+    """The fewest users for which the standard error of a value that nobody holds is at most the target.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def users_needed(
 
 
 def users_for(plan: Plan, target_error: float) -> int:
-    """The fewest users for which this plan's standard error of a light item is at most the target."""
+    """The fewest users for which this plan's standard error of a value that nobody holds is at most the target."""
     check_target(target_error)
     curve = error_curve(plan.protocol)
     users = max(1, ceil(curve.constant / target_error**2))
@@ -58,7 +58,7 @@ def users_for(plan: Plan, target_error: float) -> int:
 def epsilon_needed(
     protocol: str, domain: int | Iterable[str] | Domain, users: int, target_error: float, **options: Any
 ) -> Fraction:
-    """The smallest ε of three digits at which the standard error of a light item is at most the target.
+    """The smallest ε of three digits at which the standard error of a value that nobody holds is at most the target.
 
     If the error does not fall steadily as ε grows, the result meets the target and the next smaller ε of three digits
     does not. Raises ParameterError if no ε meets the target.

@@ -164,8 +164,8 @@ class Protocol(ABC):
 
     @abstractmethod
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Mean squared error per item, given the users' values: for light items (f → 0), or averaged over the items of
-        a given histogram.
+        """Mean squared error per item about the users' own histogram: the given one, or the flat one, in which all
+        values are equally frequent.
         """
 
     @abstractmethod

@@ -66,8 +66,10 @@ class DecoderRow(ABC):
 
     @property
     @abstractmethod
-    def light_variance(self) -> float:
-        """n·Var of the estimate if no residue is heavy: the value that ``expected_mse`` averages."""
+    def flat_variance(self) -> float:
+        """n·Var of the estimate about the actual users if all values are equally frequent: what ``expected_mse``
+        averages.
+        """
 
     @property
     def push_cost(self) -> int:
@@ -89,16 +91,18 @@ class DecoderRow(ABC):
 class SupportRow(DecoderRow):
     """An item with a support count of its own."""
 
+    domain_size: int
     probabilities: SupportProbabilities
 
     @property
-    def light_variance(self) -> float:
-        """The variance q(1−q)/Δ² of an item that no user holds."""
-        return self.probabilities.variance(0.0)
+    def flat_variance(self) -> float:
+        """The variance of an item of share 1/k."""
+        return self.probabilities.variance(1 / self.domain_size)
 
     def variance_by_share(self) -> tuple[float, float, float]:
         """The coefficients of 1, f and f²; the variance is linear in f."""
-        return self.light_variance, self.probabilities.variance(1.0) - self.light_variance, 0.0
+        empty = self.probabilities.variance(0.0)
+        return empty, self.probabilities.variance(1.0) - empty, 0.0
 
     def push(self, share: float) -> Push:
         """φ·(1−q)/Δ; no attack does better."""
@@ -112,16 +116,16 @@ class ModularRow(DecoderRow):
     """An item, or a sum of items, of a modular estimate; ``parts`` are the h_j."""
 
     domain_size: int
-    diagonal: float
-    """The item's entry of diag T⁻¹."""
+    variance: float
+    """The item's part of :func:`~sunzi.protocols.modular_variance.flat_error`."""
     parts: tuple[Floats, ...]
     responses: tuple[BlockResponse, ...]
     moments: tuple[BlockMoments, ...]
 
     @property
-    def light_variance(self) -> float:
-        """The item's entry of diag T⁻¹."""
-        return self.diagonal
+    def flat_variance(self) -> float:
+        """From the diagonal of T⁻¹."""
+        return self.variance
 
     @property
     def push_cost(self) -> int:

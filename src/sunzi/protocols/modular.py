@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import exp, log2
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -36,7 +36,7 @@ from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
 from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.modular_variance import BlockMoments, ModularVariance
+from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, flat_error, sampling_variance
 from sunzi.protocols.moduli import MOST_MODULI, default_moduli
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -128,7 +128,7 @@ class ModularProtocol(Protocol):
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
         """The given moduli, or a spread of primes of small exact error."""
         if moduli is None:
-            moduli = default_moduli(domain_size, epsilon, cls.block_variance, **options)
+            moduli = default_moduli(domain_size, partial(cls.block_variance, domain_size, epsilon), **options)
         elif options:
             raise ParameterError(f"options {', '.join(sorted(options))} cannot be combined with moduli")
         elif not isinstance(moduli, Iterable):
@@ -146,8 +146,10 @@ class ModularProtocol(Protocol):
 
     @staticmethod
     @abstractmethod
-    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
-        """Light variance of one report in that block, or None if the modulus is unsuitable."""
+    def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:
+        """The variance of one report in that block at the flat histogram (:meth:`BlockMoments.flat`), or None if the
+        modulus is unsuitable.
+        """
 
     @classmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
@@ -194,12 +196,14 @@ class ModularProtocol(Protocol):
 
     @cached_property
     def planned_weights(self) -> Floats:
-        """w_j = 1/(ℓ·d0_j): the inverse variance of a block that gets its expected share of one report."""
-        return np.array([1 / (len(self.responses) * moments.light) for moments in self.moments])
+        """w_j = 1/(ℓ(d0 + d1·Σ_a g_a²)), g the residues of the flat histogram: the inverse variance of a block that
+        gets its expected share of one report (docs/mathematics.md §3.3).
+        """
+        return np.array([1 / (len(self.responses) * moments.flat(self.domain_size)) for moments in self.moments])
 
     @cached_property
     def gram(self) -> ToeplitzGram:
-        """The Gram matrix of the planned weights; its inverse is the covariance of one report at light items."""
+        """The Gram matrix of the planned weights."""
         return ToeplitzGram(self.domain_size, self.moduli, self.planned_weights)
 
     def estimate(
@@ -236,7 +240,8 @@ class ModularProtocol(Protocol):
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[ModularRow]:
         """One solve per item; each row is as large as all moduli together."""
-        diagonal = self.gram.inverse_diagonal()
+        ones = self.gram.ones_solution
+        population = self.gram.inverse_diagonal() - ones**2 / ones.sum()
         for item in items:
             unit = np.zeros(self.domain_size)
             unit[item] = 1.0
@@ -245,25 +250,27 @@ class ModularProtocol(Protocol):
             yield ModularRow(
                 item,
                 self.domain_size,
-                float(diagonal[item]),
+                float(population[item]) - sampling_variance(self.domain_size),
                 tuple(weight * fold(row, modulus) for weight, modulus in blocks),
                 self.responses,
                 self.moments,
             )
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """trace(T⁻¹)/(kn) for light items; the mean of the full variances for a histogram."""
+        """At the flat histogram from one solve (:func:`~sunzi.protocols.modular_variance.flat_error`); for another
+        histogram the mean of all variances.
+        """
         check_users(users)
         if histogram is None:
-            return self.gram.inverse_trace() / (self.domain_size * users)
+            return flat_error(self.gram, self.domain_size) / users
         frequencies = check_histogram(histogram, self.domain_size)
         share = users / len(self.responses)
         variance = ModularVariance(self.gram, self.moments, self.planned_weights, [share] * len(self.responses))
         return float(np.mean(variance.full(frequencies) - frequencies * (1 - frequencies) / users))
 
     def worst_mse(self, users: int) -> float:
-        """An upper bound: the light error plus what one value held by everybody can add, by the smallest eigenvalue of
-        T.
+        """An upper bound: the error of residues that nobody holds plus what one value held by everybody can add, by the
+        smallest eigenvalue of T.
         """
         check_users(users)
         size = self.domain_size
@@ -278,7 +285,8 @@ class ModularProtocol(Protocol):
             len(self.responses) * (moments.heavy + moments.mixed**2) * weight * largest * 1.01
             for moments, weight in zip(self.moments, self.planned_weights, strict=True)
         )
-        return self.expected_mse(users) + heavy / (size * users)
+        light = len(self.responses) * self.planned_weights**2 * [moments.light for moments in self.moments]
+        return (float(self.gram.sandwich_diagonal(light).sum()) + heavy) / (size * users)
 
     @property
     def attackability(self) -> float:
@@ -305,9 +313,9 @@ class ModularSubsetSelection(ModularProtocol):
         return Singletons(modulus) if size == 1 else Subsets(modulus, size)
 
     @staticmethod
-    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
-        """The light variance with the optimal block size; every prime is suitable."""
-        return light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
+    def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:
+        """With the optimal block size; every prime is suitable."""
+        return BlockMoments.at(modulus, optimal_block_size(modulus, epsilon), epsilon).flat(domain_size)
 
     @cached_property
     def report_layout(self) -> ReportLayout:
@@ -369,13 +377,13 @@ class CompactModularSubsetSelection(ModularProtocol):
         return best_cyclotomic(modulus, epsilon)[0]
 
     @staticmethod
-    def block_variance(modulus: int, epsilon: Fraction) -> float | None:
+    def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:
         """Only primes that come within a few per cent of the optimal error with few classes, hence few messages."""
         design = best_cyclotomic(modulus, epsilon)[0]
         if design.message_count > _MOST_MESSAGES_A_POINT * modulus * (exp(epsilon) + 1):
             return None
-        reached = light_moment(modulus, design.block_size, epsilon)
-        best = light_moment(modulus, optimal_block_size(modulus, epsilon), epsilon)
+        sizes = design.block_size, optimal_block_size(modulus, epsilon)
+        reached, best = (BlockMoments.at(modulus, size, epsilon).flat(domain_size) for size in sizes)
         return reached if reached <= _COMPACT_TOLERANCE * best else None
 
     @cached_property
@@ -432,8 +440,3 @@ def solving_cost(domain_size: int, moduli: int) -> float:
 
 _COMPACT_TOLERANCE = 1.02
 _MOST_MESSAGES_A_POINT = 1.5
-
-
-def light_moment(points: int, block_size: int, epsilon: Fraction) -> float:
-    """d0 of a block response on ``points`` points (docs/mathematics.md §3.3)."""
-    return BlockMoments.at(points, block_size, epsilon).light

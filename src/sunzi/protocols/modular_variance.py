@@ -30,6 +30,7 @@ _STACK_CELLS = 1 << 17
 _MOST_CELLS = 1 << 28
 # What residues that count as typical may add to a variance or take from it, as a share of it, as far as one item tells.
 _NEGLIGIBLE = 0.02
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,30 @@ class BlockMoments:
         heavy = (gap - 2 * with_value + 2 * without) / gap**2
         mixed = (1 - heavy) / points
         return cls(points, light, heavy, mixed, -(light + mixed) / points)
+
+    def flat(self, domain_size: int) -> float:
+        """d0 + d1·Σ_a g_a²: the mean variance at the residue of a value, if all values are equally frequent."""
+        each, more = divmod(domain_size, self.points)
+        pairs = more * (each + 1) ** 2 + (self.points - more) * each**2
+        return self.light + self.heavy * pairs / domain_size**2
+
+
+def flat_error(gram: ToeplitzGram, domain_size: int) -> float:
+    """The mean variance of all items for one report about the actual users, if all values are equally frequent and the
+    weights of ``gram`` are 1/(ℓ·:meth:`BlockMoments.flat`).
+
+    It is the mean diagonal of T⁻¹ − ττᵀ/1ᵀτ, τ = T⁻¹1, less f(1−f) at f = 1/k (docs/mathematics.md §3.3). Exact where
+    all residues are equally frequent; elsewhere at most 6 % too large on small domains, and 1 % from 1,000 values on.
+    """
+    ones = gram.ones_solution
+    population = (gram.inverse_trace() - float(ones @ ones) / float(ones.sum())) / gram.size
+    # At a huge ε hardly any error is left, and rounding must not make it negative.
+    return max(population - sampling_variance(domain_size), _ROUNDING * population)
+
+
+def sampling_variance(domain_size: int) -> float:
+    """f(1−f) at f = 1/k: part of the variance about a population, but no error about the actual users."""
+    return (1 - 1 / domain_size) / domain_size
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,18 @@ See docs/mathematics.md §3.1 and docs/mathematics.md §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.primes import is_prime, next_prime
-from sunzi.numerics.toeplitz import expected_error
+from sunzi.numerics.toeplitz import ToeplitzGram
+from sunzi.protocols.modular_variance import flat_error
 
-BlockVariance = Callable[[int, Fraction], float | None]
+BlockVariance = Callable[[int], float | None]
+"""The variance d0 + d1·Σ_a g_a² of a block of that modulus at the flat histogram; None if the modulus is unsuitable."""
 
 DEFAULT_COUNT = 16
 MOST_MODULI = 256
@@ -26,9 +28,7 @@ _SPREADS_COMPARED = 8
 _LARGEST_COMPARED = 50_000
 
 
-def spread_moduli(
-    domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int, seed: int = 0
-) -> tuple[int, ...]:
+def spread_moduli(domain_size: int, block_variance: BlockVariance, count: int, seed: int = 0) -> tuple[int, ...]:
     """``count`` distinct primes, one near a random place in each of ``count`` equal parts of [0.1·k, 0.95·k].
 
     Random, because evenly spaced moduli share their differences and tell values apart badly; and few small ones,
@@ -39,41 +39,43 @@ def spread_moduli(
     targets = domain_size * (_LOWEST_SHARE + (_HIGHEST_SHARE - _LOWEST_SHARE) * places)
     chosen: set[int] = set()
     for target in targets[::-1].tolist():
-        found = _nearest(round(target), epsilon, block_variance, chosen)
+        found = _nearest(round(target), block_variance, chosen)
         if found is not None:
             chosen.add(found)
     extra = domain_size
     while sum(chosen) - len(chosen) < domain_size - 1:
         extra = next_prime(extra)
-        if extra not in chosen and block_variance(extra, epsilon) is not None:
+        if extra not in chosen and block_variance(extra) is not None:
             chosen.add(extra)
         extra += 1
     return tuple(sorted(chosen))
 
 
-def _nearest(target: int, epsilon: Fraction, block_variance: BlockVariance, taken: set[int]) -> int | None:
+def _nearest(target: int, block_variance: BlockVariance, taken: set[int]) -> int | None:
     """The admissible prime nearest to the target that is not taken, if one is near."""
     for distance in range(_FARTHEST):
         for candidate in (target + distance, target - distance):
-            if candidate not in taken and is_prime(candidate) and block_variance(candidate, epsilon) is not None:
+            if candidate not in taken and is_prime(candidate) and block_variance(candidate) is not None:
                 return candidate
     return None
 
 
-def default_moduli(
-    domain_size: int, epsilon: Fraction, block_variance: BlockVariance, count: int = DEFAULT_COUNT
-) -> tuple[int, ...]:
-    """The spread of smallest exact error for light items among a few random ones; always the same for the same
+def default_moduli(domain_size: int, block_variance: BlockVariance, count: int = DEFAULT_COUNT) -> tuple[int, ...]:
+    """The spread of smallest error at the flat histogram among a few random ones; always the same for the same
     setting.
     """
     count = min(whole_number("count", count, 1, MOST_MODULI), domain_size)
     if domain_size > _LARGEST_COMPARED:
-        return spread_moduli(domain_size, epsilon, block_variance, count)
-    spreads = {spread_moduli(domain_size, epsilon, block_variance, count, seed) for seed in range(_SPREADS_COMPARED)}
-    return min(sorted(spreads), key=lambda moduli: light_error(domain_size, epsilon, block_variance, moduli))
+        return spread_moduli(domain_size, block_variance, count)
+    spreads = {spread_moduli(domain_size, block_variance, count, seed) for seed in range(_SPREADS_COMPARED)}
+
+    def error(moduli: tuple[int, ...]) -> float:
+        return moduli_error(domain_size, moduli, [block_variance(modulus) or 0.0 for modulus in moduli])
+
+    return min(sorted(spreads), key=error)
 
 
-def light_error(domain_size: int, epsilon: Fraction, block_variance: BlockVariance, moduli: tuple[int, ...]) -> float:
-    """trace(T⁻¹)/k: the mean variance of one report over items that nobody holds."""
-    variances = [block_variance(modulus, epsilon) or 0.0 for modulus in moduli]
-    return expected_error(domain_size, moduli, np.array(variances))
+def moduli_error(domain_size: int, moduli: Sequence[int], variances: ArrayLike) -> float:
+    """The error for one report at the flat histogram; ``variances`` are those of the blocks (:data:`BlockVariance`)."""
+    weights = 1.0 / (len(moduli) * np.asarray(variances, dtype=np.float64))
+    return flat_error(ToeplitzGram(domain_size, tuple(moduli), weights), domain_size)

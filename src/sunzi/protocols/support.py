@@ -55,15 +55,15 @@ class SupportProtocol(Protocol):
         return Estimate(domain, tally.reports, frequencies, uncertainty, partial(_refit, uncertainty, blocks), effect)
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """q(1−q)/(nΔ²) for light items; over a histogram [Σf·p(1−p) + Σ(1−f)·q(1−q)]/(knΔ²)."""
+        """[p(1−p) + (k−1)q(1−q)]/(knΔ²), the same for every histogram: frequencies add up to 1."""
         check_users(users)
-        mean = 0.0 if histogram is None else float(np.mean(check_histogram(histogram, self.domain_size)))
-        return self.probabilities.variance(mean) / users
+        if histogram is not None:
+            check_histogram(histogram, self.domain_size)
+        return self.probabilities.variance(1 / self.domain_size) / users
 
     def worst_mse(self, users: int) -> float:
-        """The same for every histogram: the frequencies add up to 1."""
-        check_users(users)
-        return self.probabilities.variance(1 / self.domain_size) / users
+        """As :meth:`expected_mse`."""
+        return self.expected_mse(users)
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
         """A vector that is 1 at each target and 0 elsewhere."""
@@ -74,7 +74,7 @@ class SupportProtocol(Protocol):
     def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:
         """Every item has its own support count, so all rows are alike."""
         for item in items:
-            yield SupportRow(item, self.probabilities)
+            yield SupportRow(item, self.domain_size, self.probabilities)
 
     def support_probabilities(self) -> list[tuple[float, float]]:
         """p and q, the same for all items."""
