@@ -81,7 +81,6 @@ TESTED_IN = {
     "protocols/likelihood": "proof/test_postprocessing",
     "protocols/modular": "proof/test_enumeration",
     "protocols/modular_estimation": "proof/test_unbiased",
-    "protocols/moduli": "test_format_doc",
     "protocols/registry": "protocols/test_contract_suite",
     "protocols/support": "proof/test_unbiased",
     "protocols/unary": "proof/test_enumeration",

@@ -93,8 +93,18 @@ def test_objectives_and_limits_reach_the_recommendation(answer):
     small = ("plan", "--size", "100", "--epsilon", "5", "--users", "1000")
     assert answer(*small, "--objective", "attack")["protocol"] in ("mss", "mss-compact")
     limited = answer(*small, "--max-attack", "0.5", "--max-bits", "30")
-    assert limited["protocol"] in ("mss", "mss-compact")
+    assert limited["protocol"] in ("ss", "ss-compact")
     assert "exceeds 0.5" in limited["options"][0]["excluded"]
+    notes = {option["protocol"]: option["note"] for option in limited["options"]}
+    assert "residues do not pay" in notes["mss"]
+    assert notes["ss"] == ""
+
+
+def test_the_table_says_where_residues_do_not_pay(shown):
+    assert "mss and mss-compact: residues do not pay below 1.5·e^ε values" in shown(
+        "plan", "--size", "20", "--epsilon", "5", "--users", "1000"
+    )
+    assert "do not pay" not in shown("plan", "--size", "40", "--epsilon", "3", "--users", "1000")
 
 
 def test_the_search_finds_moduli(answer, monkeypatch, tmp_path):

@@ -45,7 +45,7 @@ def test_axes_are_those_of_the_plan(kind, size, epsilon, moduli):
 def test_flat_errors_are_those_of_the_plan_at_equal_frequencies(kind, epsilon, moduli):
     found = evaluate_moduli(1024, epsilon, kind, moduli)
     plan = make_plan(kind, 1024, epsilon, moduli=moduli)
-    assert found.error == pytest.approx(plan.expected_mse(1, np.full(1024, 1 / 1024)), rel=0.005)
+    assert found.error == pytest.approx(plan.expected_mse(1, np.full(1024, 1 / 1024)), rel=0.01)
 
 
 def test_payload_bits_are_exact():

@@ -1,8 +1,9 @@
 """Choosing moduli: the search's results, its limits, and that it beats the paper's search."""
 
+import re
 import sys
 from fractions import Fraction
-from math import comb
+from math import comb, inf
 from pathlib import Path
 
 import numpy as np
@@ -101,11 +102,30 @@ def test_an_attack_limit_costs_little_error_where_it_can_be_kept_cheaply():
     assert held.error <= 1.3 * free.error
 
 
+def test_errors_stay_positive_at_large_epsilon():
+    """Also where hardly any error is left about the users at hand."""
+    for epsilon in (7, 8, 12):
+        found = choose_moduli(64, epsilon, "mss", effort="quick", max_moduli=20)
+        assert 0 < found.error < 1.1 * reference_error(64, epsilon)
+
+
+def test_moduli_of_no_use_are_refused_with_what_is_reached_instead():
+    """Within an attackability of 0.15, moduli on 100 values at ε = 6 err 100,000 times as much as subsets."""
+    with pytest.raises(ParameterError, match=r"[0-9e+.]+ times that of subset selection, above") as refusal:
+        choose_moduli(100, 6, "mss", max_attack=0.15, effort="quick")
+    size, ratio = re.search(r"block_size=(\d+)\) keeps max_attack=0.15 at ([0-9.]+) times", str(refusal.value)).groups()
+    blocks = make_plan("ss-compact", 100, 6, block_size=int(size))
+    assert blocks.attackability <= 0.15
+    assert blocks.expected_mse(1) / reference_error(100, 6) == pytest.approx(float(ratio), rel=0.03)
+    useless = choose_moduli(100, 6, "mss", max_attack=0.15, effort="quick", max_error_ratio=inf)
+    assert useless.error > 1000 * reference_error(100, 6)
+
+
 def test_impossible_limits_leave_nothing():
     assert pareto_front(100, 1, "mss", max_bits=3, effort=20) == []
     with pytest.raises(ParameterError, match="no moduli were found for mss on 100 values"):
         choose_moduli(100, 1, "mss", max_bits=3, effort=20)
-    with pytest.raises(ParameterError, match=r"times what max_error_ratio allows"):
+    with pytest.raises(ParameterError, match=r"times that of subset selection, above max_error_ratio=0.1"):
         choose_moduli(100, 1, "mss", max_error_ratio=0.1, effort=20)
 
 

@@ -65,12 +65,46 @@ def test_a_single_compact_block_beats_modular_ones_on_error():
         assert by_name["ss-compact"].standard_error < min(by_name[name].standard_error for name in MODULAR)
 
 
-def test_modular_protocols_win_on_attackability_at_large_epsilon_and_few_values():
+def test_modular_protocols_reveal_less_at_large_epsilon_and_few_values():
     by_name = {option.protocol: option.axes for option in recommend(100, 5, 1000).options}
     assert by_name["mss"].attackability < 0.65 * by_name["ss-compact"].attackability
     assert recommend(100, 5, 1000, "attack").protocol in MODULAR
-    assert recommend(100, 5, 1000, max_attack=0.4, max_bits=20).protocol in MODULAR
     assert recommend(100, 5, 1000, "error").protocol not in MODULAR
+
+
+@pytest.mark.parametrize(("epsilon", "limit", "block_size"), [(5, 0.4, 2), (5, 0.3, 3), (5, 0.1, 10), (4, 0.2, 4)])
+def test_blocks_grow_until_they_keep_the_limit_on_attackability(epsilon, limit, block_size):
+    """100 values at ε = 5: blocks of three reveal half as much as single values and take 12 bits."""
+    names = ["ss", "ss-compact"]
+    plain, compact = recommend(100, epsilon, 1000, max_attack=limit, protocols=names).options
+    for option in (plain, compact):
+        assert option.excluded is None
+        assert option.plan.attackability <= limit
+        assert option.plan.protocol.design.block_size == block_size
+        assert option.plan == sunzi.make_plan(option.protocol, 100, epsilon, block_size=block_size)
+    assert sunzi.make_plan("ss", 100, epsilon, block_size=block_size - 1).attackability > limit
+    assert compact.axes.bits <= 13
+
+
+def test_no_block_reveals_less_than_nothing():
+    with pytest.raises(ParameterError, match="no protocol meets these limits"):
+        recommend(100, 5, 1000, max_attack=0.005, protocols=["ss-compact"])
+
+
+def test_residues_are_noted_where_they_do_not_pay():
+    by_name = {option.protocol: option for option in recommend(100, 5, 1000).options}
+    ratio = by_name["mss"].plan.expected_mse(1) / by_name["ss"].plan.expected_mse(1)
+    assert ratio > 1.3
+    assert f"{ratio:.3g} times that of ss" in by_name["mss"].note
+    assert by_name["mss-compact"].note
+    assert all(by_name[name].note == "" for name in by_name if name not in MODULAR)
+    assert all(option.note == "" for option in recommend(223, 5, 1000, protocols=MODULAR).options)
+    assert all(option.note for option in recommend(222, 5, 1000, protocols=MODULAR).options)
+
+
+def test_moduli_of_no_use_are_not_recommended():
+    with pytest.raises(ParameterError, match="no protocol meets these limits"):
+        recommend(100, 6, 1000, max_attack=0.15, protocols=["mss"])
 
 
 def test_labels_and_named_protocols():

@@ -417,3 +417,19 @@ def test_hyperplanes_are_counted_the_same_by_every_route(route, monkeypatch):
 def test_an_unknown_route_is_refused():
     with pytest.raises(ParameterError, match="fourier, dynamic, direct, got sideways"):
         Projective(3, 3).point_counts(Counters.of_cells(13, np.arange(5)), 13, "sideways")
+
+
+@pytest.mark.parametrize("size", [8, 100, 1024])
+def test_compact_blocks_of_a_requested_size(size):
+    """Blocks of few points have exactly the requested size, others within 1 % or as near as any union of classes."""
+    for block_size in {2, 3, 4, 5, 10, size // 4, size // 2}:
+        if block_size < size:
+            design = make_plan("ss-compact", size, 5, block_size=block_size).protocol.design
+            assert size <= design.points <= 1.05 * size + 10
+            assert abs(design.block_size - block_size) <= 0.02 * block_size
+            assert design.message_count <= design.points**2
+    assert make_plan("ss-compact", size, 5, block_size=1).protocol.design == Singletons(size)
+    with pytest.raises(ParameterError, match="block_size"):
+        make_plan("ss-compact", size, 5, block_size=size)
+    with pytest.raises(ParameterError, match="not both"):
+        make_plan("ss-compact", size, 5, block_size=3, classes=4)

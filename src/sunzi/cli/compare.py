@@ -160,7 +160,7 @@ def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     ]
     print_table([*shown, *AXES_HEADER, *measured], rows, left=len(shown) + 1)
     for record in ordered:
-        if record.note:
+        if record.axes is None:
             setting = f"{record.setting.domain_size:,} values at epsilon {float(record.setting.epsilon):g}"
             say(styled(f"not {record.protocol} on {setting}: {record.note}", "dim"))
 

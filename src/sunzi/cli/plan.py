@@ -155,6 +155,8 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
     for option in recommendation.options:
         if option.excluded is not None:
             say(styled(f"not {option.protocol}: {option.excluded}", "dim"))
+    for note, names in _notes(recommendation).items():
+        say(styled(f"{' and '.join(names)}: {note}", "dim"))
     for line in AXES_LEGEND:
         say(styled(line, "dim"))
     say()
@@ -166,6 +168,15 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
     say(f"{success[0].upper()}{success[1:]}.")
     if arguments.output is not None:
         say(f"Wrote the plan to {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
+
+
+def _notes(recommendation: Recommendation) -> dict[str, list[str]]:
+    """The notes, each with the protocols that it is about."""
+    found: dict[str, list[str]] = {}
+    for option in recommendation.options:
+        if option.note:
+            found.setdefault(option.note, []).append(option.protocol)
+    return found
 
 
 def _cells(option: Option, recommendation: Recommendation) -> list[str]:
@@ -216,5 +227,6 @@ def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
         "protocol": option.protocol,
         "chosen": option.protocol == recommendation.protocol,
         "excluded": option.excluded,
+        "note": option.note,
         **{name: figures.get(name) for name in AXES_COLUMNS},
     }

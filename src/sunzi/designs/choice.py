@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import ceil, exp
 
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import MOST_POINTS, Cyclotomic
@@ -20,11 +20,30 @@ from sunzi.numerics.thresholds import SupportProbabilities
 ERROR_TOLERANCE = 1.01
 _PRIMES_TRIED = 60
 _CLASSES_PER_OPTIMUM = 8
+# Blocks of a given size are sought on primes up to this multiple of the domain's size, and a few more.
+_FARTHEST_PRIME, _FEW_PRIMES = 1.05, 10
 
 
 def optimal_block_size(points: int, epsilon: Fraction) -> int:
     """round(v/(e^ε+1)), clamped to [1, v−1]."""
     return min(max(1, round(points / (exp(epsilon) + 1))), points - 1)
+
+
+def block_size_within(points: int, epsilon: Fraction, attackability: float) -> int | None:
+    """The smallest block size, at least the optimal one, with e^ε/(w·e^ε + v − w) ≤ ``attackability``
+    (docs/mathematics.md §4); None if there is none.
+    """
+    odds = exp(epsilon)
+    size = max(optimal_block_size(points, epsilon), ceil((odds / attackability - points) / (odds - 1)))
+    return size if size < points else None
+
+
+def subset_error(points: int, epsilon: Fraction, block_size: int | None = None) -> float:
+    """The mean squared error of subset selection for one report, by default with the optimal block size; the same for
+    every histogram.
+    """
+    size = optimal_block_size(points, epsilon) if block_size is None else block_size
+    return SupportProbabilities.planned(points, size, epsilon).variance(1 / points)
 
 
 def light_variance(points: int, block_size: int, epsilon: Fraction) -> float:
@@ -41,18 +60,22 @@ class _Candidate:
     joined: int
     with_zero: bool
 
+    @property
+    def block_size(self) -> int:
+        return self.joined * (self.points - 1) // self.classes + int(self.with_zero)
+
     def design(self) -> Cyclotomic:
         return Cyclotomic(self.points, self.classes, tuple(range(self.joined)), self.with_zero)
 
 
-def _candidates(points: int, epsilon: Fraction) -> Iterator[_Candidate]:
-    """Unions of classes of Z_points whose size comes near the optimum."""
-    optimum = exp(epsilon) + 1
+def _candidates(points: int, epsilon: Fraction, block_size: int | None = None) -> Iterator[_Candidate]:
+    """Unions of classes of Z_points whose size comes near ``block_size``, by default the optimum."""
+    fraction = exp(epsilon) + 1 if block_size is None else points / block_size
     for classes in divisors(points - 1):
-        if classes > _CLASSES_PER_OPTIMUM * optimum:
+        if classes > _CLASSES_PER_OPTIMUM * fraction:
             return
         class_size = (points - 1) // classes
-        nearest = int(points / optimum / class_size)
+        nearest = int(points / fraction / class_size)
         for joined in {max(1, nearest), min(nearest + 1, classes)}:
             for with_zero in (False, True):
                 size = joined * class_size + int(with_zero)
@@ -88,6 +111,27 @@ def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
     if alone <= ERROR_TOLERANCE * best:
         return Singletons(domain_size)
     return min(candidate for candidate in candidates if candidate.variance <= ERROR_TOLERANCE * best).design()
+
+
+def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Design:
+    """The compact design of the shortest message with blocks of this size, or where no union of classes has it, of
+    nearly this size: blocks above the optimum reveal less and err more.
+    """
+    block_size = whole_number("block_size", block_size, 1, domain_size - 1)
+    if block_size == 1:
+        return Singletons(domain_size)
+    candidates: list[_Candidate] = []
+    first = prime = next_prime(domain_size)
+    while not candidates or prime <= max(first, _FARTHEST_PRIME * domain_size + _FEW_PRIMES):
+        candidates.extend(_candidates(prime, epsilon, block_size))
+        prime = next_prime(prime + 1)
+
+    def distance(candidate: _Candidate) -> int:
+        return abs(candidate.block_size - block_size)
+
+    allowed = max(min(map(distance, candidates)), (ERROR_TOLERANCE - 1) * block_size)
+    near = [candidate for candidate in candidates if distance(candidate) <= allowed]
+    return min(near, key=lambda candidate: (candidate.bits, candidate.points, distance(candidate))).design()
 
 
 def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: int | None = None) -> Cyclotomic:

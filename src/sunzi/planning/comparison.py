@@ -22,6 +22,7 @@ from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import Axes, evaluate
 from sunzi.planning.populations import UNIFORM, Population
+from sunzi.planning.recommendation import residue_note
 from sunzi.protocols.base import check_users
 from sunzi.protocols.registry import find
 
@@ -77,7 +78,7 @@ class ComparisonRow:
     trials: Trials | None = None
     simulated: Simulated | None = None
     note: str = ""
-    """Why there are no figures, if so."""
+    """Why there are no figures, or what to know about them."""
 
     def columns(self) -> dict[str, Any]:
         """Values by column name, with the same columns in every row of a comparison; ready for a data frame."""
@@ -176,7 +177,7 @@ def _row(name: str, point: Setting, trials: Trials | None, plans: dict[tuple[int
         simulated = None if trials is None else simulate(plan, point.users, trials)
     except SunziError as error:
         return ComparisonRow(name, point, None, trials, None, str(error))
-    return ComparisonRow(name, point, axes, trials, simulated)
+    return ComparisonRow(name, point, axes, trials, simulated, residue_note(plan))
 
 
 def simulate(plan: Plan, users: int, trials: Trials) -> Simulated:

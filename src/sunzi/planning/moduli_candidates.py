@@ -17,11 +17,11 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.designs import cyclotomic, subsets
-from sunzi.designs.choice import optimal_block_size
+from sunzi.designs.choice import subset_error
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
-from sunzi.numerics.thresholds import SupportProbabilities, parse_epsilon
+from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.protocols.modular import (
     CompactModularSubsetSelection,
@@ -252,9 +252,7 @@ def reference_error(domain_size: int, epsilon: Epsilon) -> float:
     >>> round(reference_error(1024, 1), 2)
     3.67
     """
-    budget = parse_epsilon(epsilon)
-    size = optimal_block_size(domain_size, budget)
-    return SupportProbabilities.planned(domain_size, size, budget).variance(1 / domain_size)
+    return subset_error(domain_size, parse_epsilon(epsilon))
 
 
 def front(axes: Floats) -> list[int]:

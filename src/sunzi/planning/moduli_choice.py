@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, Literal
 
 from sunzi._typing import Progress
+from sunzi.designs.choice import block_size_within, subset_error
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
@@ -23,6 +24,9 @@ ALGORITHM = 4
 
 EVALUATIONS: dict[str, int] = {"quick": 600, "normal": 3000, "thorough": 20_000}
 """Sets evaluated per effort; small domains, where they are cheap, get twice as many."""
+
+MOST_ERROR_RATIO = 20.0
+"""Moduli whose error is larger than this multiple of subset selection's are of no use."""
 
 _SMALL_DOMAIN = 500
 
@@ -91,7 +95,7 @@ def choose_moduli(
     kind: Kind = "mss",
     *,
     objective: ModuliObjective = "error",
-    max_error_ratio: float | None = None,
+    max_error_ratio: float = MOST_ERROR_RATIO,
     **options: Any,
 ) -> ModuliCandidate:
     """The set of moduli that is best by one objective within limits; raises ParameterError if there is none.
@@ -101,7 +105,8 @@ def choose_moduli(
     domain_size, epsilon, kind: as for :func:`pareto_front`.
     objective: ``"error"``, ``"bits"``, ``"attackability"``, ``"decode_work"``, or ``"traffic"``, which is error × bits:
         what all users together must send for a given accuracy.
-    max_error_ratio: limit on the error relative to plain subset selection.
+    max_error_ratio: limit on the error relative to plain subset selection. Far below the usual attackability moduli
+        exist whose error is thousands of times larger; give infinity to accept them.
     options: the limits and other options of :func:`pareto_front`.
 
     >>> choose_moduli(20, 1, "mss", max_bits=12, effort=20).bits <= 12
@@ -112,9 +117,13 @@ def choose_moduli(
     limit = _limit("max_error_ratio", max_error_ratio) * reference
     allowed = [candidate for candidate in candidates if candidate.error <= limit]
     if not allowed:
+        advice = "raise max_bits, max_attack or max_moduli"
+        if candidates:
+            reached = f"{candidates[0].error / reference:,.4g} times that of subset selection"
+            advice = f"the smallest error found is {reached}, above max_error_ratio={max_error_ratio:g}"
         raise ParameterError(
-            f"no moduli were found for {kind} on {domain_size} values at epsilon {epsilon} within the limits; "
-            f"{_nearest(candidates, limit)}"
+            f"no moduli were found for {kind} on {domain_size} values at epsilon {epsilon} within the limits; {advice}"
+            f"{_larger_blocks(domain_size, epsilon, options.get('max_attack'))}"
         )
     return min(allowed, key=lambda candidate: (_value(candidate, objective), candidate.axes))
 
@@ -132,10 +141,17 @@ def _value(candidate: ModuliCandidate, objective: str) -> float:
     return values[objective]
 
 
-def _nearest(candidates: list[ModuliCandidate], limit: float) -> str:
-    if not candidates:
-        return "raise max_bits, max_attack or max_moduli"
-    return f"the smallest error found is {candidates[0].error / limit:.3f} times what max_error_ratio allows"
+def _larger_blocks(domain_size: int, epsilon: Epsilon, max_attack: float | None) -> str:
+    """What subset selection reaches within the limit on attackability."""
+    budget = parse_epsilon(epsilon)
+    size = None if max_attack is None else block_size_within(domain_size, budget, max_attack)
+    if size is None:
+        return ""
+    ratio = subset_error(domain_size, budget, size) / subset_error(domain_size, budget)
+    return (
+        f". Larger blocks reveal less too: make_plan('ss-compact', …, block_size={size}) keeps "
+        f"max_attack={max_attack:g} at {ratio:.3g} times the error of ss"
+    )
 
 
 def _evaluations(effort: Effort | int, domain_size: int) -> int:

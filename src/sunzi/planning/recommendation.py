@@ -24,14 +24,16 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from sunzi._typing import Progress
+from sunzi.designs.choice import block_size_within
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import Axes, evaluate
-from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate
-from sunzi.planning.moduli_choice import pareto_front
+from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error
+from sunzi.planning.moduli_choice import MOST_ERROR_RATIO, pareto_front
 from sunzi.protocols.base import check_users
+from sunzi.protocols.moduli import residues_pay
 from sunzi.protocols.registry import catalogue
 
 Objective = Literal["balanced", "error", "bits", "attack"]
@@ -44,6 +46,9 @@ _LONGEST_REPORT = 1 << 17
 # The figures of a modular protocol need a solve over the whole domain, which takes minutes beyond this size.
 _LARGEST_SOLVED = 1 << 21
 _REWEIGHED, _LARGEST_REWEIGHED = 16, 5000
+SIZED = ("ss", "ss-compact")
+"""The protocols whose block size can be chosen."""
+_SIZE_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Option:
     axes: Axes | None
     excluded: str | None
     """Why it cannot be chosen; None if it can."""
+    note: str = ""
+    """What to know before choosing it, if anything."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,8 @@ def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _W
         fails = option.axes is not None and wishes.complaint(option.axes) is not None
         if name in KINDS and (wishes.search or fails):
             option = _searched(option, domain, epsilon, users, wishes, named=named)
+        elif name in SIZED and option.axes is not None and option.axes.attackability > wishes.max_attack:
+            option = _enlarged(option, domain, epsilon, users, wishes, named=named)
     except SunziError as error:
         if named:
             raise
@@ -188,7 +197,33 @@ def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
     complaint = wishes.complaint(found)
     if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
         complaint = f"reports of {found.max_bits:,} bits are impractical; name it to choose it"
-    return Option(found.protocol, plan, found, complaint)
+    return Option(found.protocol, plan, found, complaint, residue_note(plan))
+
+
+def residue_note(plan: Plan) -> str:
+    """Where residues do not pay, how the error compares and what to use instead; elsewhere nothing."""
+    size, epsilon = plan.domain.size, plan.epsilon
+    if plan.protocol.name not in KINDS or residues_pay(size, epsilon):
+        return ""
+    ratio = plan.expected_mse(1) / reference_error(size, epsilon)
+    return (
+        f"residues do not pay below 1.5·e^ε values: its error is {ratio:.3g} times that of ss. To reveal less, set "
+        "max_attack: ss and ss-compact then take larger blocks"
+    )
+
+
+def _enlarged(
+    default: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool
+) -> Option:
+    """The smallest blocks that keep the limit on attackability: those above the optimal size reveal less."""
+    size = block_size_within(domain.size, epsilon, wishes.max_attack)
+    # Compact designs have a few more points than values, and only sizes near the requested one.
+    while size is not None and size < domain.size:
+        option = _weighed(make_plan(default.protocol, domain, epsilon, block_size=size), users, wishes, named=named)
+        if option.axes is not None and option.axes.attackability <= wishes.max_attack:
+            return option
+        size += max(1, size // _SIZE_STEPS)
+    return default
 
 
 def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
@@ -203,6 +238,8 @@ def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wish
         effort="normal" if wishes.search else "quick",
         progress=wishes.progress,
     )
+    most = MOST_ERROR_RATIO * reference_error(domain.size, epsilon)
+    front = [candidate for candidate in front if candidate.error <= most]
     if not front:
         return quick
     found = _best_of_front(front, quick.protocol, domain, epsilon, users, wishes, named=named)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from sunzi._typing import Integers
 from sunzi.designs.base import DecodingCost, Design, only_parameters
-from sunzi.designs.choice import choose_compact, cyclotomic_with, optimal_block_size
+from sunzi.designs.choice import choose_compact, compact_of_size, cyclotomic_with, optimal_block_size
 from sunzi.designs.projective import choose_projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
@@ -187,9 +187,20 @@ class CompactSubsetSelection(BlockProtocol):
 
     @classmethod
     def choose_design(
-        cls, domain_size: int, epsilon: Fraction, classes: int | None = None, points: int | None = None
+        cls,
+        domain_size: int,
+        epsilon: Fraction,
+        classes: int | None = None,
+        points: int | None = None,
+        block_size: int | None = None,
     ) -> Design:
-        """The shortest message within 1 % of the best error, or the given number of classes."""
+        """The shortest message within 1 % of the best error, or the given number of classes, or blocks of about the
+        given size.
+        """
+        if block_size is not None:
+            if classes is not None or points is not None:
+                raise ParameterError("give block_size or classes and points, not both")
+            return compact_of_size(domain_size, epsilon, block_size)
         if classes is None:
             if points is not None:
                 raise ParameterError(f"points={points} needs classes too: give the number of cyclotomic classes")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from math import exp, log2
+from math import exp, inf, log2
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, Design, only_parameters
-from sunzi.designs.choice import best_cyclotomic, optimal_block_size
+from sunzi.designs.choice import best_cyclotomic, optimal_block_size, subset_error
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
@@ -37,7 +37,7 @@ from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, flat_error, sampling_variance
-from sunzi.protocols.moduli import MOST_MODULI, default_moduli
+from sunzi.protocols.moduli import MOST_MODULI, default_moduli, residues_pay
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -128,7 +128,9 @@ class ModularProtocol(Protocol):
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
         """The given moduli, or a spread of primes of small exact error."""
         if moduli is None:
-            moduli = default_moduli(domain_size, partial(cls.block_variance, domain_size, epsilon), **options)
+            aim = _WANTED_ERROR * subset_error(domain_size, epsilon) if residues_pay(domain_size, epsilon) else inf
+            variance = partial(cls.block_variance, domain_size, epsilon)
+            moduli = default_moduli(domain_size, variance, aim=aim, **options)
         elif options:
             raise ParameterError(f"options {', '.join(sorted(options))} cannot be combined with moduli")
         elif not isinstance(moduli, Iterable):
@@ -438,5 +440,6 @@ def solving_cost(domain_size: int, moduli: int) -> float:
     return 2 * moduli * domain_size + 4 * domain_size * log2(max(domain_size, 2))
 
 
+_WANTED_ERROR = 1.25
 _COMPACT_TOLERANCE = 1.02
 _MOST_MESSAGES_A_POINT = 1.5

@@ -6,6 +6,9 @@ See docs/mathematics.md §3.1 and docs/mathematics.md §3.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from math import inf, log
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +29,8 @@ _FARTHEST = 400
 # is.
 _SPREADS_COMPARED = 8
 _LARGEST_COMPARED = 50_000
+_LARGEST_TRIMMED = 1000
+_LEAST_VALUES_PER_ODDS = 1.5
 
 
 def spread_moduli(domain_size: int, block_variance: BlockVariance, count: int, seed: int = 0) -> tuple[int, ...]:
@@ -60,19 +65,43 @@ def _nearest(target: int, block_variance: BlockVariance, taken: set[int]) -> int
     return None
 
 
-def default_moduli(domain_size: int, block_variance: BlockVariance, count: int = DEFAULT_COUNT) -> tuple[int, ...]:
-    """The spread of smallest error at the flat histogram among a few random ones; always the same for the same
-    setting.
+def residues_pay(domain_size: int, epsilon: Fraction) -> bool:
+    """Whether k ≥ 1.5·e^ε. Below, subset selection sends single values in fewer bits than residues take, and the
+    default moduli do not come within 1.3 times its error (docs/mathematics.md §10.5).
     """
+    return log(domain_size / _LEAST_VALUES_PER_ODDS) >= epsilon
+
+
+def default_moduli(
+    domain_size: int, block_variance: BlockVariance, count: int | None = None, aim: float = inf
+) -> tuple[int, ...]:
+    """The spread of smallest error at the flat histogram among a few random ones; always the same for the same
+    setting. Without a ``count`` the smallest moduli are left out as long as the error exceeds ``aim`` and that helps:
+    on small domains there are not enough larger primes.
+    """
+    moduli = _best_spread(domain_size, block_variance, DEFAULT_COUNT if count is None else count)
+    if count is not None or domain_size > _LARGEST_TRIMMED:
+        return moduli
+    error = partial(_error, domain_size, block_variance)
+    current = error(moduli)
+    while current > aim and sum(moduli[1:]) - len(moduli[1:]) >= domain_size - 1:
+        following = error(moduli[1:])
+        if following >= current:
+            break
+        moduli, current = moduli[1:], following
+    return moduli
+
+
+def _best_spread(domain_size: int, block_variance: BlockVariance, count: int) -> tuple[int, ...]:
     count = min(whole_number("count", count, 1, MOST_MODULI), domain_size)
     if domain_size > _LARGEST_COMPARED:
         return spread_moduli(domain_size, block_variance, count)
     spreads = {spread_moduli(domain_size, block_variance, count, seed) for seed in range(_SPREADS_COMPARED)}
+    return min(sorted(spreads), key=partial(_error, domain_size, block_variance))
 
-    def error(moduli: tuple[int, ...]) -> float:
-        return moduli_error(domain_size, moduli, [block_variance(modulus) or 0.0 for modulus in moduli])
 
-    return min(sorted(spreads), key=error)
+def _error(domain_size: int, block_variance: BlockVariance, moduli: tuple[int, ...]) -> float:
+    return moduli_error(domain_size, moduli, [block_variance(modulus) or 0.0 for modulus in moduli])
 
 
 def moduli_error(domain_size: int, moduli: Sequence[int], variances: ArrayLike) -> float:
