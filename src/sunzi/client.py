@@ -67,8 +67,8 @@ class Client:
         """:meth:`report` for a value already looked up in the plan's domain."""
         if not 0 <= index < self.plan.domain.size:
             raise DomainError(f"an index must lie between 0 and {self.plan.domain.size - 1}, got {index}")
-        messages = self.plan.protocol.randomize(np.array([index], dtype=np.int64), self._source)
-        return wire.encode_report(self.plan.protocol.report_layout, self.plan.protocol.encode(messages))
+        encoded = self.plan.protocol.randomize_reports(np.array([index], dtype=np.int64), self._source)
+        return wire.encode_report(self.plan.protocol.report_layout, encoded)
 
     def report_background(self) -> bytes:
         """One report of a uniformly random value, for a user whose own value is not in the domain.
@@ -98,7 +98,7 @@ class Client:
         return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
     def _randomize(self, indices: Integers) -> wire.EncodedReports:
-        return self.plan.protocol.encode(self.plan.protocol.randomize(indices, self._source))
+        return self.plan.protocol.randomize_reports(indices, self._source)
 
     def __repr__(self) -> str:
         """The terms, and a warning if the client is not private."""

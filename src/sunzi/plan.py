@@ -175,7 +175,7 @@ class Plan:
         count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
         for encoded in pieces:
             count += len(encoded)
-            counters += self.protocol.count(self.protocol.decode(encoded))
+            counters += self.protocol.count_reports(encoded)
         return count, counters
 
     def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
@@ -272,7 +272,7 @@ def make_plan(
     *,
     other: str | None = None,
     block_size: int | None = None,
-    code: Literal["enumerative", "bitmap"] | None = None,
+    code: Literal["arithmetic", "bitmap"] | None = None,
 ) -> Plan: ...
 @overload
 def make_plan(
@@ -320,7 +320,7 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
     options: the protocol's own; all have good defaults.
 
         - ``grr``, ``rappor``, ``oue``: none.
-        - ``ss``: ``block_size``, the size w of the reported subset; ``code``, "enumerative" or "bitmap".
+        - ``ss``: ``block_size``, the size w of the reported subset; ``code``, "arithmetic" or "bitmap".
         - ``ss-compact``: ``classes``, the number of cyclotomic classes; ``points``, the prime to work modulo.
         - ``pgr``: ``order``, the prime power q of the field.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes; or ``count``, how many to choose.

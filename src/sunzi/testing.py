@@ -62,9 +62,13 @@ def check_design(design: Design) -> None:
 
 def _incidence(design: Design) -> NDArray[np.bool_]:
     """Row y: the points of message y's block."""
-    messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
+    messages = design.every_message()
     columns = [design.contains(messages, np.full(len(messages), point)) for point in range(design.points)]
     return np.column_stack(columns)
+
+
+def _payloads(design: Design, messages: Integers) -> list[int]:
+    return wire.payload_integers(design.encode(messages))
 
 
 def check_two_design(design: Design) -> None:
@@ -86,10 +90,12 @@ def check_responses(design: Design) -> None:
     variates = np.column_stack([grid.reshape(-1) for grid in grids])
     rows = len(variates)
     incidence = _incidence(design)
+    numbers = {payload: number for number, payload in enumerate(_payloads(design, design.every_message()))}
     for value in range(design.points):
         for truth in (True, False):
             messages = design.respond(np.full(rows, value), np.full(rows, truth), variates)
-            counts = np.bincount(np.asarray(design.encode(messages), dtype=np.int64), minlength=design.message_count)
+            drawn = [numbers[payload] for payload in _payloads(design, messages)]
+            counts = np.bincount(drawn, minlength=design.message_count)
             allowed = incidence[:, value] == truth
             assert not counts[~allowed].any(), f"value {value}, truth {truth}: a block of the wrong kind"
             assert len(set(counts[allowed].tolist())) == 1, (
@@ -102,7 +108,9 @@ def check_point_counts(design: Design) -> None:
     generator = np.random.default_rng(1)
     incidence = _incidence(design)
     drawn = generator.integers(0, design.message_count, 5 * design.message_count)
-    counters = design.count(design.decode(drawn.astype(np.uint64)))
+    messages = design.every_message()[drawn]
+    counters = design.count(messages)
+    assert design.count_payloads(design.encode(messages)) == counters, "payloads count differently from messages"
     for limit in (design.points, max(2, design.points - 1)):
         expected = incidence[drawn, :limit].sum(axis=0)
         assert np.array_equal(design.point_counts(counters, limit), expected), "point counts are wrong"
@@ -116,7 +124,10 @@ def check_point_counts(design: Design) -> None:
 def check_design_parameters(design: Design) -> None:
     """The parameters describe the design completely."""
     assert type(design).from_parameters(design.parameters()) == design, "parameters do not restore the design"
-    assert design.payload_limit.bit_length() <= design.payload_bits + 1, "payload_bits cannot hold every payload"
+    payloads = _payloads(design, design.every_message())
+    assert max(payloads).bit_length() <= design.payload_bits, "payload_bits cannot hold every payload"
+    assert len(set(payloads)) == design.message_count, "two messages have the same payload"
+    assert np.array_equal(design.decode(design.encode(design.every_message())), design.every_message())
 
 
 def check_protocol(name: str, domain_size: int = 20, epsilon: float | str | Fraction = 1, **options: Any) -> None:

@@ -1,8 +1,9 @@
 """The bytes of one report and of a batch of reports, as docs/format.md specifies them.
 
-A report is a *selector* (the block of a modular protocol; absent elsewhere) and a *payload* below a public limit, in
-exactly the bits that its layout states, padded with zero bits to whole bytes. Guarantees: accepted bytes re-encode to
-themselves; the length of a report depends on its selector alone, never on the value.
+A report is a *selector* (the block of a modular protocol; absent elsewhere) and a *payload* in exactly the bits that
+its layout states, padded with zero bits to whole bytes. Short payloads are integers below a public limit, long ones
+bytes, which the protocol checks. Guarantees: accepted bytes re-encode to themselves; the length of a report depends on
+its selector alone, never on the value.
 """
 
 from __future__ import annotations
@@ -18,9 +19,20 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Integers
 from sunzi.errors import ReportError
-from sunzi.numerics.bits import WIDEST_NARROW, byte_length, index_bits, pack, pack_wide, unpack, unpack_wide
+from sunzi.numerics.bits import (
+    Rows,
+    as_integers,
+    as_rows,
+    byte_length,
+    index_bits,
+    pack,
+    place_rows,
+    take_rows,
+    unpack,
+)
 
-Payloads = NDArray[np.uint64] | list[int]
+# Integers, one per report; or rows of bytes, the lowest bits first.
+Payloads = NDArray[np.uint64] | Rows
 
 BATCH_MAGIC = b"SUNZIRB\x01"
 _HEADER = struct.Struct("<8s32sQ")
@@ -31,10 +43,10 @@ _MOST_REPORTS = 1 << 48
 
 @dataclass(frozen=True)
 class ReportLayout:
-    """For every selector, the payload's width in bits and the limit that it must stay below."""
+    """For every selector, the payload's width in bits and the limit that it must stay below; None if it is bytes."""
 
     payload_bits: tuple[int, ...]
-    payload_limits: tuple[int, ...]
+    payload_limits: tuple[int | None, ...]
 
     @property
     def selector_bits(self) -> int:
@@ -53,13 +65,13 @@ class ReportLayout:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether every report is one small integer, which numpy can process in bulk."""
-        return len(self.payload_bits) == 1 and self.payload_bits[0] <= WIDEST_NARROW
+        """Whether every report is one integer and nothing else."""
+        return len(self.payload_bits) == 1 and self.payload_limits[0] is not None
 
 
 @dataclass(frozen=True)
 class EncodedReports:
-    """Reports as integers: the selector of each, and for every selector its payloads in order of appearance."""
+    """The selector of each report, and for every selector its payloads in order of appearance."""
 
     selectors: Integers
     payloads: tuple[Payloads, ...]
@@ -74,67 +86,93 @@ class EncodedReports:
         return cls(np.zeros(len(payloads), dtype=np.int64), (payloads,))
 
     def in_order(self) -> list[int]:
-        """All payloads in the order of the reports."""
-        parts = [iter(part.tolist() if isinstance(part, np.ndarray) else part) for part in self.payloads]
+        """All payloads as integers, in the order of the reports."""
+        parts = [iter(payload_integers(part)) for part in self.payloads]
         return [next(parts[selector]) for selector in self.selectors.tolist()]
 
 
-def _split(layout: ReportLayout, selectors: Integers, payloads: Sequence[int]) -> EncodedReports:
-    """Sort payloads by selector, refusing any at or above its limit."""
-    parts: list[list[int]] = [[] for _ in layout.payload_bits]
-    for selector, payload in zip(selectors.tolist(), payloads, strict=True):
-        _check_payload(payload, layout.payload_limits[selector])
-        parts[selector].append(payload)
-    narrow = [width <= WIDEST_NARROW for width in layout.payload_bits]
-    return EncodedReports(
-        selectors,
-        tuple(np.array(part, dtype=np.uint64) if small else part for part, small in zip(parts, narrow, strict=True)),
-    )
+def payload_integers(payloads: Payloads) -> list[int]:
+    """Payloads as Python's integers, for analyses and proofs.
+
+    >>> payload_integers(np.array([[1, 2]], dtype=np.uint8))
+    [513]
+    """
+    if payloads.ndim == 1:
+        return [int(payload) for payload in payloads.tolist()]
+    return [int.from_bytes(row.tobytes(), "little") for row in payloads]
 
 
-def _check_payload(payload: int, limit: int) -> None:
-    if payload >= limit:
-        raise ReportError(f"a report's value must be below {_short(limit)}, got {_short(payload)}")
+def _placed(layout: ReportLayout, encoded: EncodedReports, starts: Integers, total: int) -> Rows:
+    """A buffer of ``total`` bits with every payload from its start on, and a byte of zeros after it."""
+    buffer = np.zeros(byte_length(total) + 1, dtype=np.uint8)
+    for selector, (payloads, width) in enumerate(zip(encoded.payloads, layout.payload_bits, strict=True)):
+        place_rows(buffer, starts[encoded.selectors == selector], as_rows(payloads, width), width)
+    return buffer
 
 
-def _short(number: int) -> str:
-    return str(number) if number < 1 << 64 else f"a number of {number.bit_length()} bits"
+def _taken(layout: ReportLayout, selectors: Integers, starts: Integers, buffer: Rows) -> EncodedReports:
+    """The payloads in a buffer; refuses integers at or above their limit."""
+    parts: list[Payloads] = []
+    for selector, (width, limit) in enumerate(zip(layout.payload_bits, layout.payload_limits, strict=True)):
+        rows = take_rows(buffer, starts[selectors == selector], width)
+        parts.append(rows if limit is None else _checked(as_integers(rows), limit))
+    return EncodedReports(selectors, tuple(parts))
+
+
+def _checked(payloads: NDArray[np.uint64], limit: int | None) -> NDArray[np.uint64]:
+    if limit is not None and payloads.size and int(payloads.max()) >= limit:
+        raise ReportError(f"a report's value must be below {limit}, got {int(payloads.max())}")
+    return payloads
 
 
 def encode_report(layout: ReportLayout, encoded: EncodedReports) -> bytes:
     """The bytes of exactly one report."""
-    selector = int(encoded.selectors[0])
-    payload = int(encoded.payloads[selector][0])
+    (selector,), (payload,) = encoded.selectors.tolist(), encoded.in_order()
     bits = layout.selector_bits + layout.payload_bits[selector]
     return (selector | payload << layout.selector_bits).to_bytes(byte_length(bits), "little")
 
 
 def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
     """The bytes of each report."""
-    offset = layout.selector_bits
-    lengths = [byte_length(offset + width) for width in layout.payload_bits]
-    return [
-        (selector | payload << offset).to_bytes(lengths[selector], "little")
-        for selector, payload in zip(encoded.selectors.tolist(), encoded.in_order(), strict=True)
-    ]
+    lengths = _report_lengths(layout)[encoded.selectors]
+    ends = np.cumsum(lengths)
+    starts = 8 * (ends - lengths)
+    buffer = _placed(layout, encoded, starts + layout.selector_bits, 8 * int(lengths.sum()))
+    selectors = as_rows(encoded.selectors.astype(np.uint64), layout.selector_bits)
+    place_rows(buffer, starts, selectors, layout.selector_bits)
+    data = buffer.tobytes()
+    return [data[end - length : end] for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)]
+
+
+def _report_lengths(layout: ReportLayout) -> Integers:
+    """The bytes of a report, for every selector."""
+    return np.array([byte_length(layout.selector_bits + width) for width in layout.payload_bits])
 
 
 def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedReports:
     """Decode single reports; refuse a wrong length, non-zero padding and values out of range."""
     if layout.is_narrow:
         return EncodedReports.single(_decode_narrow(layout, reports))
-    selectors, payloads = [], []
-    for report in reports:
-        value = int.from_bytes(report, "little")
-        selector = value & ((1 << layout.selector_bits) - 1)
-        if selector >= len(layout.payload_bits):
-            raise ReportError(f"a report's selector must be below {len(layout.payload_bits)}, got {selector}")
-        needed = byte_length(layout.selector_bits + layout.payload_bits[selector])
-        if len(report) != needed:
-            raise ReportError(f"a report with selector {selector} takes {needed} bytes, got {len(report)}")
-        selectors.append(selector)
-        payloads.append(value >> layout.selector_bits)
-    return _split(layout, np.array(selectors, dtype=np.int64), payloads)
+    mask = (1 << layout.selector_bits) - 1
+    selectors = np.array([int.from_bytes(report[:8], "little") & mask for report in reports], dtype=np.int64)
+    _check_selectors(layout, selectors)
+    lengths = np.array([len(report) for report in reports], dtype=np.int64)
+    needed = _report_lengths(layout)[selectors]
+    wrong = np.flatnonzero(lengths != needed)
+    if wrong.size:
+        selector, due, got = selectors[wrong[0]], needed[wrong[0]], lengths[wrong[0]]
+        raise ReportError(f"a report with selector {selector} takes {due} bytes, got {got}")
+    buffer = np.frombuffer(b"".join([*reports, bytes(1)]), dtype=np.uint8)
+    ends = np.cumsum(lengths)
+    used = layout.selector_bits + np.array(layout.payload_bits)[selectors]
+    if (buffer[ends - 1] >> (used - 8 * (lengths - 1)).astype(np.uint8)).any():
+        raise ReportError("the padding bits after a report's value are not zero")
+    return _taken(layout, selectors, 8 * (ends - lengths) + layout.selector_bits, buffer)
+
+
+def _check_selectors(layout: ReportLayout, selectors: Integers) -> None:
+    if selectors.size and int(selectors.max()) >= len(layout.payload_bits):
+        raise ReportError(f"a report's selector must be below {len(layout.payload_bits)}, got {int(selectors.max())}")
 
 
 def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np.uint64]:
@@ -142,12 +180,8 @@ def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np
     wrong = next((report for report in reports if len(report) != length), None)
     if wrong is not None:
         raise ReportError(f"a report of this plan takes {length} bytes, got {len(wrong)}")
-    padded = np.zeros((len(reports), 8), dtype=np.uint8)
-    padded[:, :length] = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), length)
-    values = padded.view("<u8").reshape(-1).astype(np.uint64, copy=False)
-    if values.size:
-        _check_payload(int(values.max()), layout.payload_limits[0])
-    return values
+    values = as_integers(np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), length))
+    return _checked(values, layout.payload_limits[0])
 
 
 def is_batch(data: bytes) -> bool:
@@ -161,9 +195,10 @@ def encode_batch(layout: ReportLayout, fingerprint: bytes, encoded: EncodedRepor
     if layout.is_narrow:
         parts.append(pack(np.asarray(encoded.payloads[0], dtype=np.uint64), layout.payload_bits[0]))
     else:
-        widths = np.array(layout.payload_bits)[encoded.selectors].tolist()
+        ends = np.cumsum(np.array(layout.payload_bits)[encoded.selectors])
+        starts, total = np.concatenate([[0], ends[:-1]]), int(ends[-1]) if ends.size else 0
         parts.append(pack(encoded.selectors.astype(np.uint64), layout.selector_bits))
-        parts.append(pack_wide(encoded.in_order(), widths))
+        parts.append(_placed(layout, encoded, starts[: len(encoded)], total)[:-1].tobytes())
     body = b"".join(parts)
     return body + _CHECKSUM.pack(zlib.crc32(body))
 
@@ -222,8 +257,7 @@ def _read_narrow(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[
     width, limit = layout.payload_bits[0], layout.payload_limits[0]
     for number in _pieces(width, count):
         values = unpack(reader.take(byte_length(number * width)), number, width)
-        _check_payload(int(values.max()), limit)
-        yield EncodedReports.single(values)
+        yield EncodedReports.single(_checked(values, limit))
 
 
 def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Integers:
@@ -232,24 +266,22 @@ def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Intege
         for number in _pieces(layout.selector_bits, count)
     ]
     selectors = np.concatenate(pieces or [np.empty(0, dtype=np.uint64)]).astype(np.int64)
-    if selectors.size and int(selectors.max()) >= len(layout.payload_bits):
-        raise ReportError(f"a report's selector must be below {len(layout.payload_bits)}, got {int(selectors.max())}")
+    _check_selectors(layout, selectors)
     return selectors
 
 
 def _read_wide(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[EncodedReports]:
     selectors = _read_selectors(reader, layout, count) if layout.selector_bits else None
-    start, spare, spare_bits = 0, 0, 0
+    start, spare, spare_bits = 0, b"", 0
     for number in _pieces(layout.max_bits, count):
         chosen = np.zeros(number, dtype=np.int64) if selectors is None else selectors[start : start + number]
-        widths = np.array(layout.payload_bits)[chosen].tolist()
-        total = sum(widths)
-        fresh = reader.take(byte_length(total - spare_bits))
-        data = int.from_bytes(fresh, "little") << spare_bits | spare
+        ends = spare_bits + np.cumsum(np.array(layout.payload_bits)[chosen])
+        data = spare + reader.take(byte_length(int(ends[-1])) - len(spare))
+        starts = np.concatenate([[spare_bits], ends[:-1]])
+        yield _taken(layout, chosen, starts, np.frombuffer(data + bytes(1), dtype=np.uint8))
         # Pieces end inside a byte in general; the rest of that byte opens the next piece.
-        spare, spare_bits = data >> total, len(fresh) * 8 + spare_bits - total
-        piece = (data & ((1 << total) - 1)).to_bytes(byte_length(total), "little")
-        yield _split(layout, chosen, unpack_wide(piece, widths))
+        spare_bits = int(ends[-1]) % 8
+        spare = data[-1:] if spare_bits else b""
         start += number
-    if spare:
+    if spare and spare[0] >> spare_bits:
         raise ReportError("the padding bits after the last value are not zero")

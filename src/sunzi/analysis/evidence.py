@@ -115,14 +115,8 @@ def decode(plan: Plan, reports: Reports) -> wire.EncodedReports:
         return pieces[0]
     selectors = np.concatenate([piece.selectors for piece in pieces])
     return wire.EncodedReports(
-        selectors, tuple(_joined(parts) for parts in zip(*(p.payloads for p in pieces), strict=True))
+        selectors, tuple(np.concatenate(parts) for parts in zip(*(p.payloads for p in pieces), strict=True))
     )
-
-
-def _joined(parts: Sequence[wire.Payloads]) -> wire.Payloads:
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate([np.asarray(part) for part in parts])
-    return [int(payload) for part in parts for payload in part]
 
 
 def read_reports(plan: Plan, reports: Reports) -> Evidence:

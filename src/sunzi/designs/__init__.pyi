@@ -1,5 +1,4 @@
 from sunzi.designs.base import Design as Design
-from sunzi.designs.base import Payloads as Payloads
 from sunzi.designs.base import draw_bounds_array as draw_bounds_array
 from sunzi.designs.base import integer_parameter as integer_parameter
 from sunzi.designs.base import only_parameters as only_parameters
@@ -9,3 +8,4 @@ from sunzi.designs.response import BlockResponse as BlockResponse
 from sunzi.designs.response import register_design as register_design
 from sunzi.designs.singletons import Singletons as Singletons
 from sunzi.designs.subsets import Subsets as Subsets
+from sunzi.wire import Payloads as Payloads

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import PlanError
-from sunzi.numerics.bits import WIDEST_NARROW, index_bits
+from sunzi.numerics.bits import index_bits
 from sunzi.numerics.counters import Counters
-
-# Payloads of a few bits travel as one array, payloads of thousands of bits as Python integers.
-Payloads = NDArray[np.uint64] | list[int]
+from sunzi.wire import Payloads
 
 _CELLS_AT_ONCE = 1 << 20
 _MOST_QUESTIONS = 1 << 28
@@ -129,13 +127,17 @@ class Design(ABC):
         """
         if self.message_count * min(points.size, self.points / self.block_size) > _MOST_QUESTIONS:
             return None
-        rest = self.decode(np.arange(self.message_count, dtype=np.uint64))
+        rest = self.every_message()
         counts = []
         for point in points.tolist():
             contained = self.contains(rest, np.full(len(rest), point))
             counts.append(int(np.count_nonzero(contained)))
             rest = rest[~contained]
         return np.array(counts) / self.message_count
+
+    def every_message(self) -> Integers:
+        """All messages, each once; only for small designs."""
+        return np.arange(self.message_count)
 
     @abstractmethod
     def point_counts(self, counters: Counters, limit: int) -> Integers:
@@ -167,10 +169,18 @@ class Design(ABC):
         """Tally messages into ``counter_count`` counters."""
         return Counters.of_cells(self.counter_count, messages)
 
-    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:  # noqa: ARG002 - for designs that can
-        """The counts of the responses to these rows of 64-bit words, where there is a fast path; None where there is
-        none, or if a word is rejected.
+    def count_payloads(self, payloads: Payloads) -> Counters:
+        """The counts of encoded messages; override it where there is a faster way than decoding them first."""
+        return self.count(self.decode(payloads))
+
+    def respond_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Integers | None:  # noqa: ARG002 - for designs that can
+        """The responses to these rows of 64-bit words, where there is a fast path; None where there is none, or if a
+        word is rejected.
         """
+        return None
+
+    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:  # noqa: ARG002 - for designs that can
+        """The counts of these responses, under the same conditions."""
         return None
 
     def missing_messages(self, limit: int) -> int:
@@ -185,18 +195,18 @@ class Design(ABC):
         return index_bits(self.message_count)
 
     def encode(self, messages: Integers) -> Payloads:
-        """Messages as integers of ``payload_bits`` bits; by default a message is its own number."""
-        if self.payload_bits <= WIDEST_NARROW:
-            return messages.astype(np.uint64)
-        return [int(message) for message in messages]
+        """Messages as payloads of ``payload_bits`` bits; by default a message is its own number."""
+        return messages.astype(np.uint64)
 
     def decode(self, payloads: Payloads) -> Integers:
-        """The inverse of :meth:`encode`. The caller has checked that every payload is below ``payload_limit``."""
+        """The inverse of :meth:`encode`. The caller has checked that integers are below ``payload_limit``; payloads
+        that are bytes are checked here, and raise ReportError if no client sends them.
+        """
         return np.asarray(payloads, dtype=np.uint64).view(np.int64)  # below 2^53, so the same number
 
     @property
-    def payload_limit(self) -> int:
-        """Encoded messages lie in [0, payload_limit); anything else is refused."""
+    def payload_limit(self) -> int | None:
+        """Encoded messages lie in [0, payload_limit), at most 2^53; None if they are rows of bytes."""
         return self.message_count
 
     @abstractmethod

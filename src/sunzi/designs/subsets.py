@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import comb
 from typing import Any, Self
 
@@ -15,7 +16,6 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import (
     DecodingCost,
     Design,
-    Payloads,
     draw_bounds_array,
     integer_parameter,
     only_parameters,
@@ -23,24 +23,33 @@ from sunzi.designs.base import (
 )
 from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.numerics import kernels
-from sunzi.numerics.bits import WIDEST_NARROW, byte_length
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import Counters
+from sunzi.numerics.subset_code import MOST_POINTS as MOST_CODED
 from sunzi.numerics.subset_code import SubsetCode
-from sunzi.numerics.subset_sampling import select_subsets, split_variates, variate_bounds, word_bounds, word_ends
+from sunzi.numerics.subset_sampling import (
+    select_subsets,
+    split_variates,
+    variate_bounds,
+    word_bounds,
+    word_ends,
+    word_surplus,
+)
+from sunzi.wire import Payloads
 
-ENUMERATIVE, BITMAP = "enumerative", "bitmap"
+ARITHMETIC, BITMAP = "arithmetic", "bitmap"
 MOST_POINTS = 1 << 24
-# Past this size ranking a subset takes tens of milliseconds, and a bitmap costs at most a few times the bits.
-MOST_ENUMERATED = 1 << 15
+_CELLS_AT_ONCE = 1 << 24
+_SECONDS_PER_WORD = 2e-8
+"""How long numpy takes for one random word of a response, roughly."""
 
 
 @dataclass(frozen=True)
 class Subsets(Design):
     """The C(v,w) subsets of size w; a message is the array of its points.
 
-    ``code`` is "enumerative", ⌈log2 C(v,w)⌉ bits, or "bitmap", v bits. By default it is enumerative up to 32,768
-    points, beyond which ranking a subset takes too long.
+    ``code`` is "arithmetic", about log2 C(v,w) bits (docs/mathematics.md §9), or "bitmap", v bits. By default it is
+    arithmetic below 2^20 points, where that code ends.
     """
 
     kind = "subsets"
@@ -57,12 +66,12 @@ class Subsets(Design):
             )
         object.__setattr__(self, "block_size", whole_number("block_size", self.block_size, 1, self.points - 1))
         if not self.code:
-            object.__setattr__(self, "code", ENUMERATIVE if self.points <= MOST_ENUMERATED else BITMAP)
-        if self.code not in (ENUMERATIVE, BITMAP):
-            raise ParameterError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {self.code!r}")
-        if self.code == ENUMERATIVE and self.points > MOST_ENUMERATED:
+            object.__setattr__(self, "code", ARITHMETIC if self.points <= MOST_CODED else BITMAP)
+        if self.code not in (ARITHMETIC, BITMAP):
+            raise ParameterError(f"code must be {ARITHMETIC!r} or {BITMAP!r}, got {self.code!r}")
+        if self.code == ARITHMETIC and self.points > MOST_CODED:
             raise ParameterError(
-                f"the enumerative code supports at most {MOST_ENUMERATED} points, got {self.points}; "
+                f"the arithmetic code supports at most {MOST_CODED} points, got {self.points}; "
                 f"use code={BITMAP!r} or a compact design"
             )
 
@@ -91,6 +100,10 @@ class Subsets(Design):
         return word_ends(self._variate_bounds)
 
     @cached_property
+    def _word_surplus(self) -> NDArray[np.uint64]:
+        return word_surplus(self._variate_bounds, self._word_ends)
+
+    @cached_property
     def draw_bounds(self) -> NDArray[np.uint64]:
         """One for each word, which serves several variates."""
         return draw_bounds_array(*word_bounds(self._variate_bounds, self._word_ends))
@@ -101,8 +114,12 @@ class Subsets(Design):
         return comb(self.points, self.block_size)
 
     @cached_property
-    def _ranking(self) -> SubsetCode:
+    def _words(self) -> SubsetCode:
         return SubsetCode(self.points, self.block_size)
+
+    def every_message(self) -> Integers:
+        """All combinations, in lexicographic order."""
+        return np.array(list(combinations(range(self.points), self.block_size)), dtype=np.int64)
 
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """w other points by a partial shuffle; where ``truth``, the value replaces one of them."""
@@ -127,15 +144,24 @@ class Subsets(Design):
         """One counter per point; every report adds 1 to w of them."""
         return Counters.of_cells(self.points, messages.reshape(-1))
 
-    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:
+    def respond_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Integers | None:
         """One compiled pass over the words, where numba is installed."""
-        compiled = kernels.load_if_worthwhile(words.size)
-        counts = np.zeros(self.points, dtype=np.int64)
-        if compiled is None or compiled.sample_and_count(
-            words, values, np.uint64(threshold), self._variate_bounds, self._word_ends, self.points, counts
-        ):
-            return None
-        return Counters(self.points, None, counts)
+        chosen = np.empty((values.size, self.block_size), dtype=np.int64)
+        return chosen if self._sample(words, values, threshold, chosen, np.empty(0, dtype=np.int64)) else None
+
+    def count_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Counters | None:
+        """The same pass, counting."""
+        chosen, counts = np.empty((1, self.block_size), dtype=np.int64), np.zeros(self.points, dtype=np.int64)
+        return Counters(self.points, None, counts) if self._sample(words, values, threshold, chosen, counts) else None
+
+    def _sample(
+        self, words: NDArray[np.uint64], values: Integers, threshold: int, chosen: Integers, counts: Integers
+    ) -> bool:
+        compiled = kernels.load_if_worthwhile(words.size * _SECONDS_PER_WORD)
+        shares = self._variate_bounds, self._word_ends, self._word_surplus
+        return compiled is not None and compiled.sample_subsets(
+            words, values, np.uint64(threshold), *shares, self.points, chosen, counts
+        )
 
     def point_counts(self, counters: Counters, limit: int) -> Integers:
         """The counters themselves."""
@@ -156,26 +182,42 @@ class Subsets(Design):
 
     @property
     def payload_bits(self) -> int:
-        """⌈log2 C(v,w)⌉, or v for the bitmap."""
-        return self._ranking.bits if self.code == ENUMERATIVE else self.points
+        """Those of the arithmetic code, or v for the bitmap."""
+        return self._words.bits if self.code == ARITHMETIC else self.points
 
     @property
-    def payload_limit(self) -> int:
-        """C(v,w), or 2^v for the bitmap."""
-        return self._ranking.size if self.code == ENUMERATIVE else 1 << self.points
+    def payload_limit(self) -> None:
+        """None: payloads are rows of bytes."""
+        return None
 
     def encode(self, messages: Integers) -> Payloads:
-        """Ranks, or bitmaps read as integers."""
-        if self.code == BITMAP:
-            return [_bitmap(message, self.points) for message in messages]
-        ranks = self._ranking.rank_many(messages)
-        return np.array(ranks, dtype=np.uint64) if self.payload_bits <= WIDEST_NARROW else ranks
+        """Words of the arithmetic code, or bitmaps."""
+        if self.code == ARITHMETIC:
+            return self._words.encode(messages)
+        return np.packbits(self.incidence(messages), axis=1, bitorder="little")
 
     def decode(self, payloads: Payloads) -> Integers:
         """Subsets in ascending order; a bitmap with another number of ones is refused."""
-        if self.code == BITMAP:
-            return _read_bitmaps(payloads, self.points, self.block_size)
-        return self._ranking.unrank_many([int(payload) for payload in payloads])
+        if self.code == ARITHMETIC:
+            return self._words.decode(payloads.astype(np.uint8, copy=False))
+        return np.nonzero(self._bitmaps(payloads))[1].reshape(len(payloads), self.block_size)
+
+    def count_payloads(self, payloads: Payloads) -> Counters:
+        """One pass, without a list of the points."""
+        if self.code == ARITHMETIC:
+            return Counters(self.points, None, self._words.count(payloads.astype(np.uint8, copy=False)))
+        counts = np.zeros(self.points, dtype=np.int64)
+        step = max(1, _CELLS_AT_ONCE // self.points)
+        for start in range(0, len(payloads), step):
+            counts += self._bitmaps(payloads[start : start + step]).sum(axis=0, dtype=np.int64)
+        return Counters(self.points, None, counts)
+
+    def _bitmaps(self, payloads: Payloads) -> NDArray[np.uint8]:
+        bits = np.unpackbits(payloads.astype(np.uint8, copy=False), axis=1, count=self.points, bitorder="little")
+        for number in np.count_nonzero(bits, axis=1).tolist():
+            if number != self.block_size:
+                raise ReportError(f"a report must name {self.block_size} points, this one names {number}")
+        return bits
 
     def parameters(self) -> dict[str, Any]:
         """Sizes and the name of the code."""
@@ -188,25 +230,8 @@ class Subsets(Design):
         points = integer_parameter(parameters, "points", 2, MOST_POINTS)
         block_size = integer_parameter(parameters, "block_size", 1, points - 1)
         if not parameters["code"]:
-            raise PlanError(f"code must be {ENUMERATIVE!r} or {BITMAP!r}, got {parameters['code']!r}")
+            raise PlanError(f"code must be {ARITHMETIC!r} or {BITMAP!r}, got {parameters['code']!r}")
         try:
             return cls(points, block_size, str(parameters["code"]))
         except ParameterError as error:
             raise PlanError(str(error)) from None
-
-
-def _bitmap(message: Integers, points: int) -> int:
-    bits = np.zeros(points, dtype=np.uint8)
-    bits[message] = 1
-    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
-
-
-def _read_bitmaps(payloads: Payloads, points: int, block_size: int) -> Integers:
-    subsets = np.empty((len(payloads), block_size), dtype=np.int64)
-    for row, payload in enumerate(payloads):
-        raw = np.frombuffer(int(payload).to_bytes(byte_length(points), "little"), dtype=np.uint8)
-        chosen = np.flatnonzero(np.unpackbits(raw, count=points, bitorder="little"))
-        if chosen.size != block_size:
-            raise ReportError(f"a report must name {block_size} points, this one names {chosen.size}")
-        subsets[row] = chosen
-    return subsets

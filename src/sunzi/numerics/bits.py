@@ -4,15 +4,17 @@ mod 8 of byte t//8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from sunzi._typing import Integers
 from sunzi.errors import ReportError
 
 Values = NDArray[np.uint64]
+Rows = NDArray[np.uint8]
 
 # A value of up to 56 bits at any bit offset lies within 8 consecutive bytes.
 WIDEST_NARROW = 56
@@ -86,30 +88,47 @@ def _unpack_groups(padded: NDArray[np.uint8], groups: int, period: int, width: i
     return values.reshape(-1)
 
 
-def pack_wide(values: Sequence[int], widths: Sequence[int]) -> bytes:
-    """Integers of any widths, back to back, the last byte padded with zeros."""
-    bits = [
-        np.unpackbits(
-            np.frombuffer(value.to_bytes(byte_length(width), "little"), dtype=np.uint8), count=width, bitorder="little"
-        )
-        for value, width in zip(values, widths, strict=True)
-        if width
-    ]
-    return np.packbits(np.concatenate(bits), bitorder="little").tobytes() if bits else b""
+def place_rows(buffer: Rows, starts: Integers, rows: Rows, width: int) -> None:
+    """Write values of ``width`` bits, one per row of bytes, into a buffer of zeros: the i-th from bit starts[i] on.
+
+    The lowest bits come first. The buffer has at least one byte after the last value.
+    """
+    count, length = rows.shape
+    shifts = (starts & 7).astype(np.uint8)[:, None]
+    shifted = np.zeros((count, length + 1), dtype=np.uint8)
+    np.left_shift(rows, shifts, out=shifted[:, :-1])
+    shifted[:, 1:] |= rows >> (8 - shifts)
+    first = starts >> 3
+    if length > 2:
+        sliding_window_view(buffer, length - 2, writeable=True)[first + 1] = shifted[:, 1:-2]
+    for column in {0, length - 1, length} if width else ():  # these bytes may hold bits of neighbours too
+        np.bitwise_or.at(buffer, first + column, shifted[:, column])
 
 
-def unpack_wide(buffer: bytes | memoryview, widths: Sequence[int]) -> list[int]:
-    """The inverse of :func:`pack_wide`; raises ReportError if the length is wrong or the padding is not zero."""
-    total = sum(widths)
-    needed = byte_length(total)
-    if len(buffer) != needed:
-        raise ReportError(f"{len(widths)} values of {total} bits together take {needed} bytes, got {len(buffer)}")
-    bits = np.unpackbits(np.frombuffer(buffer, dtype=np.uint8), bitorder="little")
-    if bits[total:].any():
-        raise ReportError("the padding bits after the last value are not zero")
-    values, start = [], 0
-    for width in widths:
-        packed = np.packbits(bits[start : start + width], bitorder="little")
-        values.append(int.from_bytes(packed.tobytes(), "little"))
-        start += width
-    return values
+def take_rows(buffer: Rows, starts: Integers, width: int) -> Rows:
+    """The inverse of :func:`place_rows`: values of ``width`` bits as rows of bytes. The buffer has at least one byte
+    after the last value.
+    """
+    length = byte_length(width)
+    if not width or not starts.size:
+        return np.zeros((starts.size, length), dtype=np.uint8)
+    shifts = (starts & 7).astype(np.uint8)[:, None]
+    windows = sliding_window_view(buffer, length + 1)[starts >> 3]
+    rows = windows[:, :-1] >> shifts
+    rows |= windows[:, 1:] << (8 - shifts)
+    rows[:, -1] &= 0xFF >> (8 * length - width)
+    return rows
+
+
+def as_rows(values: Values | Rows, width: int) -> Rows:
+    """Integers of at most 56 bits as rows of bytes, the lowest first; rows are left as they are."""
+    if values.ndim > 1:
+        return values.astype(np.uint8, copy=False)
+    return values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : byte_length(width)]
+
+
+def as_integers(rows: Rows) -> Values:
+    """The inverse of :func:`as_rows`."""
+    padded = np.zeros((len(rows), 8), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    return padded.view("<u8").reshape(-1).astype(np.uint64, copy=False)

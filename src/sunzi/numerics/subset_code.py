@@ -1,327 +1,332 @@
-"""The enumerative code of w-subsets of {0..m-1}: every subset is one integer below C(m, w), in ceil(log2 C(m, w)) bits.
+"""The arithmetic code of w-subsets of {0..m-1}: one word per subset, all of the same length (docs/mathematics.md §9).
 
-The order of the subsets is normative: reports carry ranks, so every client in every language must produce these ranks.
-A node holds `size` consecutive points, of which `count` are chosen.
+The code is normative, for every client in every language (docs/format.md 6.3). It narrows an interval of integers point
+by point: when `rest` points remain, of which `left` are chosen, the next one is chosen with probability left / rest.
+That is the exact model of a uniform subset, so every subset ends in an interval of nearly the same size, and its word
+is the first multiple of 2^-bits in it. All other words are refused.
 
-- A node of at most 64 points is a leaf. Its rank is colexicographic: the sum of C(c_i, i + 1) over the chosen offsets
-  c_0 < c_1 < ... inside the leaf.
-- Any other node has a left half of L = size // 2 points and a right half of R = size - L. With t points chosen on the
-  left, T(t) = C(L, t) * C(R, count - t) subsets remain. The values of t are taken in zigzag order from the likeliest,
-  t0 = floor(count * L / size): t0, t0 + 1, t0 - 1, t0 + 2, t0 - 2, ..., the impossible ones being empty, and
+The state stays below 2^49 and products are exact in a double. Three engines do the same steps: a compiled loop
+(`sunzi.numerics.kernels`), numpy for many rows in lockstep, and Python's integers for a few rows. The time depends on
+the number of points only, whoever chose the subset or the word.
 
-      rank = (sum of T over the earlier t) + rank_left * C(R, count - t) + rank_right.
-
-The zigzag order makes the expected number of summed terms about sqrt(size); a neighbouring term costs a multiplication
-and an exact division by small integers. Small nodes, which are many, cache the sums; large ones
-compute them each time.
-
-Memory, shared by all codes: a code of 22,000 points uses about 5 MB. For any sequence of ranks, the caches hold at
-most 4,096 tables of sums (36 KB for the largest nodes kept, 3 KB for most) and 2,048 runs of 32 binomials (4 * n + 900
-bytes for C(n, .), so 92 MB in all if every n were 11,000).
-
-Time at 22,000 points, 5,900 chosen: about 2 ms either way. A rank chosen to be the least likely one costs 0.3 s.
+A word is stored as a row of bytes in the order in which the coder puts them out; the last byte holds the last 1 to 8
+bits as a number.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import count as count_from
-from itertools import islice, pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sunzi._typing import Integers
+from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError, ReportError
+from sunzi.numerics import kernels
+from sunzi.numerics.bits import Rows, byte_length
 
-_LEAF_SIZE = 64
-"""The largest leaf; its ranks, below C(64, 32) < 2^61, fit in a machine word. Normative: only tests change it."""
+MOST_POINTS = (1 << 20) - 1
+"""The rounding of m points loses a share of m(m + 1)/2^41, which must stay below 1/2."""
 
-_TABULATED_SIZE = 2048
-"""Nodes up to this size, which are many, cache their sums; the few larger ones compute them each time."""
+_DOUBTFUL_BITS = 1e-6
+"""Far more than the rounding errors of a logarithm of at most 2^20 bits."""
 
-_ENTRIES_PER_CHUNK = 1 << 21
-"""Rows are processed in chunks of about this many points, which limits the working memory to about 64 MB."""
+_WHOLE, _TOP, _DIGIT = 1 << 48, 1 << 40, 1 << 8
+_START_BYTES = 6
+"""The state of the decoder starts with 48 bits."""
 
-_SCALAR_LEAVES = 32
-"""Up to this many leaves are unranked one by one, which is faster than numpy's calls for all of them at once."""
+_CELLS_AT_ONCE = 1 << 26
+"""The largest matrix of points and rows, in bytes."""
+_ROWS_AT_ONCE = 4096
 
-_BINOMIALS_OF: list[list[int]] = [[math.comb(n, k) for n in range(65)] for k in range(65)]
-_SMALL_BINOMIALS: Integers = np.array(_BINOMIALS_OF, dtype=np.int64).T.copy()
+_FEW_ROWS = 64
+"""Below this many rows, Python's loop is faster than numpy's calls."""
 
-
-@lru_cache(maxsize=2048)
-def _binomial_run(n: int, run: int) -> list[int]:
-    """Return C(n, k) for the 32 values k = 32 * run, 32 * run + 1, ..."""
-    first = 32 * run
-    values = [math.comb(n, first)]
-    for k in range(first, first + 31):
-        values.append(values[-1] * (n - k) // (k + 1))
-    return values
+_SECONDS_PER_POINT, _SECONDS_PER_POINT_OF_MANY = 2e-7, 1e-8
 
 
-def _binomial(n: int, k: int) -> int:
-    return _binomial_run(n, k >> 5)[k & 31] if k >= 0 else 0
-
-
-def _zigzag_sums(size: int, count: int) -> Iterator[int]:
-    """Yield the sum of T over the first 0, 1, 2, ... values of t in zigzag order, then C(size, count) forever.
-
-    An impossible t has T(t) = 0: a factor of the recurrence vanishes exactly when it steps over either end.
-    """
-    left, right = size // 2, size - size // 2
-    middle = count * left // size
-    surplus = right - count
-    up = down = _binomial(left, middle) * _binomial(right, count - middle)
-    yield 0
-    total = up
-    for t in count_from(middle + 1):
-        up = up * ((left - t + 1) * (count - t + 1)) // (t * (surplus + t))
-        yield total
-        total += up
-        mirrored = 2 * middle - t + 1
-        down = down * (mirrored * (surplus + mirrored)) // ((left - mirrored + 1) * (count - mirrored + 1))
-        yield total
-        total += down
-
-
-def _left_count(size: int, count: int, position: int) -> int:
-    """Return the value of t at a position of the zigzag order."""
-    step = (position + 1) // 2
-    return count * (size // 2) // size + (step if position % 2 else -step)
-
-
-@lru_cache(maxsize=4096)
-def _zigzag_table(size: int, count: int) -> tuple[list[int], list[int], list[int]]:
-    """Return, by zigzag position, the sum of T before it, its t, and C(R, count - t).
-
-    The table covers all of t, or four standard deviations on either side if that is less.
-    """
-    length = min(8 + 2 * math.isqrt(size), 2 * count + 2, 2 * (size - count) + 2)
-    sums = list(islice(_zigzag_sums(size, count), length))
-    left_counts = [_left_count(size, count, position) for position in range(length)]
-    return sums, left_counts, [_binomial(size - size // 2, count - left) for left in left_counts]
-
-
-def _join_node(size: int, left_rank: int, left_count: int, right_rank: int, right_count: int) -> int:
-    """Return the rank of a node from the ranks and counts of its halves."""
-    count = left_count + right_count
-    if count in (0, size):
-        return 0
-    step = left_count - count * (size // 2) // size
-    position = 2 * step - 1 if step > 0 else -2 * step
-    if size <= _TABULATED_SIZE:
-        sums, _, right_sizes = _zigzag_table(size, count)
-        if position < len(sums):
-            return sums[position] + left_rank * right_sizes[position] + right_rank
-    before = next(islice(_zigzag_sums(size, count), position, None))
-    return before + left_rank * _binomial(size - size // 2, right_count) + right_rank
-
-
-def _split_node(size: int, count: int, rank: int) -> tuple[int, int, int]:
-    """Undo `_join_node`: return the left count, the left rank and the right rank."""
-    if count in (0, size):
-        return size // 2 if count else 0, 0, 0
-    if size <= _TABULATED_SIZE:
-        sums, left_counts, right_sizes = _zigzag_table(size, count)
-        if rank < sums[-1]:
-            position = bisect_right(sums, rank) - 1
-            return left_counts[position], *divmod(rank - sums[position], right_sizes[position])
-    walk = enumerate(pairwise(_zigzag_sums(size, count)))
-    position, before = next((position, before) for position, (before, after) in walk if rank < after)
-    left_count = _left_count(size, count, position)
-    return left_count, *divmod(rank - before, _binomial(size - size // 2, count - left_count))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SubsetCode:
-    """A bijection between the `block_size`-subsets of {0..points-1} and the integers below `size`; see the module.
-
-    `rank_many` and `unrank_many` give the same results as `rank` and `unrank` row by row, only faster.
-    """
+    """The code of the `block_size`-subsets of {0..points-1}, 1 <= block_size < points < 2^20."""
 
     points: int
     block_size: int
-    size: int = field(init=False, compare=False, repr=False)
-    """C(points, block_size), the number of subsets."""
-    bits: int = field(init=False, compare=False, repr=False)
-    """ceil(log2(size)), the width of a rank."""
-    _levels: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)
-    """The node sizes of each level, root first; leaves are repeated below, so that the last level has all."""
-    _leaf_bounds: Integers = field(init=False, compare=False, repr=False)
-    """The first point of each leaf, and `points`."""
 
     def __post_init__(self) -> None:
-        if self.points < 1:
-            raise ParameterError(f"points must be at least 1, got {self.points}")
-        if not 0 <= self.block_size <= self.points:
-            raise ParameterError(f"block_size must be between 0 and points = {self.points}, got {self.block_size}")
-        size = math.comb(self.points, self.block_size)
-        levels = _tree(self.points)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "bits", (size - 1).bit_length())
-        object.__setattr__(self, "_levels", levels)
-        object.__setattr__(self, "_leaf_bounds", np.concatenate(([0], np.cumsum(levels[-1]))))
+        if not 2 <= self.points <= MOST_POINTS:
+            raise ParameterError(f"a code of subsets needs between 2 and {MOST_POINTS} points, got {self.points}")
+        if not 1 <= self.block_size < self.points:
+            raise ParameterError(f"block_size must be between 1 and {self.points - 1}, got {self.block_size}")
 
-    def rank(self, subset: ArrayLike) -> int:
-        """Return the rank of a subset, given as its distinct points in any order."""
-        return self.rank_many(np.asarray(subset).reshape(1, -1))[0]
+    @cached_property
+    def bits(self) -> int:
+        """The least B with 2^B·(2^40 − m(m+1)/2) ≥ 2^40·C(m,w): nearly always ⌈log2 C(m,w)⌉."""
+        points, size = self.points, self.block_size
+        room = _TOP - points * (points + 1) // 2
+        logarithm = math.lgamma(points + 1) - math.lgamma(size + 1) - math.lgamma(points - size + 1)
+        estimate = (logarithm - math.log(room / _TOP)) / math.log(2)
+        if abs(estimate - round(estimate)) > _DOUBTFUL_BITS:  # saves binomials of a million digits
+            return math.ceil(estimate)
+        return (-(-math.comb(points, size) * _TOP // room) - 1).bit_length()
 
-    def unrank(self, rank: int) -> Integers:
-        """Return the points of the subset of this rank, ascending; raise ReportError if the rank is out of range."""
-        subset: Integers = self.unrank_many([rank])[0]
-        return subset
+    @property
+    def length(self) -> int:
+        """The bytes of a word."""
+        return byte_length(self.bits)
 
-    def rank_many(self, subsets: ArrayLike) -> list[int]:
-        """Return the rank of each row of an (n, block_size) array."""
-        rows = np.asarray(subsets)
-        if rows.ndim != 2 or rows.shape[1] != self.block_size:
-            raise ParameterError(f"subsets must have shape (n, {self.block_size}), got {rows.shape}")
-        ranks: list[int] = []
-        for chunk in self._chunks(len(rows)):
-            ranks += self._rank_chunk(self._checked(rows[chunk]))
-        return ranks
+    @property
+    def _last_bits(self) -> int:
+        """The bits in the last byte."""
+        return self.bits - 8 * (self.length - 1)
 
-    def unrank_many(self, ranks: Sequence[int]) -> Integers:
-        """Return the subsets of these ranks, one ascending row each; raise ReportError if a rank is out of range."""
-        for rank in ranks:
-            if not 0 <= rank < self.size:
-                raise ReportError(f"a subset's rank must be from 0 to C({self.points}, {self.block_size}) - 1")
-        subsets = np.empty((len(ranks), self.block_size), dtype=np.int64)
-        for chunk in self._chunks(len(ranks)):
-            subsets[chunk] = self._unrank_chunk(ranks[chunk])
-        return subsets
+    @cached_property
+    def _scales(self) -> Floats:
+        """1/rest for every point: ⌊(R + 1/2)/rest⌋ = ⌊R/rest⌋ is exact in doubles for integers R < 2^50."""
+        return 1.0 / np.arange(self.points, 0, -1)
+
+    def encode(self, subsets: ArrayLike) -> Rows:
+        """Return the word of each row of an (n, block_size) array of distinct points in any order."""
+        members = self._checked(np.asarray(subsets))
+        words = np.empty((len(members), self.length), dtype=np.uint8)
+        compiled = kernels.load_if_worthwhile(self._seconds(len(members)))
+        if compiled is not None:
+            if not compiled.encode_subsets(members, self._scales, self.bits, words):
+                raise ParameterError("a subset's points must be distinct")
+            return words
+        for rows in self._chunks(len(members)):
+            table = np.zeros((self.points, len(members[rows])), dtype=np.bool_)
+            table[members[rows].T, np.arange(table.shape[1])] = True
+            if (np.count_nonzero(table, axis=0) != self.block_size).any():
+                raise ParameterError("a subset's points must be distinct")
+            words[rows] = self._encode_table(table)
+        return words
+
+    def decode(self, words: Rows) -> Integers:
+        """Return the subset of each word, one ascending row each; raise ReportError for any other word."""
+        table = np.empty((self.points, len(words)), dtype=np.bool_)
+        self._read(words, np.zeros(self.points, dtype=np.int64), table)
+        return np.nonzero(table.T)[1].reshape(len(words), self.block_size)
+
+    def count(self, words: Rows) -> Integers:
+        """Return how many of these words' subsets contain each point; raise ReportError as `decode` does."""
+        counts = np.zeros(self.points, dtype=np.int64)
+        self._read(words, counts, None)
+        return counts
+
+    def _seconds(self, rows: int) -> float:
+        """How long the engines that are not compiled take, roughly."""
+        each = _SECONDS_PER_POINT if rows < _FEW_ROWS else _SECONDS_PER_POINT_OF_MANY
+        return rows * self.points * each
 
     def _chunks(self, rows: int) -> Iterator[slice]:
-        step = max(1, _ENTRIES_PER_CHUNK // self.points)
-        return (slice(first, first + step) for first in range(0, rows, step))
+        """Runs of rows of nearly equal length."""
+        number = -(-rows // max(1, min(_CELLS_AT_ONCE // self.points, _ROWS_AT_ONCE)))
+        return (slice(rows * part // number, rows * (part + 1) // number) for part in range(number))
 
-    def _checked(self, rows: NDArray[np.generic]) -> Integers:
-        if rows.size and rows.dtype.kind not in "iu":
-            raise ParameterError(f"a subset's points must be integers, got {rows.dtype}")
-        ordered = np.sort(rows.astype(np.int64), axis=1)
-        if ordered.size and (ordered[:, 0].min() < 0 or ordered[:, -1].max() >= self.points):
+    def _checked(self, members: NDArray[np.generic]) -> Integers:
+        if members.ndim != 2 or members.shape[1] != self.block_size:
+            raise ParameterError(f"subsets must have shape (n, {self.block_size}), got {members.shape}")
+        if members.size and members.dtype.kind not in "iu":
+            raise ParameterError(f"a subset's points must be integers, got {members.dtype}")
+        points = members.astype(np.int64, copy=False)
+        # Read as unsigned, a negative number is above every bound.
+        if points.size and int(points.view(np.uint64).max()) >= self.points:
             raise ParameterError(f"a subset's points must be from 0 to {self.points - 1}")
-        if (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise ParameterError("a subset's points must be distinct")
-        return ordered
+        return points
 
-    def _rank_chunk(self, ordered: Integers) -> list[int]:
-        ranks, counts = _rank_leaves(ordered, self._leaf_bounds)
-        if len(self._levels) == 1:
-            return [int(rank) for rank in ranks[:, 0].tolist()]
-        return [self._join(*row) for row in zip(ranks.tolist(), counts.tolist(), strict=True)]
+    def _encode_table(self, table: NDArray[np.bool_]) -> Rows:
+        """The words of the subsets given as a table of points and rows."""
+        if table.shape[1] >= _FEW_ROWS:
+            return _encode_together(table, self._scales, self.block_size, self.bits)
+        words = b"".join(_encode_one(column.tobytes(), self.block_size, self.bits) for column in table.T)
+        return np.frombuffer(words, dtype=np.uint8).reshape(-1, self.length)
 
-    def _unrank_chunk(self, ranks: Sequence[int]) -> Integers:
-        if len(self._levels) == 1:
-            leaf_ranks = np.array([ranks], dtype=np.int64).T
-            leaf_counts = np.full_like(leaf_ranks, self.block_size)
+    def _read(self, words: Rows, counts: Integers, table: NDArray[np.bool_] | None) -> None:
+        """Add to `counts`, and fill the table of points and rows if there is one."""
+        streams = self._streams(words)
+        compiled = kernels.load_if_worthwhile(self._seconds(len(words)))
+        if compiled is not None:
+            unused = np.empty((self.points, 0), dtype=np.bool_)
+            cells = unused if table is None else table
+            valid = compiled.decode_subsets(streams, self._scales, self.block_size, self.bits, counts, cells)
+        elif len(words) < _FEW_ROWS:
+            valid = self._read_one_by_one(streams, counts, table)
         else:
-            leaves = np.array([self._split(int(rank)) for rank in ranks], dtype=np.int64)
-            leaf_ranks, leaf_counts = leaves[:, 0], leaves[:, 1]
-        return _unrank_leaves(leaf_ranks, leaf_counts, self._leaf_bounds).reshape(len(ranks), self.block_size)
+            sizes = self._scales, self.block_size, self.bits
+            parts = (
+                _decode_together(streams[rows], *sizes, counts, None if table is None else table[:, rows])
+                for rows in self._chunks(len(words))
+            )
+            valid = all(parts)
+        if not valid:
+            raise ReportError(f"a report's word names no subset of {self.block_size} out of {self.points} points")
 
-    def _join(self, ranks: list[int], counts: list[int]) -> int:
-        """Fold the leaves' ranks and counts, level by level, into the rank of the root."""
-        for sizes in reversed(self._levels[:-1]):
-            below = zip(ranks, counts, strict=True)
-            ranks, counts = [], []
-            for size in sizes:
-                rank, count = next(below)
-                if size > _LEAF_SIZE:
-                    right_rank, right_count = next(below)
-                    rank = _join_node(size, rank, count, right_rank, right_count)
-                    count += right_count
-                ranks.append(rank)
-                counts.append(count)
-        return ranks[0]
+    def _streams(self, words: Rows) -> Rows:
+        """The bits of the words as the decoder reads them: from the highest on, followed by zeros."""
+        if words.ndim != 2 or words.shape[1] != self.length:
+            raise ReportError(f"a word of this code takes {self.length} bytes, got {words.shape[1:]}")
+        if (words[:, -1] >> self._last_bits).any():
+            raise ReportError(f"a word of this code takes {self.bits} bits; the bits after them must be 0")
+        streams = np.zeros((len(words), self.length + _START_BYTES), dtype=np.uint8)
+        streams[:, : self.length] = words
+        streams[:, self.length - 1] <<= 8 - self._last_bits
+        return streams
 
-    def _split(self, rank: int) -> tuple[list[int], list[int]]:
-        """Undo `_join`: return the ranks and counts of the leaves."""
-        ranks, counts = [rank], [self.block_size]
-        for sizes in self._levels[:-1]:
-            above = zip(sizes, ranks, counts, strict=True)
-            ranks, counts = [], []
-            for size, node_rank, count in above:
-                if size > _LEAF_SIZE:
-                    left_count, left_rank, right_rank = _split_node(size, count, node_rank)
-                    ranks += left_rank, right_rank
-                    counts += left_count, count - left_count
-                else:
-                    ranks.append(node_rank)
-                    counts.append(count)
-        return ranks, counts
+    def _read_one_by_one(self, streams: Rows, counts: Integers, table: NDArray[np.bool_] | None) -> bool:
+        for row, stream in enumerate(streams):
+            members = _decode_one(stream.tobytes(), self.points, self.block_size, self.bits)
+            if members is None:
+                return False
+            counts[members] += 1
+            if table is not None:
+                table[:, row] = False
+                table[members, row] = True
+        return True
 
 
-def _tree(points: int) -> tuple[tuple[int, ...], ...]:
-    levels: list[tuple[int, ...]] = [(points,)]
-    while max(levels[-1]) > _LEAF_SIZE:
-        halves = ((size // 2, size - size // 2) if size > _LEAF_SIZE else (size,) for size in levels[-1])
-        levels.append(tuple(size for pair in halves for size in pair))
-    return tuple(levels)
-
-
-def _rank_leaves(ordered: Integers, leaf_bounds: Integers) -> tuple[Integers, Integers]:
-    """Return the colexicographic rank and the count of every leaf, both (n, leaves), of n ascending subsets."""
-    rows, leaves = len(ordered), len(leaf_bounds) - 1
-    flat = ordered.ravel()
-    leaf = np.searchsorted(leaf_bounds, flat, side="right") - 1
-    key = leaf + leaves * np.repeat(np.arange(rows), ordered.shape[1])
-    counts = np.bincount(key, minlength=rows * leaves)
-    ends = np.cumsum(counts)
-    order_in_leaf = np.arange(1, flat.size + 1) - (ends - counts)[key]
-    sums = np.zeros(flat.size + 1, dtype=np.int64)
-    # The running sum may overflow and wrap around; its differences are the leaves' sums, which fit.
-    np.cumsum(_SMALL_BINOMIALS[flat - leaf_bounds[leaf], order_in_leaf], out=sums[1:])
-    ranks = sums[ends] - sums[ends - counts]
-    return ranks.reshape(rows, leaves), counts.reshape(rows, leaves)
-
-
-def _unrank_leaves(ranks: Integers, counts: Integers, leaf_bounds: Integers) -> Integers:
-    """Undo `_rank_leaves`: return the points of all rows, one after the other."""
-    width = int(np.diff(leaf_bounds).max())
-    if ranks.size <= _SCALAR_LEAVES:
-        pairs = zip(ranks.ravel().tolist(), counts.ravel().tolist(), strict=True)
-        cells = [leaf * width + offset for leaf, pair in enumerate(pairs) for offset in _unrank_leaf(*pair, width)]
-        chosen_cells = np.array(cells, dtype=np.int64)
-    else:
-        chosen_cells = np.flatnonzero(_unrank_together(ranks.ravel(), counts.ravel(), width))
-    leaf, offset_in_leaf = np.divmod(chosen_cells, width)
-    points: Integers = leaf_bounds[leaf % (len(leaf_bounds) - 1)] + offset_in_leaf
-    return points
-
-
-def _unrank_leaf(rank: int, count: int, width: int) -> list[int]:
-    """Return the ascending offsets of one leaf of at most `width` points.
-
-    A shorter leaf takes no offset beyond its end: its rank is below every C(offset, count) there.
-    """
-    offsets = []
-    for offset in range(width - 1, -1, -1):
-        if count == 0:
+def _encode_one(members: bytes, block_size: int, bits: int) -> bytes:
+    """The word of one subset; `members` has a byte per point, 1 if it is chosen, else 0."""
+    low, width, left, digits = 0, _WHOLE, block_size, []
+    for rest, chosen in zip(range(len(members), 0, -1), members, strict=True):
+        if left in (0, rest):
             break
-        weight = _BINOMIALS_OF[count][offset]
-        if rank >= weight:
-            offsets.append(offset)
-            rank -= weight
-            count -= 1
-    return offsets[::-1]
+        share = width // rest * left
+        if chosen:
+            width = share
+            left -= 1
+        else:
+            low += share
+            width -= share
+        while width < _TOP:
+            digits.append(low >> 40)
+            low = (low & (_TOP - 1)) << 8
+            width <<= 8
+    tail_bits = bits - 8 * len(digits)
+    tail = -(-low >> (48 - tail_bits))
+    while tail_bits > 8:
+        tail_bits -= 8
+        digits.append(tail >> tail_bits)
+        tail &= (1 << tail_bits) - 1
+    digits.append(tail & ((1 << tail_bits) - 1))
+    carry = tail >> tail_bits
+    for place in range(len(digits) - 2, -1, -1):
+        carry, digits[place] = divmod(digits[place] + carry, _DIGIT)
+    return bytes(digits)
 
 
-def _unrank_together(ranks: Integers, counts: Integers, width: int) -> NDArray[np.bool_]:
-    """Return which offsets are chosen, (leaves, width): `_unrank_leaf` for all leaves at once."""
-    remaining, unplaced = ranks.copy(), counts.copy()
-    chosen = np.empty((ranks.size, width), dtype=np.bool_)
-    for offset in range(width - 1, -1, -1):
-        weight = _SMALL_BINOMIALS[offset].take(unplaced)
-        hit = remaining >= weight
-        chosen[:, offset] = hit
-        taken = hit.astype(np.int64)
-        weight *= taken
-        remaining -= weight
-        unplaced -= taken
-    return chosen
+def _decode_one(stream: bytes, points: int, block_size: int, bits: int) -> list[int] | None:
+    """The subset of one word, or None if it has none."""
+    code, width, left, position = int.from_bytes(stream[:_START_BYTES], "big"), _WHOLE, block_size, _START_BYTES
+    members: list[int] = []
+    for point in range(points):
+        rest = points - point
+        if left in (0, rest):
+            members += range(point, point + left)
+            break
+        share = width // rest * left
+        if code < share:
+            width = share
+            left -= 1
+            members.append(point)
+        else:
+            code -= share
+            width -= share
+        while width < _TOP:
+            code = code << 8 | stream[position]
+            position += 1
+            width <<= 8
+    return members if code >> (8 * position - bits) == 0 else None
+
+
+def _encode_together(table: NDArray[np.bool_], scales: Floats, block_size: int, bits: int) -> Rows:
+    """`_encode_one` for all columns of the table, one point at a time."""
+    points, rows = table.shape
+    low, width, left = np.zeros(rows), np.full(rows, float(_WHOLE)), np.full(rows, float(block_size))
+    share = np.empty(rows)
+    digits = np.zeros((byte_length(bits), rows), dtype=np.int64)
+    positions = np.zeros(rows, dtype=np.int64)
+    for point, chosen in enumerate(table):
+        _write_shares(share, width, left, scales[point], points - point, block_size)
+        width -= share
+        np.copyto(width, share, where=chosen)
+        np.copyto(share, 0.0, where=chosen)
+        low += share
+        left -= chosen
+        narrow = np.flatnonzero(width < _TOP)
+        while narrow.size:
+            lows, places = low[narrow], positions[narrow]
+            digit = np.floor(lows * (1 / _TOP))
+            digits[places, narrow] = digit
+            low[narrow] = (lows - digit * _TOP) * _DIGIT
+            positions[narrow] = places + 1
+            narrow = _widen(width, narrow)
+    return _finish_words(digits, positions, low, bits)
+
+
+def _widen(width: Floats, narrow: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Multiply the narrow intervals by 256 and return those that are still narrow."""
+    wider = width[narrow] * _DIGIT
+    width[narrow] = wider
+    return narrow[wider < _TOP]
+
+
+def _finish_words(digits: Integers, positions: Integers, low: Floats, bits: int) -> Rows:
+    """The first word at or above the digits put out and what is left of them, carries included."""
+    tail_bits = bits - 8 * positions
+    tail = -(-low.astype(np.int64) >> (48 - tail_bits))
+    columns = np.arange(low.size)
+    while (long := tail_bits > 8).any():
+        tail_bits = np.where(long, tail_bits - 8, tail_bits)
+        digits[positions[long], columns[long]] = (tail >> tail_bits)[long]
+        tail = np.where(long, tail & ((1 << tail_bits) - 1), tail)
+        positions = positions + long
+    length = byte_length(bits)
+    last_bits = bits - 8 * (length - 1)
+    digits[length - 1] = tail & ((1 << last_bits) - 1)
+    carry = tail >> last_bits
+    for place in range(length - 2, -1, -1):
+        digits[place] += carry
+        carry = digits[place] >> 8
+    return digits[:length].T.astype(np.uint8)
+
+
+def _decode_together(
+    streams: Rows, scales: Floats, block_size: int, bits: int, counts: Integers, table: NDArray[np.bool_] | None
+) -> bool:
+    """`_decode_one` for all rows, one point at a time: add to the counts and fill the table. Whether all are valid."""
+    points, rows = scales.size, len(streams)
+    stream, starts = streams.ravel(), np.arange(rows) * streams.shape[1]
+    code = streams[:, :_START_BYTES] @ 256.0 ** np.arange(_START_BYTES - 1, -1, -1)
+    positions = starts + _START_BYTES
+    width, left, share = np.full(rows, float(_WHOLE)), np.full(rows, float(block_size)), np.empty(rows)
+    for point in range(points):
+        _write_shares(share, width, left, scales[point], points - point, block_size)
+        chosen = code < share
+        width -= share
+        np.copyto(width, share, where=chosen)
+        np.copyto(share, 0.0, where=chosen)
+        code -= share
+        left -= chosen
+        counts[point] += np.count_nonzero(chosen)
+        if table is not None:
+            table[point] = chosen
+        narrow = np.flatnonzero(width < _TOP)
+        while narrow.size:
+            places = positions[narrow]
+            code[narrow] = code[narrow] * _DIGIT + stream[places]
+            positions[narrow] = places + 1
+            narrow = _widen(width, narrow)
+    return bool((code < 2.0 ** (8 * (positions - starts) - bits)).all())
+
+
+def _write_shares(share: Floats, width: Floats, left: Floats, scale: float, rest: int, block_size: int) -> None:
+    """Write the part of every interval in which the next point is chosen."""
+    np.add(width, 0.5, out=share)
+    share *= scale
+    np.floor(share, out=share)
+    share *= left
+    if rest <= block_size:  # where all the rest are chosen, it is the whole interval, without rounding
+        np.copyto(share, width, where=left == rest)

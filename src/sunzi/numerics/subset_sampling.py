@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sunzi._typing import Integers
 from sunzi.errors import ParameterError
-from sunzi.numerics import kernels
 
 MOST_PER_WORD = (1 << 32) - 1
 """The largest product of bounds that share one word: a word is then rejected less than once in 2^32."""
@@ -56,6 +55,12 @@ def word_bounds(bounds: NDArray[np.uint64], ends: Integers) -> NDArray[np.uint64
     return np.multiply.reduceat(bounds, np.concatenate([[0], ends[:-1]]))
 
 
+def word_surplus(bounds: NDArray[np.uint64], ends: Integers) -> NDArray[np.uint64]:
+    """2^64 modulo each of `word_bounds`: Lemire's test rejects a word if the low half of its product is below."""
+    products = word_bounds(bounds, ends)
+    return (~products + np.uint64(1)) % products
+
+
 def split_variates(joint: NDArray[np.uint64], bounds: NDArray[np.uint64], ends: Integers) -> Integers:
     """The variates, one per bound, from the integers below `word_bounds`, one per word: their digits in mixed radix."""
     sizes = np.diff(ends, prepend=0)
@@ -74,13 +79,8 @@ def select_subsets(values: ArrayLike, truth: ArrayLike, replaced: ArrayLike, pic
     values: (n,) the points x; truth: (n,) bool; replaced: (n,) in [0, w); picks: (n, w), the i-th column in
     [0, points - 1 - i). Raises ParameterError for anything else, or unless 1 <= w < points.
     """
-    arguments = _checked(values, truth, replaced, picks, points)
-    value, true, replaced_at, pick = arguments
+    value, true, replaced_at, pick = _checked(values, truth, replaced, picks, points)
     chosen = np.empty(pick.shape, dtype=np.int64)
-    compiled = kernels.load_if_worthwhile(pick.size)
-    if compiled is not None:
-        compiled.select_subsets(*arguments, points, chosen)
-        return chosen
     for rows in _chunks(len(pick), points):
         chosen[rows] = _select(value[rows], true[rows], replaced_at[rows], pick[rows], points)
     return chosen

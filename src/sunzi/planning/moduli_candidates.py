@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, exp, floor, inf, lgamma, log
+from math import exp, floor, inf
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -37,8 +37,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # Sets whose figures differ by less than these shares count as equal: error, bits, attackability, work.
 RESOLUTION = (0.001, 0.0025, 0.005, 0.05)
-# lgamma is right within 1e-9 bits here; nearer than this to a whole number of bits the binomial itself is computed.
-_DOUBTFUL_BITS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class BlockFamily(ABC):
 
 
 class SubsetBlocks(BlockFamily):
-    """All subsets of the residues: ⌈log2 ℓ⌉ bits name the block, ⌈log2 C(m,w)⌉ the subset."""
+    """All subsets of the residues: ⌈log2 ℓ⌉ bits name the block, about log2 C(m,w) the subset."""
 
     protocol = ModularSubsetSelection
     most_points = subsets.MOST_POINTS
@@ -172,15 +170,10 @@ def block_family(kind: str, domain_size: int, epsilon: Fraction) -> BlockFamily:
 
 
 def subset_bits(points: int, block_size: int) -> int:
-    """The payload of a subset, exactly as the design has it: ⌈log2 C(v,w)⌉ bits, or v for the bitmap of a large one."""
+    """The payload of a subset, exactly as the design has it."""
     if block_size == 1:
         return index_bits(points)
-    if points > subsets.MOST_ENUMERATED:
-        return points
-    bits = (lgamma(points + 1) - lgamma(block_size + 1) - lgamma(points - block_size + 1)) / log(2)
-    if abs(bits - round(bits)) < _DOUBTFUL_BITS:
-        return index_bits(comb(points, block_size))
-    return ceil(bits)
+    return Subsets(points, block_size).payload_bits
 
 
 @dataclass(frozen=True)

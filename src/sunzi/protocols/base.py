@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Messages = Any
 
 _SIMULATED_WORDS = 1 << 22
+_SECONDS_PER_WORD = 2e-8
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,10 @@ class Protocol(ABC):
     def encode(self, messages: Messages) -> EncodedReports:
         """Messages as integers for the wire."""
 
+    def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
+        """The encoded messages of :meth:`randomize`; override it where there is a faster way."""
+        return self.encode(self.randomize(values, source))
+
     @abstractmethod
     def decode(self, encoded: EncodedReports) -> Messages:
         """The inverse of :meth:`encode`; raises ReportError for messages that no client sends."""
@@ -133,6 +138,10 @@ class Protocol(ABC):
     @abstractmethod
     def count(self, messages: Messages) -> Counters:
         """Messages as counts, laid out as ``tally_layout`` says."""
+
+    def count_reports(self, encoded: EncodedReports) -> Counters:
+        """The counts of encoded messages; override it where there is a faster way than decoding them first."""
+        return self.count(self.decode(encoded))
 
     @property
     @abstractmethod
@@ -142,7 +151,7 @@ class Protocol(ABC):
     def simulate(self, values: Integers, source: ReproducibleSource) -> Counters:
         """Counts with the distribution that real reports of these values would have."""
         # Compiled loops pay by the work of the whole simulation, which its portions and their blocks do not know.
-        kernels.load_if_worthwhile(int(values.size * self.words_per_report))
+        kernels.load_if_worthwhile(values.size * self.words_per_report * _SECONDS_PER_WORD)
         total = Counters.zeros(self.tally_layout.length)
         for part in self._portions(values):
             total += self.sample(part, source)

@@ -121,6 +121,10 @@ class BlockProtocol(SupportProtocol):
         """Encode with the design's code."""
         return EncodedReports.single(self.design.encode(messages))
 
+    def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
+        """The block response, encoded on the way."""
+        return EncodedReports.single(self.response.payloads(values, source))
+
     def decode(self, encoded: EncodedReports) -> Integers:
         """Decode with the design's code."""
         return self.design.decode(encoded.payloads[0])
@@ -128,6 +132,10 @@ class BlockProtocol(SupportProtocol):
     def count(self, messages: Integers) -> Counters:
         """Count with the design's counters."""
         return self.design.count(messages)
+
+    def count_reports(self, encoded: EncodedReports) -> Counters:
+        """Count with the design's own way."""
+        return self.design.count_payloads(encoded.payloads[0])
 
     def support_counts(self, tally: Tally) -> Integers:
         """How many reported blocks contain each item."""

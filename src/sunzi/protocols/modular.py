@@ -303,7 +303,7 @@ class ModularProtocol(Protocol):
 
 @dataclass(frozen=True)
 class ModularSubsetSelection(ModularProtocol):
-    """MSS as in the paper: subsets of residues. The selector and ⌈log2 C(m_j,w_j)⌉ bits."""
+    """MSS as in the paper: subsets of residues. The selector and about log2 C(m_j,w_j) bits."""
 
     name = "mss"
     designs = frozenset({"subsets", "singletons"})
@@ -332,6 +332,11 @@ class ModularSubsetSelection(ModularProtocol):
         selectors, _, parts = self._randomize(values, source)
         return ModularMessages(selectors, tuple(parts))
 
+    def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
+        """The block responses, encoded directly."""
+        made = self._respond(values, source, lambda response, residues: response.payloads(residues, source))
+        return EncodedReports(made[0], tuple(made[2]))
+
     def sample(self, values: Integers, source: WordSource) -> Counters:
         """The block responses, counted directly."""
         counted = self._respond(values, source, lambda response, residues: response.sample(residues, source))[2]
@@ -346,12 +351,12 @@ class ModularSubsetSelection(ModularProtocol):
         return ModularMessages(np.repeat(np.arange(len(parts)), [len(part) for part in parts]), tuple(parts))
 
     def encode(self, messages: ModularMessages) -> EncodedReports:
-        """Encode subsets as ranks."""
+        """Encode subsets with the codes of their designs."""
         parts = zip(self.responses, messages.parts, strict=True)
         return EncodedReports(messages.selectors, tuple(response.design.encode(part) for response, part in parts))
 
     def decode(self, encoded: EncodedReports) -> ModularMessages:
-        """Decode ranks to subsets."""
+        """Decode with the same codes."""
         parts = zip(self.responses, encoded.payloads, strict=True)
         return ModularMessages(encoded.selectors, tuple(response.design.decode(part) for response, part in parts))
 
@@ -359,6 +364,11 @@ class ModularSubsetSelection(ModularProtocol):
         """The counters of all blocks, one after the other."""
         parts = zip(self.responses, messages.parts, strict=True)
         return self._join([response.design.count(part) for response, part in parts])
+
+    def count_reports(self, encoded: EncodedReports) -> Counters:
+        """Every modulus counts in its design's own way."""
+        parts = zip(self.responses, encoded.payloads, strict=True)
+        return self._join([response.design.count_payloads(part) for response, part in parts])
 
     def _join(self, blocks: Sequence[Counters]) -> Counters:
         return Counters(self.tally_layout.length, None, np.concatenate([block.dense() for block in blocks]))

@@ -18,7 +18,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, only_parameters
 from sunzi.designs.response import parse_decimal
 from sunzi.errors import ParameterError, PlanError, PrivacyError
-from sunzi.numerics.bits import WIDEST_NARROW, byte_length
+from sunzi.numerics.bits import WIDEST_NARROW, as_integers, as_rows, byte_length
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import FULL_BITS, ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import (
@@ -71,7 +71,8 @@ class UnaryProtocol(SupportProtocol):
     @cached_property
     def report_layout(self) -> ReportLayout:
         """One bit per value."""
-        return ReportLayout((self.domain_size,), (1 << self.domain_size,))
+        limit = 1 << self.domain_size if self.domain_size <= WIDEST_NARROW else None
+        return ReportLayout((self.domain_size,), (limit,))
 
     @cached_property
     def tally_layout(self) -> TallyLayout:
@@ -128,16 +129,12 @@ class UnaryProtocol(SupportProtocol):
         return packed
 
     def encode(self, messages: PackedBits) -> EncodedReports:
-        """Rows of bits read as integers."""
-        numbers = [int.from_bytes(row.tobytes(), "little") for row in messages]
-        narrow = self.domain_size <= WIDEST_NARROW
-        return EncodedReports.single(np.array(numbers, dtype=np.uint64) if narrow else numbers)
+        """Rows of bits as they are; as integers if they are short."""
+        return EncodedReports.single(as_integers(messages) if self.domain_size <= WIDEST_NARROW else messages)
 
     def decode(self, encoded: EncodedReports) -> PackedBits:
-        """Integers as rows of bits."""
-        length = byte_length(self.domain_size)
-        data = b"".join(int(number).to_bytes(length, "little") for number in encoded.payloads[0])
-        return np.frombuffer(data, dtype=np.uint8).reshape(len(encoded), length)
+        """The inverse of :meth:`encode`."""
+        return as_rows(encoded.payloads[0], self.domain_size)
 
     def count(self, messages: PackedBits) -> Counters:
         """How often each bit is 1."""

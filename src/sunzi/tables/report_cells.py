@@ -169,6 +169,7 @@ def _judged_narrow(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     nothing = _nothing(plan)
     layout = plan.protocol.report_layout
     width, limit = byte_length(layout.payload_bits[0]), layout.payload_limits[0]
+    assert limit is not None, "narrow layouts have integers"
     due = cells.present & (cells.lengths == width)
     rows = np.flatnonzero(due)
     payloads = cells.integers(rows, width)
@@ -206,8 +207,8 @@ def _halved(plan: Plan, cells: Cells, rows: Integers, *, count: bool) -> Judged:
     layout = plan.protocol.report_layout
     try:
         encoded = wire.decode_reports(layout, [cells.cell(row) for row in rows.tolist()])
-        messages = plan.protocol.decode(encoded)
-        yield rows, GOOD, (int(rows.size), plan.protocol.count(messages)) if count else _nothing(plan)
+        counted = _count(plan, encoded)
+        yield rows, GOOD, counted if count else _nothing(plan)
     except ReportError:
         if rows.size == 1:
             yield rows, MALFORMED, _nothing(plan)
@@ -241,4 +242,4 @@ def _lengths(plan: Plan) -> list[int]:
 
 
 def _count(plan: Plan, encoded: wire.EncodedReports) -> Counted:
-    return len(encoded), plan.protocol.count(plan.protocol.decode(encoded))
+    return len(encoded), plan.protocol.count_reports(encoded)
