@@ -222,7 +222,7 @@ def test_vectors_cover_protocols_designs_and_edges(tmp_path):
     assert kinds >= {("grr", "singletons"), ("ss", "subsets"), ("ss-compact", "cyclotomic"), ("pgr", "projective")}
     assert kinds >= {("mss", "subsets"), ("mss-compact", "cyclotomic")}
     assert kinds >= {(protocol, "singletons") for protocol in with_draws}
-    assert codes == {"enumerative", "bitmap"}
+    assert codes == {"arithmetic", "bitmap"}
     assert fields >= {2, 3, 4, 5, 8, 9, 16, 27}
     assert set(sizes) == set(sunzi.catalogue())
     assert all(len(found) >= 4 for found in sizes.values())

@@ -11,9 +11,11 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sunzi
+from sunzi import wire
 from sunzi.designs import cyclotomic, projective, singletons, subsets
 from sunzi.domain import MOST_VALUES
 from sunzi.numerics.randomness import ScriptedSource
@@ -168,10 +170,13 @@ def test_thresholds_are_the_library_s(document, epsilon):
     assert document["truth_threshold"](1, 2, budget) == truth_threshold(1, 2, budget)
 
 
-def test_rank_is_the_library_s_on_unlikely_subsets(document):
+def test_words_are_the_library_s_on_unlikely_subsets(document):
     for points, chosen in ((200, range(40)), (200, range(160, 200)), (333, range(0, 333, 7)), (129, [0, 128])):
-        code = subsets.SubsetCode(points, len(chosen))
-        assert document["rank"](list(chosen), points) == code.rank(list(chosen))
+        design = subsets.Subsets(points, len(chosen))
+        payload = document["encode_subset"](list(chosen), points)
+        assert wire.payload_integers(design.encode(np.array([chosen]))) == [payload]
+        assert document["decode_subset"](payload, points, len(chosen)) == list(chosen)
+        assert document["word_bits"](points, len(chosen)) == design.payload_bits
 
 
 def test_tables_name_every_protocol_and_design(document):
@@ -189,7 +194,7 @@ def test_tables_name_every_protocol_and_design(document):
         ("It is at most 32", LARGEST_EPSILON == 32),
         ("| 2 ≤ v ≤ 2^31 |", singletons.MOST_POINTS == 2**31),
         ("2 ≤ v ≤ 2^24, 1 ≤ w < v; `code` is", subsets.MOST_POINTS == 2**24),
-        ("only for v ≤ 2^15", subsets.MOST_ENUMERATED == 2**15),
+        ("only for v < 2^20", subsets.MOST_CODED == 2**20 - 1),
         ("a prime, 2 ≤ m ≤ 2^26", cyclotomic.MOST_POINTS == 2**26),
         ("2 ≤ q ≤ 2^20", projective.LARGEST_ORDER == 2**20),
         ("at most 2^31 − 1", projective.MOST_POINTS == 2**31 - 1),

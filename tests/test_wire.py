@@ -264,24 +264,41 @@ def test_padding_of_single_reports_is_refused(plan):
 
 
 def test_payloads_out_of_range_are_refused(plan):
-    """The limit itself and the largest payload that fits in the bits, alone and in a batch."""
+    """The limit itself and the largest payload that fits in the bits, alone and in a batch; of bytes, ones that no
+    client sends.
+    """
     layout = plan.protocol.report_layout
     checked = 0
     good = [split_report(plan, report) for report in plan.client(seed=6).reports(values_of(plan, 9))]
     pairs = list(zip(layout.payload_bits, layout.payload_limits, strict=True))
     for selector, (width, limit) in enumerate(pairs):
-        for payload in {limit, (1 << width) - 1} - set(range(min(limit, 10))):
-            if not limit <= payload < 1 << width:
-                continue
+        for payload in bad_payloads(plan, selector, width, limit):
             checked += 1
             length = (layout.selector_bits + width + 7) // 8
-            with pytest.raises(ReportError, match="must be below"):
+            reason = "no subset|must name" if limit is None else "must be below"
+            with pytest.raises(ReportError, match=reason):
                 plan.tally((selector | payload << layout.selector_bits).to_bytes(length, "little"))
             for place in range(len(good)):
                 bad = [*good[:place], (selector, payload), *good[place:]]
-                with pytest.raises(ReportError, match="must be below"):
+                with pytest.raises(ReportError, match=reason):
                     plan.tally(build_batch(plan, bad))
-    assert checked or all(limit == 1 << width for width, limit in pairs)
+    assert checked or not plan.protocol.responses or all(limit == 1 << width for width, limit in pairs)
+
+
+def bad_payloads(plan, selector, width, limit):
+    """Payloads that fit in the bits and must be refused; none if all are valid."""
+    if limit is not None:
+        return {payload for payload in (limit, (1 << width) - 1) if limit <= payload < 1 << width}
+    if not plan.protocol.responses:  # any bits will do
+        return set()
+    design, length, found = plan.protocol.responses[selector].design, (width + 7) // 8, set()
+    for payload in range(min(1 << width, 2000)):
+        try:
+            design.decode(np.array([list(payload.to_bytes(length, "little"))], dtype=np.uint8))
+        except ReportError:
+            found.add(payload)
+    assert found
+    return set(sorted(found)[:3])
 
 
 def test_the_last_payload_below_the_limit_is_accepted(plan):
@@ -290,12 +307,21 @@ def test_the_last_payload_below_the_limit_is_accepted(plan):
         size = plan.protocol.design.block_size
         payloads = [((1 << size) - 1) << (plan.domain.size - size)]
     else:
-        payloads = [limit - 1 for limit in layout.payload_limits]
+        pairs = zip(layout.payload_bits, layout.payload_limits, strict=True)
+        payloads = [last_payload(plan, selector, *pair) for selector, pair in enumerate(pairs)]
     for selector, payload in enumerate(payloads):
         length = (layout.selector_bits + layout.payload_bits[selector] + 7) // 8
         report = (selector | payload << layout.selector_bits).to_bytes(length, "little")
         assert plan.tally(report).reports == 1
         assert plan.tally(build_batch(plan, [(selector, payload)])) == plan.tally(report)
+
+
+def last_payload(plan, selector, width, limit):
+    """The largest integer, all bits, or the last subset."""
+    if limit is not None or not plan.protocol.responses:
+        return (limit or 1 << width) - 1
+    design = plan.protocol.responses[selector].design
+    return wire.payload_integers(design.encode(np.arange(design.points - design.block_size, design.points)[None]))[0]
 
 
 @pytest.mark.parametrize("name", ["mss", "mss, wide"])

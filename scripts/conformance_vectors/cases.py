@@ -89,17 +89,18 @@ def grr_cases() -> Iterator[Case]:
 
 
 def ss_cases() -> Iterator[Case]:
-    """Subsets within one leaf of the rank's tree, in two, in four and in more leaves, and as bitmaps."""
+    """Subsets whose words fill bytes to any extent, nearly none and nearly all points, and bitmaps."""
     yield Case("ss_k2", "ss", Domain(2), "1", [Subsets(2, 1)])
     yield Case("ss_k3_two_of_three", "ss", Domain(3), "1/3", [Subsets(3, 2)])
     yield Case("ss_k10", "ss", Domain(10), "1", [Subsets(10, 3)])
     yield Case("ss_singletons", "ss", Domain(40), "5", [Singletons(40)])
     yield Case("ss_more_points_than_values", "ss", Domain(9), "1", [Subsets(12, 3)])
-    yield Case("ss_k64_one_leaf", "ss", Domain(64), "1", [Subsets(64, 17)], batch_rows=2)
-    yield Case("ss_k65_two_leaves", "ss", Domain(65), "1", [Subsets(65, 17)], batch_rows=2)
-    yield Case("ss_k131_four_leaves", "ss", Domain(131), "3/2", [Subsets(131, 24)], batch_rows=2)
-    yield Case("ss_k300_eight_leaves", "ss", Domain(300), "2", [Subsets(300, 30)], batch_rows=1)
+    yield Case("ss_k64", "ss", Domain(64), "1", [Subsets(64, 17)], batch_rows=2)
+    yield Case("ss_k65", "ss", Domain(65), "1", [Subsets(65, 17)], batch_rows=2)
+    yield Case("ss_k131", "ss", Domain(131), "3/2", [Subsets(131, 24)], batch_rows=2)
+    yield Case("ss_k300", "ss", Domain(300), "2", [Subsets(300, 30)], batch_rows=1)
     yield Case("ss_k70_nearly_all", "ss", Domain(70), "1/10", [Subsets(70, 67)], batch_rows=0)
+    yield Case("ss_k256_tail_of_9_bits", "ss", Domain(256), "5", [Subsets(256, 1)])
     yield Case("ss_k1000_few", "ss", Domain(1000), "5", [Subsets(1000, 7)], batch_rows=6)
     yield Case("ss_bitmap_k20", "ss", Domain(20), "1", [Subsets(20, 5, "bitmap")])
     yield Case("ss_bitmap_k70", "ss", Domain(70), "2", [Subsets(70, 8, "bitmap")], batch_rows=5)

@@ -200,8 +200,8 @@ def design_faults() -> Iterator[BadPlan]:
     yield "code_unknown", "PlanError", "an unknown code", spoilt(SS, f"{path}/code", "gray")
     yield "code_type", "PlanError", "a code is a name", spoilt(SS, f"{path}/code", ["bitmap"])
     yield "code_missing", "PlanError", "a key is missing", spoilt(SS, f"{path}/code", ...)
-    long = response_with(subsets, "1", 3, (1 << 15) + 1, points=(1 << 15) + 1)
-    yield "enumerative_too_large", "PlanError", "more than 2^15 points to enumerate", spoilt(SS, path, long)
+    long = response_with(subsets, "1", 3, 1 << 20, points=1 << 20)
+    yield "arithmetic_too_large", "PlanError", "2^20 points for the arithmetic code", spoilt(SS, path, long)
     wide = response_with(subsets, "1", 3, (1 << 24) + 1, points=(1 << 24) + 1, code="bitmap")
     yield "bitmap_too_large", "PlanError", "more than 2^24 points", spoilt(SS, path, wide)
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
+from sunzi.errors import ReportError
+from sunzi.numerics.bits import byte_length
 from sunzi.numerics.randomness import Words, WordSource
+from sunzi.numerics.subset_sampling import variate_bounds, word_ends
 from sunzi.plan import Plan
 
 LARGEST_WORD = (1 << 64) - 1
@@ -115,6 +122,50 @@ def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
         selector = [] if "response" in plan.contract.parameters else selector_words(len(responses), j)
         bounds = [int(bound) for bound in responses[j].design.draw_bounds]
         yield selector + edge_rows(responses[j].threshold, bounds)[number]
+    if "response" in plan.contract.parameters and plan.contract.parameters["response"].get("code") == "arithmetic":
+        for eighths in range(1, 8):
+            yield words_of_subset(responses[0], index, carrying_subset(responses[0].design, eighths))
+
+
+def payload_of(word: int, bits: int) -> NDArray[np.uint8]:
+    """One row of bytes: the bits of the word from the highest on, and the last byte as a number."""
+    last_bits = 1 + (bits - 1) % 8
+    data = (word >> last_bits).to_bytes(byte_length(bits) - 1, "big")
+    return np.array([[*data, word % (1 << last_bits)]], dtype=np.uint8)
+
+
+def carrying_subset(design: Design, eighths: int) -> list[int]:
+    """The subset whose interval contains this many eighths of all words: a carry runs through most of its bytes."""
+    word = eighths << design.payload_bits >> 3
+    while True:  # the word, or the one before it, is the first one in that interval
+        try:
+            return [int(point) for point in design.decode(payload_of(word, design.payload_bits))[0]]
+        except ReportError:
+            word -= 1
+
+
+def words_of_subset(response: BlockResponse, index: int, subset: list[int]) -> list[int]:
+    """The words with which the value ``index`` reports this subset."""
+    design = response.design
+    truth = index in subset
+    others = [point for point in range(design.points) if point != index]
+    wanted = [point for point in subset if point != index]
+    if truth:  # the value replaces the first of the chosen points
+        wanted = [next(point for point in others if point not in subset), *wanted]
+    variates = [0]
+    for place, point in enumerate(wanted):
+        at = others.index(point)
+        variates.append(at - place)
+        others[place], others[at] = others[at], others[place]
+    bounds = variate_bounds(design.points, design.block_size)
+    words, start = [response.threshold - 1 if truth else response.threshold], 0
+    for end, bound in zip(word_ends(bounds).tolist(), design.draw_bounds.tolist(), strict=True):
+        joint = 0
+        for variate, limit in zip(variates[start:end], bounds[start:end].tolist(), strict=True):
+            joint = joint * limit + variate
+        words.append(word_for(bound, joint))
+        start = end
+    return words
 
 
 def selector_words(count: int, j: int) -> list[int]:

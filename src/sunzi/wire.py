@@ -38,6 +38,8 @@ BATCH_MAGIC = b"SUNZIRB\x01"
 _HEADER = struct.Struct("<8s32sQ")
 _CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 23
+_BITS_OF_INDICES = 256
+"""What the indices of one report take in memory while it is decoded."""
 _MOST_REPORTS = 1 << 48
 
 
@@ -195,10 +197,9 @@ def encode_batch(layout: ReportLayout, fingerprint: bytes, encoded: EncodedRepor
     if layout.is_narrow:
         parts.append(pack(np.asarray(encoded.payloads[0], dtype=np.uint64), layout.payload_bits[0]))
     else:
-        ends = np.cumsum(np.array(layout.payload_bits)[encoded.selectors])
-        starts, total = np.concatenate([[0], ends[:-1]]), int(ends[-1]) if ends.size else 0
+        widths = np.array(layout.payload_bits)[encoded.selectors]
         parts.append(pack(encoded.selectors.astype(np.uint64), layout.selector_bits))
-        parts.append(_placed(layout, encoded, starts[: len(encoded)], total)[:-1].tobytes())
+        parts.append(_placed(layout, encoded, np.cumsum(widths) - widths, int(widths.sum()))[:-1].tobytes())
     body = b"".join(parts)
     return body + _CHECKSUM.pack(zlib.crc32(body))
 
@@ -273,7 +274,7 @@ def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Intege
 def _read_wide(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[EncodedReports]:
     selectors = _read_selectors(reader, layout, count) if layout.selector_bits else None
     start, spare, spare_bits = 0, b"", 0
-    for number in _pieces(layout.max_bits, count):
+    for number in _pieces(layout.max_bits + _BITS_OF_INDICES, count):
         chosen = np.zeros(number, dtype=np.int64) if selectors is None else selectors[start : start + number]
         ends = spare_bits + np.cumsum(np.array(layout.payload_bits)[chosen])
         data = spare + reader.take(byte_length(int(ends[-1])) - len(spare))

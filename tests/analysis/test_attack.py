@@ -9,6 +9,7 @@ import sunzi
 from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
 from sunzi.analysis.attack import default_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
+from sunzi.wire import payload_integers
 
 # Seeds are fixed; over all seeds, one of these comparisons in a million would fail.
 LEVEL = 1 - 1e-6
@@ -52,7 +53,14 @@ def all_reports(plan):
     widths = range(len(layout.payload_bits))
     for selector in widths:
         bits = layout.selector_bits + layout.payload_bits[selector]
-        for payload in range(layout.payload_limits[selector]):
+        limit = layout.payload_limits[selector]
+        responses = plan.protocol.responses
+        if limit is None and responses:
+            design = responses[selector].design
+            payloads = payload_integers(design.encode(design.every_message()))
+        else:
+            payloads = range(1 << layout.payload_bits[selector] if limit is None else limit)
+        for payload in payloads:
             yield (selector | payload << layout.selector_bits).to_bytes(-(-bits // 8), "little")
 
 

@@ -42,7 +42,7 @@ def listed(protocol, first, second):
     hit = miss = 0.0
     for response in protocol.responses:
         design = response.design
-        messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
+        messages = design.every_message()
         inside, outside = (float(chance) for chance in response.message_probabilities())
         own, other = (design.contains(messages, np.full(len(messages), x % design.points)) for x in (first, second))
         likely, unlikely = np.where(own, inside, outside), np.where(other, inside, outside)

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sunzi.errors import ReportError
-from sunzi.numerics.bits import WIDEST_NARROW, byte_length, index_bits, pack, pack_wide, unpack, unpack_wide
+from sunzi.numerics.bits import (
+    WIDEST_NARROW,
+    as_integers,
+    as_rows,
+    byte_length,
+    index_bits,
+    pack,
+    place_rows,
+    take_rows,
+    unpack,
+)
 
 
 def one_integer(values, widths):
@@ -50,10 +60,12 @@ def test_nothing_takes_no_bytes():
     assert unpack(b"", 0, 13).size == 0
     assert pack(np.zeros(5, dtype=np.uint64), 0) == b""
     assert unpack(b"", 5, 0).tolist() == [0] * 5
-    assert pack_wide([], []) == b""
-    assert unpack_wide(b"", []) == []
-    assert pack_wide([0, 0], [0, 0]) == b""
-    assert unpack_wide(b"", [0, 0]) == [0, 0]
+    buffer = np.zeros(3, dtype=np.uint8)
+    for count, width in ((0, 13), (5, 0)):
+        rows, starts = np.zeros((count, byte_length(width)), dtype=np.uint8), np.zeros(count, dtype=np.int64)
+        place_rows(buffer, starts, rows, width)
+        assert take_rows(buffer, starts, width).shape == rows.shape
+    assert not buffer.any()
 
 
 @pytest.mark.parametrize("width", [1, 3, 7, 9, 13, 55])
@@ -65,8 +77,6 @@ def test_any_padding_bit_is_refused(width):
         damaged[-1] ^= 1 << bit % 8
         with pytest.raises(ReportError, match="padding"):
             unpack(bytes(damaged), 3, width)
-        with pytest.raises(ReportError, match="padding"):
-            unpack_wide(bytes(damaged), [width] * 3)
 
 
 @pytest.mark.parametrize("change", [-2, -1, 1, 9])
@@ -75,22 +85,38 @@ def test_a_wrong_length_is_refused(change):
     wrong = data[:change] if change < 0 else data + bytes(change)
     with pytest.raises(ReportError, match="bytes"):
         unpack(wrong, 9, 13)
-    with pytest.raises(ReportError, match="bytes"):
-        unpack_wide(wrong, [13] * 9)
+
+
+def as_row(value, width):
+    return list(value.to_bytes(byte_length(width), "little"))
 
 
 @given(st.lists(st.integers(0, 300).flatmap(lambda width: st.tuples(st.integers(0, (1 << width) - 1), st.just(width)))))
-def test_wide_values_of_mixed_widths(pairs):
-    values, widths = [value for value, _ in pairs], [width for _, width in pairs]
-    data = pack_wide(values, widths)
-    assert data == one_integer(values, widths)
-    assert unpack_wide(data, widths) == values
+def test_rows_of_mixed_widths(pairs):
+    """Values of one width are placed together, among those of other widths."""
+    values, widths = [value for value, _ in pairs], np.array([width for _, width in pairs], dtype=np.int64)
+    starts = np.cumsum(widths) - widths
+    buffer = np.zeros(byte_length(int(widths.sum())) + 1, dtype=np.uint8)
+    for width in sorted(set(widths.tolist())):
+        rows = [as_row(value, width) for value, own in pairs if own == width]
+        place_rows(buffer, starts[widths == width], np.array(rows, dtype=np.uint8).reshape(len(rows), -1), width)
+    assert buffer[:-1].tobytes() == one_integer(values, widths.tolist())
+    assert buffer[-1] == 0
+    for width in sorted(set(widths.tolist())):
+        rows = [as_row(value, width) for value, own in pairs if own == width]
+        assert take_rows(buffer, starts[widths == width], width).tolist() == rows
 
 
 @given(st.integers(1, WIDEST_NARROW), st.data())
-def test_narrow_and_wide_agree(width, data):
-    values = data.draw(st.lists(st.integers(0, (1 << width) - 1), max_size=30))
-    assert pack(np.array(values, dtype=np.uint64), width) == pack_wide(values, [width] * len(values))
+def test_integers_and_rows_agree(width, data):
+    values = np.array(data.draw(st.lists(st.integers(0, (1 << width) - 1), max_size=30)), dtype=np.uint64)
+    rows = as_rows(values, width)
+    assert rows.tolist() == [as_row(value, width) for value in values.tolist()]
+    assert np.array_equal(as_integers(rows), values)
+    assert as_rows(rows, width) is rows
+    buffer = np.zeros(byte_length(values.size * width) + 1, dtype=np.uint8)
+    place_rows(buffer, np.arange(values.size) * width, rows, width)
+    assert buffer[:-1].tobytes() == pack(values, width)
 
 
 def test_index_bits_is_the_smallest_width_that_tells_messages_apart():

@@ -1,4 +1,4 @@
-"""The enumerative code of subsets, against a slow version of its definition."""
+"""The arithmetic code of subsets: every word of small codes, and all engines against the definition in integers."""
 
 import itertools
 import math
@@ -9,157 +9,328 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sunzi.errors import ParameterError, ReportError
-from sunzi.numerics import subset_code
-from sunzi.numerics.subset_code import SubsetCode
+from sunzi.numerics import kernels, subset_code
+from sunzi.numerics.subset_code import MOST_POINTS, SubsetCode
+
+ENGINES = ["compiled", "interpreted", "together", "one by one"]
 
 
-def zigzag(size, count):
-    """The possible values of t, in the normative order."""
-    left, right = size // 2, size - size // 2
-    middle = count * left // size
-    order = [middle]
-    for step in range(1, size + 1):
-        order += [middle + step, middle - step]
-    return [t for t in order if max(0, count - right) <= t <= min(count, left)]
+@pytest.fixture(params=ENGINES)
+def engine(request, monkeypatch):
+    """One engine for all rows. The interpreted kernels are the compiled ones run by Python, which checks every
+    index.
+    """
+    use(request.param, monkeypatch)
+    return request.param
 
 
-def slow_rank(chosen, size, leaf_size=64):
-    """The module's definition, literally. `chosen` is ascending."""
-    if size <= leaf_size:
-        return sum(math.comb(offset, i + 1) for i, offset in enumerate(chosen))
-    left = size // 2
-    on_left = [point for point in chosen if point < left]
-    on_right = [point - left for point in chosen if point >= left]
-    earlier = itertools.takewhile(lambda t: t != len(on_left), zigzag(size, len(chosen)))
-    before = sum(math.comb(left, t) * math.comb(size - left, len(chosen) - t) for t in earlier)
-    left_rank, right_rank = slow_rank(on_left, left, leaf_size), slow_rank(on_right, size - left, leaf_size)
-    return before + left_rank * math.comb(size - left, len(on_right)) + right_rank
+def use(engine, monkeypatch):
+    loops = None
+    if engine == "interpreted":
+        loops = kernels
+    elif engine == "compiled":
+        loops = kernels.load()
+        if loops is None:
+            pytest.skip("numba is not installed, or SUNZI_NO_NUMBA is set")
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda seconds: loops)
+    monkeypatch.setattr(subset_code, "_FEW_ROWS", 0 if engine == "together" else 1 << 60)
+
+
+def slow_bits(points, block_size):
+    """The definition of B, in integers."""
+    bits = max(0, math.comb(points, block_size).bit_length() - 2)
+    while 2**bits * (2**40 - points * (points + 1) // 2) < math.comb(points, block_size) * 2**40:
+        bits += 1
+    return bits
+
+
+def interval(chosen, points):
+    """The final interval of the definition in units of words, low and high end, rounded down and up."""
+    low, width, left, shift = 0, 2**48, len(chosen), 0
+    members = set(chosen)
+    for point in range(points):
+        rest = points - point
+        if left in (0, rest):
+            break
+        share = width // rest * left
+        if point in members:
+            width = share
+            left -= 1
+        else:
+            low += share
+            width -= share
+        while width < 2**40:
+            low, width, shift = low * 256, width * 256, shift + 8
+    unit = 48 + shift - slow_bits(points, len(chosen))
+    return low >> unit, -(-low >> unit), -(-(low + width) >> unit)
+
+
+def slow_word(chosen, points):
+    """The first integer at or above the low end."""
+    _, word, end = interval(chosen, points)
+    assert word < end, "the interval contains no word"
+    return word
+
+
+def as_row(word, bits):
+    """The bits from the highest on in bytes; the last byte as a number."""
+    last = 1 + (bits - 1) % 8
+    return [*(word >> last).to_bytes((bits - last) // 8, "big"), word % 2**last]
+
+
+def rows_of(words, bits):
+    return np.array([as_row(word, bits) for word in words], dtype=np.uint8).reshape(len(words), -1)
+
+
+def subsets_of(points, block_size):
+    return np.array(list(itertools.combinations(range(points), block_size)))
 
 
 def random_subset(points, block_size, seed):
     return np.random.default_rng(seed).permutation(points)[:block_size]
 
 
+def accepted(code, rows):
+    """Which of these words are accepted, asked one by one."""
+
+    def is_accepted(row):
+        try:
+            return code.count(row[None]).sum() == code.block_size
+        except ReportError:
+            return False
+
+    return [row for row in rows if is_accepted(row)]
+
+
+# --- proof: every word of every small code
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("leaf_size", [1, 2, 3, 64])
-@pytest.mark.parametrize("tabulated_size", [0, 2048])
-def test_bijection_on_every_small_set(leaf_size, tabulated_size, monkeypatch):
-    monkeypatch.setattr(subset_code, "_LEAF_SIZE", leaf_size)
-    monkeypatch.setattr(subset_code, "_TABULATED_SIZE", tabulated_size)
-    for points in range(1, 13):
-        for block_size in range(points + 1):
-            code = SubsetCode(points, block_size)
-            decoded = code.unrank_many(range(code.size))
-            assert decoded.shape == (math.comb(points, block_size), block_size)
-            assert sorted(map(tuple, decoded.tolist())) == list(itertools.combinations(range(points), block_size))
-            assert code.rank_many(decoded) == list(range(code.size))
-            assert [slow_rank(chosen, points, leaf_size) for chosen in decoded.tolist()] == list(range(code.size))
+@pytest.mark.parametrize("points", range(2, 13))
+def test_every_word_of_small_codes(points, monkeypatch):
+    """Exactly C(m,w) of the 2^B words are accepted, one per subset; encoding inverts decoding."""
+    for block_size in range(1, points):
+        code, chosen = SubsetCode(points, block_size), subsets_of(points, block_size)
+        every = rows_of(range(2**code.bits), code.bits)
+        expected = [slow_word(subset, points) for subset in chosen.tolist()]
+        assert len(set(expected)) == math.comb(points, block_size)
+        for engine in ("compiled", "together", "one by one") if kernels.load() else ("together", "one by one"):
+            use(engine, monkeypatch)
+            words = code.encode(chosen)
+            assert np.array_equal(words, rows_of(expected, code.bits))
+            assert np.array_equal(code.decode(words), chosen)
+            if engine != "together":
+                assert sorted(map(bytes, accepted(code, every))) == sorted(map(bytes, words))
 
 
-@given(st.integers(1, 700), st.floats(0, 1), st.integers(0, 2**32))
-@example(64, 0.5, 0)
-@example(65, 0.5, 0)
-@example(129, 0.5, 1)  # one half is a leaf of 64 points, the other a node of 65
+def test_every_word_of_some_small_codes(engine):
+    for points, block_size in [(2, 1), (3, 2), (5, 2), (7, 3), (8, 7)]:
+        code, chosen = SubsetCode(points, block_size), subsets_of(points, block_size)
+        words = code.encode(chosen)
+        expected = [slow_word(subset, points) for subset in chosen.tolist()]
+        assert np.array_equal(words, rows_of(expected, code.bits)), engine
+        assert np.array_equal(code.decode(words), chosen)
+        every = rows_of(range(2**code.bits), code.bits)
+        assert sorted(map(bytes, accepted(code, every))) == sorted(map(bytes, words))
+
+
+# --- engines agree with the definition
+
+
+@given(st.integers(2, 700), st.floats(0, 1), st.integers(0, 2**32))
+@example(256, 0.0, 0)  # one chosen: the last 9 bits come from one state
 @example(700, 0.0, 0)
 @example(700, 1.0, 0)
 @settings(max_examples=60, deadline=None)
 def test_agrees_with_the_definition(points, share, seed):
-    block_size = round(share * points)
-    chosen = random_subset(points, block_size, seed)
+    block_size = min(max(1, round(share * points)), points - 1)
+    chosen = np.sort([random_subset(points, block_size, seed + row) for row in range(3)], axis=1)
     code = SubsetCode(points, block_size)
-    rank = code.rank(chosen)
-    assert rank == slow_rank(sorted(chosen.tolist()), points)
-    assert code.unrank(rank).tolist() == sorted(chosen.tolist())
+    assert code.bits == slow_bits(points, block_size)
+    expected = rows_of([slow_word(row, points) for row in chosen.tolist()], code.bits)
+    for engine in ("compiled", "together", "one by one") if kernels.load() else ("together", "one by one"):
+        with pytest.MonkeyPatch.context() as patch:
+            use(engine, patch)
+            assert np.array_equal(code.encode(chosen[:, ::-1]), expected)
+            assert np.array_equal(code.decode(expected), chosen)
+            assert np.array_equal(code.count(expected), np.bincount(chosen.ravel(), minlength=points))
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(130, 50), (1000, 3), (1000, 270), (1999, 1500), (5000, 300)])
-def test_unlikely_subsets_agree_too(points, block_size):
-    # With all points at one end, the sums of nodes on the way are far outside the table.
+@pytest.mark.parametrize(("points", "block_size"), [(2203, 40), (5000, 1350), (5000, 4990), (22_000, 5_900)])
+def test_random_and_extreme_subsets(engine, points, block_size):
+    if engine == "interpreted" and points > 3000:
+        pytest.skip("slow")
     code = SubsetCode(points, block_size)
-    for first in (0, points - block_size, (points - block_size) // 2):
-        chosen = list(range(first, first + block_size))
-        rank = code.rank(chosen)
-        assert rank == slow_rank(chosen, points)
-        assert code.unrank(rank).tolist() == chosen
-    for rank in (0, 1, code.size // 3, code.size - 2, code.size - 1):
-        assert slow_rank(code.unrank(rank).tolist(), points) == rank
+    firsts = [0, points - block_size, (points - block_size) // 2]
+    runs = [np.arange(first, first + block_size) for first in firsts]
+    chosen = np.sort([*runs, *(random_subset(points, block_size, seed) for seed in range(2))], axis=1)
+    words = code.encode(chosen)
+    assert np.array_equal(code.decode(words), chosen)
+    assert np.array_equal(code.count(words), np.bincount(chosen.ravel(), minlength=points))
+    if points < 3000:
+        assert np.array_equal(words, rows_of([slow_word(row, points) for row in chosen.tolist()], code.bits))
 
 
-@given(st.integers(1, 22_000), st.floats(0, 1), st.integers(0, 2**32))
-@example(22_000, 5_900 / 22_000, 0)
-@settings(max_examples=25, deadline=None)
-def test_round_trip(points, share, seed):
-    code = SubsetCode(points, round(share * points))
-    chosen = random_subset(points, code.block_size, seed)
-    rank = code.rank(chosen)
-    assert rank.bit_length() <= code.bits
-    assert np.array_equal(code.unrank(rank), np.sort(chosen))
+@pytest.mark.parametrize(("points", "block_size"), [(64, 17), (131, 24), (300, 150), (1009, 270), (1999, 20)])
+def test_carries_run_through_whole_words(engine, points, block_size):
+    """The subset whose interval contains a round fraction such as 1/2: its low end is 0.0111… and its word 0.1000…"""
+    code = SubsetCode(points, block_size)
+    longest = 0
+    for round_word in {eighths << code.bits >> 3 for eighths in range(1, 8)}:
+        for word in (round_word, round_word - 1, round_word + 1):
+            rows = accepted(code, rows_of([word], code.bits))
+            if not rows:
+                continue
+            (chosen,) = code.decode(np.array(rows))
+            below, expected, _ = interval(chosen.tolist(), points)
+            assert word == expected
+            longest = max(longest, (below ^ word).bit_length())
+            assert np.array_equal(code.encode(chosen[None]), rows)
+    assert longest > code.bits - 8
 
 
-@given(st.integers(1, 300), st.floats(0, 1), st.integers(0, 40), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
-def test_many_at_once_are_one_by_one(points, share, rows, seed):
-    code = SubsetCode(points, round(share * points))
-    chosen = np.array([random_subset(points, code.block_size, seed + row) for row in range(rows)], dtype=np.int64)
-    chosen = chosen.reshape(rows, code.block_size)
-    ranks = code.rank_many(chosen)
-    assert ranks == [code.rank(row) for row in chosen]
-    decoded = code.unrank_many(ranks)
-    assert decoded.dtype == np.int64
-    assert np.array_equal(decoded, np.sort(chosen, axis=1))
-    assert np.array_equal(decoded, np.array([code.unrank(rank) for rank in ranks]).reshape(decoded.shape))
+def test_largest_codes(monkeypatch):
+    """m = 2^20 − 1, with few and with nearly all points chosen; only the tail of such words exceeds 9 bits."""
+    if kernels.load() is None:
+        pytest.skip("slow without numba")
+    for block_size in (1, 5, MOST_POINTS - 5, MOST_POINTS - 1):
+        code = SubsetCode(MOST_POINTS, block_size)
+        chosen = np.sort([random_subset(MOST_POINTS, block_size, seed) for seed in range(4)], axis=1)
+        use("compiled", monkeypatch)
+        words = code.encode(chosen)
+        assert np.array_equal(code.decode(words), chosen)
+        use("one by one", monkeypatch)
+        assert np.array_equal(code.encode(chosen[:1]), words[:1])
+        assert np.array_equal(code.decode(words[:1]), chosen[:1])
 
 
-def test_chunks_join_seamlessly(monkeypatch):
+@given(st.integers(1, 2**20 - 1), st.integers(0, 2**48), st.integers(0, 2))
+@example(1, 2**48, 0)
+@example(2**20 - 1, 2**48, 0)
+@example(2**20 - 1, (2**28 - 1) * (2**20 - 1), 2)  # just below a multiple
+def test_quotients_are_exact_in_doubles(rest, width, step):
+    """⌊(R + 1/2)·(1/N)⌋ = ⌊R/N⌋, also next to the multiples of N."""
+    for number in {width, min(width // rest * rest + step, 2**48), max(width // rest * rest - 1, 0)}:
+        assert math.floor((number + 0.5) * (1.0 / rest)) == number // rest
+
+
+def test_groups_and_chunks_join_seamlessly(engine, monkeypatch):
     code = SubsetCode(150, 20)
-    chosen = np.array([random_subset(150, 20, seed) for seed in range(23)])
-    whole = code.rank_many(chosen)
-    monkeypatch.setattr(subset_code, "_ENTRIES_PER_CHUNK", 5 * 150)
-    assert code.rank_many(chosen) == whole
-    assert np.array_equal(code.unrank_many(whole), np.sort(chosen, axis=1))
+    chosen = np.sort([random_subset(150, 20, seed) for seed in range(75)], axis=1)
+    monkeypatch.setattr(subset_code, "_CELLS_AT_ONCE", 11 * 150)
+    words = code.encode(chosen)
+    assert np.array_equal(words, np.concatenate([code.encode(row[None]) for row in chosen])), engine
+    assert np.array_equal(code.decode(words), chosen)
+    assert np.array_equal(code.count(words), np.bincount(chosen.ravel(), minlength=150))
 
 
-def test_ranks_never_change():
-    # Reports on the wire are ranks, so these numbers are part of the format.
-    assert SubsetCode(10, 3).rank([1, 4, 8]) == 63
-    assert SubsetCode(200, 5).rank([0, 50, 99, 100, 199]) == 806236249
-    every_fourth_and_more = [*range(0, 1009, 4), *range(1, 35, 2)]
-    assert SubsetCode(1009, 270).rank(every_fourth_and_more) % (2**61 - 1) == 1543792542742891845
+def test_no_rows(engine):
+    code = SubsetCode(150, 20)
+    words = code.encode(np.empty((0, 20), dtype=np.int64))
+    assert words.shape == (0, code.length), engine
+    assert code.decode(words).shape == (0, 20)
+    assert not code.count(words).any()
 
 
-@pytest.mark.parametrize("points", [1, 2, 64, 65, 1000])
-def test_trivial_codes_have_no_bits(points):
-    for block_size in (0, points):
-        code = SubsetCode(points, block_size)
-        assert (code.size, code.bits) == (1, 0)
-        assert code.rank(range(block_size)) == 0
-        assert code.unrank(0).tolist() == list(range(block_size))
+def test_any_order_and_any_integers(engine):
+    code = SubsetCode(40, 5)
+    chosen = np.array([[3, 39, 0, 17, 18]])
+    words = code.encode(chosen)
+    assert np.array_equal(words, code.encode(np.sort(chosen))), engine
+    for dtype in (np.int32, np.uint8, np.uint64):
+        assert np.array_equal(code.encode(chosen.astype(dtype)), words)
+    assert np.array_equal(code.encode(np.asfortranarray(np.tile(chosen, (3, 1)))), np.tile(words, (3, 1)))
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(2, 1), (64, 32), (65, 1), (2203, 40), (22_000, 5_900)])
-def test_size_and_bits(points, block_size):
-    code = SubsetCode(points, block_size)
-    assert code.size == math.comb(points, block_size)
-    assert 2 ** (code.bits - 1) < code.size <= 2**code.bits
+def test_words_never_change():
+    # Reports on the wire are words, so these bytes are part of the format.
+    assert SubsetCode(10, 3).encode([[1, 4, 8]]).tolist() == [as_row(slow_word([1, 4, 8], 10), 7)]
+    assert SubsetCode(10, 3).encode([[1, 4, 8]]).tobytes().hex() == "38"
+    assert SubsetCode(200, 5).encode([[0, 50, 99, 100, 199]]).tobytes().hex() == "04646a56"
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(5, 2), (64, 32), (65, 0), (300, 100)])
-def test_ranks_out_of_range_are_refused(points, block_size):
-    code = SubsetCode(points, block_size)
-    for rank in (-1, code.size, 2**20_000):
-        with pytest.raises(ReportError, match=f"C\\({points}, {block_size}\\)"):
-            code.unrank(rank)
-        with pytest.raises(ReportError):
-            code.unrank_many([0, rank])
+# --- the length of words
+
+
+@pytest.mark.parametrize("points", [*range(2, 40), 255, 256, 257, 1023, 1024, 4097])
+def test_bits_are_the_definition(points):
+    for block_size in {*range(1, min(points, 30)), points // 2, points - 2, points - 1} - {0}:
+        assert SubsetCode(points, block_size).bits == slow_bits(points, block_size)
+
+
+@pytest.mark.parametrize("points", [100, 1_000, 10_711, 22_000])
+@pytest.mark.parametrize("epsilon", [1, 2, 5])
+def test_bits_are_those_of_the_number_of_subsets(points, epsilon):
+    block_size = round(points / (math.exp(epsilon) + 1))
+    assert SubsetCode(points, block_size).bits == (math.comb(points, block_size) - 1).bit_length()
+
+
+def test_a_bit_more_where_rounding_needs_it():
+    """log2 C(m,w) lies within m²/2^41 bits below a whole number."""
+    assert (math.comb(65_537, 7_812) - 1).bit_length() == 34_534
+    assert SubsetCode(65_537, 7_812).bits == slow_bits(65_537, 7_812) == 34_535
+
+
+def test_powers_of_two_take_a_bit_more():
+    """C(m,1) = m words of a power of two leave no room for rounding."""
+    assert [SubsetCode(m, 1).bits for m in (2, 3, 4, 255, 256, 257)] == [2, 2, 3, 8, 9, 9]
+
+
+# --- refusals
+
+
+def test_words_of_no_subset_are_refused(engine):
+    code = SubsetCode(300, 100)
+    good = code.encode(random_subset(300, 100, 1)[None])
+    bad = next(word for word in itertools.count() if not accepted(code, rows_of([word], code.bits)))
+    rows = np.concatenate([good, rows_of([bad], code.bits)])
+    for reading in (code.decode, code.count):
+        with pytest.raises(ReportError, match="no subset of 100 out of 300 points"):
+            reading(rows)
+    assert engine
+
+
+def test_a_second_word_is_refused(engine):
+    """Some interval contains two words; only the first is accepted."""
+    code = SubsetCode(60, 16)
+    for seed in range(50):
+        chosen = np.sort(random_subset(60, 16, seed))
+        _, word, end = interval(chosen.tolist(), 60)
+        if word + 1 < end:
+            assert len(accepted(code, rows_of([word, word + 1], code.bits))) == 1, engine
+            return
+    raise AssertionError("no such interval found")
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 9])
+def test_words_of_another_length_are_refused(length):
+    code = SubsetCode(70, 20)
+    assert code.length == 8
+    with pytest.raises(ReportError, match="8 bytes"):
+        code.decode(np.zeros((1, length), dtype=np.uint8))
+
+
+def test_padding_is_refused():
+    code = SubsetCode(70, 20)
+    assert code.bits % 8
+    word = code.encode(np.arange(20)[None])
+    word[0, -1] |= 1 << (code.bits % 8)
+    with pytest.raises(ReportError, match=f"{code.bits} bits"):
+        code.count(word)
 
 
 @pytest.mark.parametrize("chosen", [[0, 1, 1], [0, 1, 70], [-1, 0, 1], [0, 1], [0, 1, 2, 3], [0.0, 1.0, 2.0]])
-def test_invalid_subsets_are_refused(chosen):
+def test_invalid_subsets_are_refused(engine, chosen):
     with pytest.raises(ParameterError):
-        SubsetCode(70, 3).rank(chosen)
+        SubsetCode(70, 3).encode([chosen])
+    with pytest.raises(ParameterError):
+        SubsetCode(70, 3).encode(chosen)
+    assert engine
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(0, 0), (-3, 0), (5, 6), (5, -1)])
+@pytest.mark.parametrize(
+    ("points", "block_size"), [(0, 0), (1, 1), (-3, 0), (5, 6), (5, 5), (5, 0), (5, -1), (1 << 20, 3)]
+)
 def test_impossible_parameters_are_refused(points, block_size):
     with pytest.raises(ParameterError):
         SubsetCode(points, block_size)

@@ -20,6 +20,7 @@ from sunzi.numerics.subset_sampling import (
     variate_bounds,
     word_bounds,
     word_ends,
+    word_surplus,
 )
 
 SHAPES = [(1, 1, 2), (1, 40, 2203), (11, 6, 7), (12, 6, 7), (13, 1, 50), (200, 27, 101), (40, 300, 1000), (0, 3, 9)]
@@ -58,11 +59,6 @@ def slow_below(words, bounds):
     return np.array(variates, dtype=np.uint64).reshape(words.shape), rejected
 
 
-@pytest.fixture
-def only_numpy(monkeypatch):
-    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
-
-
 @pytest.fixture(params=["compiled", "interpreted"])
 def loops(request):
     """The kernels, and the same loops run by Python, which also checks every index."""
@@ -75,7 +71,6 @@ def loops(request):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.usefixtures("only_numpy")
 def test_numpy_follows_the_definition(shape):
     arguments = variates(*shape)
     chosen = select_subsets(*arguments)
@@ -90,7 +85,6 @@ def test_any_shape_follows_the_definition(points, share, rows, seed):
 
 
 @pytest.mark.parametrize("entries", [1, 7 * 50, 20 * 50])
-@pytest.mark.usefixtures("only_numpy")
 def test_chunks_join_seamlessly(entries, monkeypatch):
     monkeypatch.setattr(subset_sampling, "_ENTRIES_PER_CHUNK", entries)
     arguments = variates(47, 9, 50)
@@ -152,42 +146,24 @@ def test_variates_out_of_range_are_refused(wrong):
         select_subsets(**(right | wrong))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_loops_are_numpy_bit_for_bit(shape, loops, monkeypatch):
-    arguments = variates(*shape)
-    with monkeypatch.context() as patch:
-        patch.setattr(kernels, "load_if_worthwhile", lambda picks: None)
-        chosen = select_subsets(*arguments)
-    chosen_by_loop = np.full_like(chosen, -1)
-    loops.select_subsets(*arguments, chosen_by_loop)
-    assert np.array_equal(chosen_by_loop, chosen)
-
-
-def test_loops_take_views(loops):
-    values, truth, replaced, picks, points = variates(20, 5, 40)
-    matrix = np.column_stack([values, replaced, picks])
-    chosen = np.empty((20, 5), dtype=np.int64)
-    loops.select_subsets(matrix[:, 0], truth, matrix[:, 1], matrix[:, 2:], points, chosen)
-    assert np.array_equal(chosen, slow_select(values, truth, replaced, picks, points))
-
-
-def test_public_functions_use_loaded_kernels(monkeypatch):
-    calls = []
-
-    def loop(*arguments):
-        calls.append(arguments[-1])
-        arguments[-1][...] = 7
-
-    monkeypatch.setattr(kernels, "load", lambda: kernels.Kernels(loop, loop))
-    monkeypatch.setattr(kernels, "_PICKS_WORTH_LOADING", 30 * 5)
-    assert (select_subsets(*variates(30, 5, 40)) == 7).all()
-    assert len(calls) == 1
-
-
 def shares(points, block_size):
     """The bounds of the variates, and the end of each word that they share."""
     bounds = variate_bounds(points, block_size)
     return bounds, word_ends(bounds)
+
+
+def sample(loops, words, values, threshold, points, block_size, counts):
+    """Count directly; drawing the subsets must succeed or fail alike, and give the same counts."""
+    bounds, ends = shares(points, block_size)
+    before, rows = counts.copy(), len(values)
+    arguments = (words, values, threshold, bounds, ends, word_surplus(bounds, ends), points)
+    counted = loops.sample_subsets(*arguments, np.empty((1, block_size), dtype=np.int64), counts)
+    chosen = np.full((rows, block_size), -1)
+    if rows:
+        assert loops.sample_subsets(*arguments, chosen, np.empty(0, dtype=np.int64)) == counted
+    if counted:
+        assert np.array_equal(counts, before + np.bincount(chosen.ravel(), minlength=points))
+    return counted, chosen
 
 
 @pytest.mark.parametrize(
@@ -231,7 +207,7 @@ def test_variates_are_digits_of_the_words_integer(points, block_size):
 @pytest.mark.parametrize(
     ("rows", "block_size", "points"), [(0, 2, 5), (300, 1, 2), (200, 27, 101), (60, 40, 2203), (60, 3, 70001)]
 )
-def test_sample_and_count_is_its_parts(loops, rows, block_size, points, threshold):
+def test_sampling_is_its_parts(loops, rows, block_size, points, threshold):
     generator = np.random.default_rng(rows)
     bounds, ends = shares(points, block_size)
     words = generator.integers(1, 2**64, (rows, ends.size + 1), dtype=np.uint64)
@@ -240,35 +216,35 @@ def test_sample_and_count_is_its_parts(loops, rows, block_size, points, threshol
     assert not rejected
     variates = split_variates(joint, bounds, ends)
     truth = words[:, 0] < np.uint64(threshold)
-    chosen = select_subsets(values, truth, variates[:, 0], variates[:, 1:], points)
-    expected = np.bincount(chosen.ravel(), minlength=points)
+    expected = select_subsets(values, truth, variates[:, 0], variates[:, 1:], points)
     counts = np.full(points, 3, dtype=np.int64)
-    assert not loops.sample_and_count(words, values, np.uint64(threshold), bounds, ends, points, counts)
-    assert np.array_equal(counts, expected + 3)
+    counted, chosen = sample(loops, words, values, np.uint64(threshold), points, block_size, counts)
+    assert counted
+    assert np.array_equal(chosen, expected)
+    assert np.array_equal(counts, np.bincount(expected.ravel(), minlength=points) + 3)
 
 
-def test_sample_and_count_takes_a_python_integer(loops):
+def test_sampling_takes_a_python_integer(loops):
     words = np.array([[2**63, 2**63 + 2**50], [2**63 + 1, 2**63 + 2**50]], dtype=np.uint64)
     counts = np.zeros(9, dtype=np.int64)
-    assert not loops.sample_and_count(words, np.array([5, 5]), 2**63 + 1, *shares(9, 2), 9, counts)
+    assert sample(loops, words, np.array([5, 5]), 2**63 + 1, 9, 2, counts)[0]
     once = counts[5]
-    assert not loops.sample_and_count(words, np.array([5, 5]), 7, *shares(9, 2), 9, counts)
+    assert sample(loops, words, np.array([5, 5]), 7, 9, 2, counts)[0]
     assert counts[5] == once == 1
 
 
 @pytest.mark.parametrize("column", [1, 2, 3])
-def test_sample_and_count_falls_back_whole(loops, column):
-    bounds, ends = shares(4000, 6)
+def test_sampling_falls_back_whole(loops, column):
     words = np.random.default_rng(1).integers(1, 2**64, (20, 4), dtype=np.uint64)
-    assert ends.size == 3
+    assert shares(4000, 6)[1].size == 3
     words[13, column] = 0  # 0 is rejected for every bound that is not a power of two
     counts = np.arange(4000)
-    assert loops.sample_and_count(words, np.zeros(20, dtype=np.int64), np.uint64(2**63), bounds, ends, 4000, counts)
+    assert not sample(loops, words, np.zeros(20, dtype=np.int64), np.uint64(2**63), 4000, 6, counts)[0]
     assert np.array_equal(counts, np.arange(4000))
 
 
 @pytest.mark.parametrize(("points", "block_size"), [(12, 3), (4000, 3)])
-def test_sample_and_count_rejects_where_the_rule_does(loops, points, block_size):
+def test_sampling_rejects_where_the_rule_does(loops, points, block_size):
     """The last rejected and the first accepted word, at every position of a row."""
     bounds, ends = shares(points, block_size)
     for word, product in enumerate(word_bounds(bounds, ends).tolist(), start=1):
@@ -278,8 +254,14 @@ def test_sample_and_count_rejects_where_the_rule_does(loops, points, block_size)
         for candidate, low in lows:
             words = np.full((1, ends.size + 1), (1 << 63) + (1 << 50), dtype=np.uint64)
             words[0, word] = candidate
-            arguments = (words, np.array([1]), np.uint64(1), bounds, ends, points, np.zeros(points, dtype=np.int64))
-            assert loops.sample_and_count(*arguments) == (low < limit)
+            counts = np.zeros(points, dtype=np.int64)
+            assert sample(loops, words, np.array([1]), np.uint64(1), points, block_size, counts)[0] == (low >= limit)
+
+
+@pytest.mark.parametrize(("points", "block_size"), [(12, 3), (2203, 40), (65540, 3)])
+def test_surplus_is_what_is_left_of_all_words(points, block_size):
+    bounds, ends = shares(points, block_size)
+    assert word_surplus(bounds, ends).tolist() == [2**64 % product for product in word_bounds(bounds, ends).tolist()]
 
 
 def edge_words(bound):
@@ -289,21 +271,26 @@ def edge_words(bound):
 
 
 @pytest.mark.parametrize("value", [-1, 12])
-def test_sample_and_count_leaves_wrong_values_to_the_caller(loops, value):
+def test_sampling_leaves_wrong_values_to_the_caller(loops, value):
     words = np.random.default_rng(1).integers(1, 2**64, (2, 2), dtype=np.uint64)
     counts = np.zeros(12, dtype=np.int64)
-    assert loops.sample_and_count(words, np.array([0, value]), np.uint64(2**63), *shares(12, 3), 12, counts)
+    assert not sample(loops, words, np.array([0, value]), np.uint64(2**63), 12, 3, counts)[0]
     assert not counts.any()
 
 
-@pytest.mark.parametrize(("block_size", "points", "cells"), [(11, 12, 12), (3, 12, 11), (3, 3, 3)])
-def test_sample_and_count_refuses_wrong_shapes(loops, block_size, points, cells):
+@pytest.mark.parametrize(
+    ("block_size", "points", "cells", "shape"),
+    [(11, 12, 12, (1, 11)), (3, 12, 11, (1, 3)), (3, 3, 3, (1, 3)), (3, 12, 12, (2, 3)), (3, 12, 0, (1, 3))],
+)
+def test_sampling_refuses_wrong_shapes(loops, block_size, points, cells, shape):
     words = np.ones((2, 2), dtype=np.uint64)
     bounds = np.arange(1, block_size + 2, dtype=np.uint64)
     ends = np.array([1, block_size + 1]) if block_size == 11 else np.array([block_size + 1])
+    chosen, counts = np.zeros(shape, dtype=np.int64), np.zeros(cells, dtype=np.int64)
+    surplus = np.zeros(ends.size, dtype=np.uint64)
     with pytest.raises(ValueError, match="must"):
-        loops.sample_and_count(
-            words, np.zeros(2, dtype=np.int64), np.uint64(1), bounds, ends, points, np.zeros(cells, dtype=np.int64)
+        loops.sample_subsets(
+            words, np.zeros(2, dtype=np.int64), np.uint64(1), bounds, ends, surplus, points, chosen, counts
         )
 
 
@@ -322,7 +309,7 @@ def test_small_work_does_not_import_numba():
 def test_environment_forces_numpy():
     run_python(
         "import sys; from sunzi.numerics import kernels\n"
-        "assert kernels.load() is None and kernels.load_if_worthwhile(10**12) is None\n"
+        "assert kernels.load() is None and kernels.load_if_worthwhile(1e9) is None\n"
         "assert 'numba' not in sys.modules",
         SUNZI_NO_NUMBA="1",
     )
@@ -354,13 +341,15 @@ def test_loops_read_arrays_that_may_not_be_written(loops):
     """The operating system's words and a user's column are read-only."""
     words = np.frombuffer(np.random.default_rng(1).bytes(8 * 50 * 2), dtype=np.uint64).reshape(50, 2)
     bounds, ends = shares(40, 5)
+    surplus, one = word_surplus(bounds, ends), np.empty((1, 5), dtype=np.int64)
     assert ends.size == 1
-    for array in (bounds, ends):
+    for array in (bounds, ends, surplus):
         array.setflags(write=False)
     values = np.arange(50) % 40
     values.setflags(write=False)
     frozen, writable = np.zeros(40, dtype=np.int64), np.zeros(40, dtype=np.int64)
-    assert not loops.sample_and_count(words, values, np.uint64(2**63), bounds, ends, 40, frozen)
-    assert not loops.sample_and_count(words.copy(), values.copy(), np.uint64(2**63), bounds, ends, 40, writable)
+    rest = (np.uint64(2**63), bounds, ends, surplus, 40, one)
+    assert loops.sample_subsets(words, values, *rest, frozen)
+    assert loops.sample_subsets(words.copy(), values.copy(), *rest, writable)
     assert frozen.sum() == 250
     assert np.array_equal(frozen, writable)

@@ -1,19 +1,24 @@
 """Designs against their definitions: blocks are built from scratch and compared with the design's results."""
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from sunzi.designs import cyclotomic, projective
+from sunzi.designs import cyclotomic, projective, response
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective, choose_projective
+from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.errors import ParameterError, PlanError
+from sunzi.errors import ParameterError, PlanError, ReportError
+from sunzi.numerics import kernels
 from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
+from sunzi.wire import payload_integers
 
 CYCLOTOMIC = [
     (2, 1, (0,), False),
@@ -283,20 +288,27 @@ def weigh(length, cells, weights):
 
 
 @pytest.mark.parametrize(("points", "size"), [(2, 1), (4, 3), (5, 2), (7, 3), (8, 4)])
-@pytest.mark.parametrize("code", ["enumerative", "bitmap"])
+@pytest.mark.parametrize("code", ["arithmetic", "bitmap"])
 def test_subsets(points, size, code):
     """All C(v,w) subsets once each; a 2-design; codes are bijections; counts are incidences; N⁰ by hand."""
     design = Subsets(points, size, code)
     subsets = np.array(list(combinations(range(points), size)))
     assert design.message_count == len(subsets)
-    payloads = [int(payload) for payload in design.encode(subsets)]
+    rows = design.encode(subsets)
+    payloads = payload_integers(rows)
     assert len(set(payloads)) == len(subsets)
-    assert all(0 <= payload < design.payload_limit for payload in payloads)
-    if code == "enumerative":
-        assert sorted(payloads) == list(range(len(subsets)))
-    else:
+    assert all(0 <= payload < 1 << design.payload_bits for payload in payloads)
+    if code == "bitmap":
         assert payloads == [sum(1 << int(point) for point in subset) for subset in subsets]
-    assert np.array_equal(np.sort(design.decode(payloads), axis=1), subsets)
+    assert np.array_equal(design.decode(rows), subsets)
+    assert np.array_equal(design.every_message(), subsets)
+    others = sorted(set(range(1 << design.payload_bits)) - set(payloads))
+    for other in others:
+        with pytest.raises(ReportError):
+            design.decode(np.array([list(other.to_bytes(rows.shape[1], "little"))], dtype=np.uint8))
+        with pytest.raises(ReportError):
+            design.count_payloads(np.array([list(other.to_bytes(rows.shape[1], "little"))], dtype=np.uint8))
+    assert np.array_equal(design.count_payloads(rows).dense(), design.count(subsets).dense())
     incidence = incidence_of([set(subset.tolist()) for subset in subsets], points)
     pairs = incidence.T @ incidence
     assert np.all(np.diagonal(pairs) * points == len(subsets) * size)
@@ -318,11 +330,11 @@ def test_responses_of_subsets_are_uniform(points, size):
     for value in range(points):
         for truth in (True, False):
             rows = design.respond(np.full(len(grid), value), np.full(len(grid), truth), grid.astype(np.uint64))
-            counts = np.bincount(np.asarray(design.encode(rows), dtype=np.int64), minlength=design.message_count)
-            blocks = np.sort(design.decode(np.arange(design.message_count, dtype=np.uint64)), axis=1)
-            right = np.any(blocks == value, axis=1) == truth
-            assert not counts[~right].any()
-            assert len(set(counts[right].tolist())) == 1
+            drawn = Counter(payload_integers(design.encode(rows)))
+            payloads = payload_integers(design.encode(design.every_message()))
+            right = np.any(design.every_message() == value, axis=1) == truth
+            assert set(drawn) == {payload for payload, is_right in zip(payloads, right, strict=True) if is_right}
+            assert len(set(drawn.values())) == 1
 
 
 @pytest.mark.parametrize(
@@ -388,7 +400,7 @@ def test_sizes_out_of_range_are_refused():
     with pytest.raises(ParameterError):
         Subsets(1 << 25, 3)
     with pytest.raises(ParameterError):
-        Subsets(1 << 16, 3, "enumerative")
+        Subsets(1 << 20, 3, "arithmetic")
 
 
 def test_the_chosen_geometry_holds_the_domain_and_is_the_smallest():
@@ -433,3 +445,51 @@ def test_compact_blocks_of_a_requested_size(size):
         make_plan("ss-compact", size, 5, block_size=size)
     with pytest.raises(ParameterError, match="not both"):
         make_plan("ss-compact", size, 5, block_size=3, classes=4)
+
+
+class Words(ReproducibleSource):
+    """A stream with a rejected word, 0, at some places."""
+
+    def __init__(self, zeros):
+        super().__init__(5)
+        self._zeros, self._taken = zeros, 0
+
+    def words(self, count):
+        words = super().words(count) | np.uint64(1)  # never 0 by itself
+        for zero in self._zeros:
+            if self._taken <= zero < self._taken + count:
+                words[zero - self._taken] = 0
+        self._taken += count
+        return words
+
+
+@pytest.mark.parametrize("zeros", [(), (2,), (2, 700, 701, 1400), (5, 1491, 1492)])
+def test_pieces_of_subsets_take_the_same_words(zeros, monkeypatch):
+    """Compiled, in pieces with rejected words in some, encoded on the way: the same messages as all rows at once."""
+    compiled = kernels.load()
+    if compiled is None:
+        pytest.skip("numba is not installed, or SUNZI_NO_NUMBA is set")
+    block = BlockResponse(Subsets(700, 80), Fraction(1))
+    assert block.design.draw_count > response._FEW_DRAWS
+    values = np.arange(70) * 9
+    monkeypatch.setattr(response, "_WORDS_AT_ONCE", 10 * block.words_per_report)
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda seconds: None)
+    expected = block.randomize(values, Words(zeros))
+    payloads = block.payloads(values, Words(zeros))
+    assert np.array_equal(payloads, block.design.encode(expected))
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda seconds: compiled)
+    assert np.array_equal(block.randomize(values, Words(zeros)), expected)
+    assert np.array_equal(block.payloads(values, Words(zeros)), payloads)
+    assert np.array_equal(block.sample(values, Words(zeros)).dense(), block.design.count(expected).dense())
+
+
+@pytest.mark.parametrize("design", [Subsets(30, 4), Subsets(30, 4, "bitmap"), Singletons(7)])
+def test_no_values_have_no_payloads(design):
+    none = BlockResponse(design, Fraction(1)).payloads(np.empty(0, dtype=np.int64), ReproducibleSource(1))
+    assert none.shape == design.encode(design.every_message()[:0]).shape
+    assert none.dtype == design.encode(design.every_message()[:0]).dtype
+
+
+def test_bitmaps_beyond_the_arithmetic_code():
+    assert Subsets(2**20 - 1, 3).code == "arithmetic"
+    assert Subsets(2**20, 3).code == "bitmap"

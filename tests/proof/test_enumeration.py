@@ -24,6 +24,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, RandomnessError
 from sunzi.numerics import subset_sampling
+from sunzi.numerics.bits import byte_length
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import exponential_below
 from sunzi.protocols.block_protocols import (
@@ -148,8 +149,12 @@ def enumerate_batch(protocol, response, value):
 
 def blocks_of(design, payloads):
     """For each payload the set of points that its message's block contains."""
-    narrow = getattr(design, "code", "enumerative") == "enumerative"
-    messages = design.decode(np.array(payloads, dtype=np.uint64) if narrow else payloads)
+    if design.payload_limit is None:
+        length = byte_length(design.payload_bits)
+        encoded = np.array([list(payload.to_bytes(length, "little")) for payload in payloads], dtype=np.uint8)
+    else:
+        encoded = np.array(payloads, dtype=np.uint64)
+    messages = design.decode(encoded)
     columns = [design.contains(messages, np.full(len(payloads), point)) for point in range(design.points)]
     return [frozenset(np.flatnonzero(row).tolist()) for row in np.column_stack(columns)]
 

@@ -154,7 +154,7 @@ def test_no_message_is_a_better_lie(name):
     row = next(plan.protocol.decoder_rows([4]))
     for response, part in zip(plan.protocol.responses, row.parts, strict=True):
         design = response.design
-        messages = design.decode(np.arange(design.message_count, dtype=np.uint64))
+        messages = design.every_message()
         inside = np.column_stack([design.contains(messages, np.full(len(messages), p)) for p in range(design.points)])
         rates = response.probabilities
         every = ((inside - rates.false) / rates.gap) @ part

@@ -20,22 +20,19 @@ const MISSING = 2 ** 32 - 1; // what −1 becomes in an array of unsigned intege
  */
 export type UseRows = (start: number, truths: Uint8Array, variates: Uint32Array) => void;
 
-/** 2^64 mod bound: the number of words that are rejected. */
-function surplusOf(bound: number): number {
-  return Number((1n << 64n) % BigInt(bound));
-}
-
 /**
  * The integer below `bound` < 2^32 that a word stands for, or −1 if the word is rejected, by Lemire's multiplication
  * method. All products are below 2^53, hence exact.
  */
-export function uniformBelow(high: number, low: number, bound: number, surplus: number): number {
+export function uniformBelow(high: number, low: number, bound: number): number {
   const first = (low & 0xffff) * bound;
   const second = (low >>> 16) * bound + Math.floor(first / QUARTER);
   const third = (high & 0xffff) * bound + Math.floor(second / QUARTER);
   const fourth = (high >>> 16) * bound + Math.floor(third / QUARTER);
-  const isSmall = ((third | fourth) & 0xffff) === 0 && (second & 0xffff) * QUARTER + (first & 0xffff) < surplus;
-  return isSmall ? -1 : Math.floor(fourth / QUARTER);
+  const variate = Math.floor(fourth / QUARTER);
+  if ((third | fourth) & 0xffff) return variate;
+  const surplus = Number((1n << 64n) % BigInt(bound)); // how many words are rejected
+  return (second & 0xffff) * QUARTER + (first & 0xffff) < surplus ? -1 : variate;
 }
 
 /** 1 if a word is below a threshold, else 0, without a branch. */
@@ -60,7 +57,6 @@ function fillColumn(
   to: number,
   columns: number,
 ): boolean {
-  const surplus = surplusOf(bound);
   const scale = bound / HALF;
   const safe = bound <= EXACT_BOUND ? 1 - scale : 0;
   let isRejected = false;
@@ -71,7 +67,7 @@ function fillColumn(
     const rest = product - whole;
     if (rest > 0 && rest < safe) variates[to] = whole;
     else {
-      const variate = uniformBelow(words[from + 1], words[from], bound, surplus);
+      const variate = uniformBelow(words[from + 1], words[from], bound);
       variates[to] = variate;
       isRejected ||= variate < 0;
     }

@@ -17,7 +17,7 @@ import { crc32 } from "../src/crc32.js";
 import { cyclotomic } from "../src/designs/cyclotomic.js";
 import type { Design } from "../src/designs/design.js";
 import { makeField } from "../src/designs/finite_field.js";
-import { binomial, rank } from "../src/designs/rank.js";
+import { encodeSubset, isWord, wordBits } from "../src/designs/subset_code.js";
 import { drawRows, isBelow, uniformBelow } from "../src/drawing.js";
 import { fractionText, parseEpsilon, planEpsilon } from "../src/epsilon.js";
 import { canonicalForm, parseJson } from "../src/json.js";
@@ -87,10 +87,7 @@ describe("uniform integers", () => {
 
   test.each(bounds)("below %d, computed slowly and fast", (bound) => {
     const values = edges(bound);
-    const surplus = Number(WORDS % BigInt(bound));
-    const results = values.map((value) =>
-      uniformBelow(Number(value >> 32n), Number(value & 0xffffffffn), bound, surplus),
-    );
+    const results = values.map((value) => uniformBelow(Number(value >> 32n), Number(value & 0xffffffffn), bound));
     expect(results).toEqual(values.map((value) => expected(value, bound)));
     // With as many replacements as rejections, all rows are returned in the order of the format.
     const rejections = values.filter((value) => expected(value, bound) < 0).length;
@@ -209,27 +206,66 @@ test.each([
   expect(made[0] % points).toBe(values[0]);
 });
 
-test("ranks are a bijection, also across leaves of the tree", () => {
-  expect(binomial(70, 35)).toBe(112186277816662845432n);
-  expect([binomial(5, -1), binomial(5, 6), binomial(5, 5)]).toEqual([0n, 0n, 1n]);
-  for (const [size, count] of [
-    [7, 3],
-    [66, 2],
-    [131, 2],
-  ] as const) {
-    const found = new Set<bigint>();
-    const chosen = Array.from({ length: count }, (_, i) => i);
-    for (;;) {
-      found.add(rank(chosen, size));
-      let place = count - 1;
-      while (place >= 0 && chosen[place] === size - count + place) place--;
-      if (place < 0) break;
-      chosen[place]++;
-      for (let next = place + 1; next < count; next++) chosen[next] = chosen[next - 1] + 1;
+describe("words of subsets", () => {
+  /** All subsets of `count` out of `size` points, one byte per point. */
+  function* subsets(size: number, count: number): Generator<Uint8Array> {
+    for (let mask = 0; mask < 2 ** size; mask++) {
+      const members = Uint8Array.from({ length: size }, (_, i) => (mask >> i) & 1);
+      if (members.reduce((sum, member) => sum + member, 0) === count) yield members;
     }
-    expect(BigInt(found.size)).toBe(binomial(size, count));
-    expect([...found].every((each) => each >= 0n && each < binomial(size, count))).toBe(true);
   }
+
+  test("every subset has one word, and every other word is refused", () => {
+    for (let size = 2; size <= 10; size++) {
+      for (let count = 1; count < size; count++) {
+        const bits = wordBits(size, count);
+        const words = Array.from(subsets(size, count), (members) => encodeSubset(members, count, bits));
+        const accepted: string[] = [];
+        for (let number = 0; number < 2 ** bits; number++) {
+          const word = Uint8Array.from({ length: Math.ceil(bits / 8) }, (_, i) => number >> (8 * i));
+          if (isWord(word, size, count, bits)) accepted.push(String(word));
+        }
+        expect(accepted.sort()).toEqual(words.map(String).sort());
+        expect(new Set(accepted).size).toBe(words.length);
+      }
+    }
+  });
+
+  test.each([
+    [2, 1, 2], // 2^1 is short by the rounding of divisions
+    [256, 1, 9],
+    [3, 2, 2],
+    [1023, 1, 10],
+    [131, 25, 89],
+    [22000, 5916, 18471],
+    [2 ** 20 - 1, 1, 21],
+  ])("subsets of %d points, %d chosen, take %d bits", (points, blockSize, bits) => {
+    expect(wordBits(points, blockSize)).toBe(bits);
+  });
+
+  test.each([
+    [256, 1],
+    [500, 499],
+    [3000, 800],
+    [2 ** 20 - 1, 5],
+    [2 ** 20 - 1, 2 ** 20 - 6],
+  ])("%d points, %d chosen: first, last and random ones", (points, blockSize) => {
+    const bits = wordBits(points, blockSize);
+    const chosen = [0, points - blockSize, randomInt(points - blockSize + 1)].map((first) =>
+      new Uint8Array(points).fill(1, first, first + blockSize),
+    );
+    for (let round = 0; round < 5; round++) {
+      const members = new Uint8Array(points);
+      for (let left = blockSize, i = 0; i < points; i++) {
+        members[i] = Number(randomInt(points - i) < left);
+        left -= members[i];
+      }
+      chosen.push(members);
+    }
+    for (const members of chosen) {
+      expect(isWord(encodeSubset(members, blockSize, bits), points, blockSize, bits)).toBe(true);
+    }
+  });
 });
 
 test("packing is the sum of shifted values", () => {

@@ -26,6 +26,7 @@ from sunzi.numerics.thresholds import truth_threshold
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
+from sunzi.wire import payload_integers
 
 ScriptedClient = Callable[[WordSource], Client]
 Report = tuple[int, int]
@@ -146,7 +147,7 @@ def _block_payload(response: BlockResponse, value: int, queue: _Queue) -> int:
     variates = queue.below([int(bound) for bound in design.draw_bounds])
     is_truth = truth_word < truth_threshold(design.block_size, design.points, response.epsilon)
     rows: Any = np.array([value % design.points]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
-    return int(design.encode(design.respond(*rows))[0])
+    return payload_integers(design.encode(design.respond(*rows)))[0]
 
 
 # --- which words

@@ -105,13 +105,13 @@ class BlockResponse:
         """Rows and their messages. Long messages come in pieces that fit the processor's cache; pieces with a rejected
         word come last and together, since the words that replace it follow all others.
         """
-        is_whole = self.word_bits != FULL_BITS or self.design.draw_count <= _FEW_DRAWS
-        step = max(1, values.size if is_whole else _WORDS_AT_ONCE // self.words_per_report)
+        is_short = self.design.draw_count <= _FEW_DRAWS
+        step = max(1, values.size if is_short else _WORDS_AT_ONCE // self.words_per_report)
         rows_left, words_left = [], []
         for start in range(0, max(1, values.size), step):
             rows = np.arange(start, min(start + step, values.size))
             words = self._words(rows.size, source)
-            made = None if is_whole else self.design.respond_words(words, values[rows], self.threshold)
+            made = self._respond_words(words, values[rows])
             if made is None:
                 rows_left.append(rows)
                 words_left.append(words)
@@ -121,6 +121,9 @@ class BlockResponse:
             rows = np.concatenate(rows_left)
             words = words_left[0] if len(words_left) == 1 else np.concatenate(words_left)
             yield rows, self._respond(words, values[rows], source)
+
+    def _respond_words(self, words: Words, values: Integers) -> Integers | None:
+        return self.design.respond_words(words, values, self.threshold) if self.word_bits == FULL_BITS else None
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
         """The counts of :meth:`randomize`'s messages, from the same words; skips the messages where possible."""

@@ -94,6 +94,8 @@ def place_rows(buffer: Rows, starts: Integers, rows: Rows, width: int) -> None:
     The lowest bits come first. The buffer has at least one byte after the last value.
     """
     count, length = rows.shape
+    if not count or not width:
+        return
     shifts = (starts & 7).astype(np.uint8)[:, None]
     shifted = np.zeros((count, length + 1), dtype=np.uint8)
     np.left_shift(rows, shifts, out=shifted[:, :-1])
@@ -101,7 +103,7 @@ def place_rows(buffer: Rows, starts: Integers, rows: Rows, width: int) -> None:
     first = starts >> 3
     if length > 2:
         sliding_window_view(buffer, length - 2, writeable=True)[first + 1] = shifted[:, 1:-2]
-    for column in {0, length - 1, length} if width else ():  # these bytes may hold bits of neighbours too
+    for column in {0, length - 1, length}:  # these bytes may hold bits of neighbours too
         np.bitwise_or.at(buffer, first + column, shifted[:, column])
 
 

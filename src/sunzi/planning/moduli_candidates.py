@@ -173,7 +173,7 @@ def subset_bits(points: int, block_size: int) -> int:
     """The payload of a subset, exactly as the design has it."""
     if block_size == 1:
         return index_bits(points)
-    return Subsets(points, block_size).payload_bits
+    return subsets.Subsets(points, block_size).payload_bits
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,6 @@ class BlockProtocol(SupportProtocol):
         """Encode with the design's code."""
         return EncodedReports.single(self.design.encode(messages))
 
-    def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
-        """The block response, encoded on the way."""
-        return EncodedReports.single(self.response.payloads(values, source))
-
     def decode(self, encoded: EncodedReports) -> Integers:
         """Decode with the design's code."""
         return self.design.decode(encoded.payloads[0])
@@ -132,10 +128,6 @@ class BlockProtocol(SupportProtocol):
     def count(self, messages: Integers) -> Counters:
         """Count with the design's counters."""
         return self.design.count(messages)
-
-    def count_reports(self, encoded: EncodedReports) -> Counters:
-        """Count with the design's own way."""
-        return self.design.count_payloads(encoded.payloads[0])
 
     def support_counts(self, tally: Tally) -> Integers:
         """How many reported blocks contain each item."""
@@ -184,6 +176,14 @@ class SubsetSelection(BlockProtocol):
         """Subsets of the optimal size; of one point, singletons."""
         size = optimal_block_size(domain_size, epsilon) if block_size is None else block_size
         return Singletons(domain_size) if size == 1 and code is None else Subsets(domain_size, size, code or "")
+
+    def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
+        """The block response, encoded on the way."""
+        return EncodedReports.single(self.response.payloads(values, source))
+
+    def count_reports(self, encoded: EncodedReports) -> Counters:
+        """Count with the design's own way."""
+        return self.design.count_payloads(encoded.payloads[0])
 
 
 @dataclass(frozen=True)
