@@ -21,7 +21,11 @@ settings.load_profile("sunzi")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--long", action="store_true", help="more runs and generated requests; scripts/torture does this")
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="more settings, runs and requests; scripts/torture does this",
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -65,8 +69,17 @@ _LONGEST = (
 )
 
 
-def pytest_collection_modifyitems(items):
-    """Mark as slow all proofs, the reproduction, and tests that need Spark, PostgreSQL, a browser or Node."""
+def pytest_ignore_collect(collection_path, config):
+    """Do not import folders whose tests ``-m "not slow"`` leaves out."""
+    return True if config.option.markexpr == "not slow" and collection_path.name in _SLOW_FOLDERS else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out tests marked long, unless --long is given. Mark as slow all proofs, the reproduction, and tests that
+    need Spark, PostgreSQL, a browser or Node.
+    """
+    if not config.getoption("--long"):
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         costly = _SLOW_FIXTURES & set(item.fixturenames) or "postgres" in map(str, parameters)

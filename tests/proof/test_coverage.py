@@ -9,7 +9,8 @@ at least 95 % for all items at once (Šidák's inequality). Only the difference 
 
 A measured coverage may deviate from 95 % by the variation between runs at one false alarm in a million tests, plus half
 a per cent because variances are estimates too. With the control this is at most one per cent, which is asserted; where
-counts are small and everything is measured directly, up to three. ``--long`` makes six times as many runs.
+counts are small and everything is measured directly, up to three. ``--long`` makes six times as many runs, of more
+settings.
 """
 
 import numpy as np
@@ -30,6 +31,7 @@ SIZE = 57
 HEAVIEST = 5
 FREQUENCIES = statistics.histogram("mixture", SIZE)
 TARGETS = ("reporters", "population")
+LONG = pytest.mark.long
 
 
 @pytest.fixture
@@ -162,7 +164,7 @@ def test_coverage_of_large_subsets(name, options, runs):
     [
         ("mss", 3, [Singletons(7), Singletons(11), Subsets(37, 2), Subsets(41, 2)]),
         ("mss", 5, [Singletons(7), Singletons(11), Singletons(31), Singletons(53)]),
-        ("mss", 5, [Singletons(11), Subsets(37, 2), Subsets(41, 2)]),
+        pytest.param("mss", 5, [Singletons(11), Subsets(37, 2), Subsets(41, 2)], marks=LONG),
         ("mss-compact", 1, [Cyclotomic(7, 3), Cyclotomic(13, 4), Cyclotomic(31, 5), Cyclotomic(53, 4)]),
         ("mss-compact", 5, [Singletons(7), Cyclotomic(37, 18), Cyclotomic(53, 26)]),
     ],
@@ -174,7 +176,7 @@ def test_coverage_of_modular_blocks(name, epsilon, designs, runs):
     assert set(groups) == {"heavy", "middling", "colliding", "light"}
 
 
-@pytest.mark.parametrize("moduli", [(409, 443, 487), (163, 401, 601, 811)])
+@pytest.mark.parametrize("moduli", [(409, 443, 487), pytest.param((163, 401, 601, 811), marks=LONG)])
 def test_coverage_of_few_moduli_on_larger_domains(moduli, runs):
     """The domain is too large to form the decoder, and forty values are heavy. Of the items that share no residue with
     those, the test takes the twenty that they disturb most. With a fixed number of heavy residues per block, coverage
@@ -193,9 +195,16 @@ def test_coverage_of_few_moduli_on_larger_domains(moduli, runs):
     check(shares)
 
 
-@pytest.mark.parametrize("users", [200, 1000])
 @pytest.mark.parametrize(
-    ("epsilon", "moduli"), [(3, (7, 11, 37, 41)), (5, (7, 11, 31, 53)), (5, None)], ids=["few-3", "few-5", "many-5"]
+    ("epsilon", "moduli", "users"),
+    [
+        (3, (7, 11, 37, 41), 200),
+        (5, (7, 11, 31, 53), 1000),
+        (5, None, 200),
+        pytest.param(3, (7, 11, 37, 41), 1000, marks=LONG),
+        pytest.param(5, (7, 11, 31, 53), 200, marks=LONG),
+        pytest.param(5, None, 1000, marks=LONG),
+    ],
 )
 def test_modular_intervals_cover_small_counts(epsilon, moduli, users, runs):
     """A few users hold an item, and most counters are 0: at least 95 %, for each group and for all items at once."""

@@ -18,16 +18,20 @@ from sunzi.protocols.base import Messages
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.registry import catalogue, register
 
+LONG = pytest.mark.long
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain_size", "epsilon"), [(2, 1), (3, "1/2"), (20, 1), (61, 3)])
+@pytest.mark.parametrize(("domain_size", "epsilon"), [pytest.param(2, 1, marks=LONG), (3, "1/2"), (20, 1), (61, 3)])
 @pytest.mark.parametrize("name", catalogue())
 def test_catalogue(name: str, domain_size: int, epsilon: str | int) -> None:
     testing.check_protocol(name, domain_size, epsilon)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("domain_size", "epsilon"), [(2, 12), (3, "1/100"), (20, "1/100"), (20, 12)])
+@pytest.mark.parametrize(
+    ("domain_size", "epsilon"), [(2, 12), pytest.param(3, "1/100", marks=LONG), (20, "1/100"), (20, 12)]
+)
 @pytest.mark.parametrize("name", catalogue())
 def test_catalogue_at_the_extremes(name: str, domain_size: int, epsilon: str | int) -> None:
     testing.check_protocol(name, domain_size, epsilon)

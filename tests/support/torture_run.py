@@ -145,12 +145,12 @@ def soak_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
         return _soak(server.fresh_address(), options.minutes)
 
 
-def _long_test(path: str) -> Section:
-    """A file of tests with ``--long``."""
+def _long_test(*arguments: str) -> Section:
+    """Tests with ``--long``."""
 
     def section(_: argparse.Namespace, __: Path) -> dict[str, Any]:
-        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--long", path], cwd=ROOT, check=False)
-        return {"differences": [f"pytest {path} --long failed"] if done.returncode else []}
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--long", *arguments], cwd=ROOT, check=False)
+        return {"differences": [f"pytest --long {' '.join(arguments)} failed"] if done.returncode else []}
 
     return section
 
@@ -158,6 +158,7 @@ def _long_test(path: str) -> Section:
 LONG_TESTS = {
     "coverage": _long_test("tests/proof/test_coverage.py"),
     "requests": _long_test("tests/collector/test_openapi.py"),
+    "more-settings": _long_test("tests", "-m", "long", "--ignore", "tests/proof/test_coverage.py"),
 }
 """Sections without figures, which are not in the table of docs/durability.md."""
 

@@ -1,14 +1,20 @@
 """A minimal collector to be killed: it reads parcels and prints outcomes, one per line.
 
-    python torture_victim.py ADDRESS [careless]
-
 It answers a line only after the store's writer has delivered the outcome. ``close KEY`` closes an epoch. A careless
 collector answers at once, which torture must detect.
+
+    python torture_victim.py
+
+imports everything and then forks a collector for every request on its standard input, a socket: the arguments of
+:func:`main` come with the collector's standard input and output, and its process id is sent back. So a collector that
+is killed early dies while it opens its store, not while Python imports numpy.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import sys
 import threading
 
@@ -56,5 +62,24 @@ def main(address: str, careless: str = "") -> None:
     store.close()
 
 
+def fork_collectors(requests: socket.socket) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies: the requester watches the processes
+    while True:
+        arguments, descriptors, *_ = socket.recv_fds(requests, 4096, 2)
+        if not arguments:
+            return
+        child = os.fork()
+        if child == 0:
+            requests.close()
+            for number, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            main(*arguments.decode().split("\n"))
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+        requests.send(str(child).encode())
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    fork_collectors(socket.socket(fileno=os.dup(0)))

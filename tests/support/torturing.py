@@ -6,9 +6,14 @@ service behind HTTP would fit too. :func:`torture` runs a victim through epochs 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import random
+import select
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from ledger import COUNTERS, Ledger, Parcel
 
@@ -54,26 +59,74 @@ class Victim(Protocol):
         """Shut it down cleanly."""
 
 
+class _Nursery:
+    """A process that has imported all modules and forks collectors."""
+
+    def __init__(self) -> None:
+        source = str(Path(sunzi.__file__).resolve().parents[1])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(_HERE)]), "OPENBLAS_NUM_THREADS": "1"}
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, _HERE / "torture_victim.py"], stdin=theirs, env=environment
+            )
+
+    def fork(self, words: Sequence[str]) -> _Process:
+        (its_input, write_end), (read_end, its_output) = os.pipe(), os.pipe()
+        socket.send_fds(self._requests, ["\n".join(words).encode()], [its_input, its_output])
+        number = int(self._requests.recv(20))
+        os.close(its_input)
+        os.close(its_output)
+        return _Process(os.pidfd_open(number), os.fdopen(write_end, "w"), os.fdopen(read_end))
+
+    def close(self) -> None:
+        self._requests.close()
+        self._process.wait()
+
+
+@functools.cache
+def _nursery() -> _Nursery:
+    """The nursery of all tests in this process."""
+    nursery = _Nursery()
+    atexit.register(nursery.close)
+    return nursery
+
+
+@dataclass(frozen=True)
+class _Process:
+    """A forked collector; unlike its process id, the descriptor never refers to another process."""
+
+    descriptor: int
+    stdin: TextIO
+    stdout: TextIO
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Close its input and wait until it has ended, or kill it after 30 seconds."""
+        with contextlib.suppress(OSError):
+            self.stdin.close()
+        if not select.select([self.descriptor], [], [], 30)[0]:
+            self.kill()
+            select.select([self.descriptor], [], [])
+        self.stdout.close()
+        os.close(self.descriptor)
+
+
 class Collector:
-    """A victim: a store and its writer in a subprocess."""
+    """A victim: a store and its writer in a process."""
 
     def __init__(self, address: str, *options: str) -> None:
         self._words = [address, *options]
-        self._process: subprocess.Popen[str] | None = None
+        self._process: _Process | None = None
         self._killed = False
 
     def start(self) -> None:
-        source = str(Path(sunzi.__file__).resolve().parents[1])
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(_HERE)]), "OPENBLAS_NUM_THREADS": "1"}
         self._killed = False
         self._ready = False
-        self._process = subprocess.Popen(
-            [sys.executable, _HERE / "torture_victim.py", *self._words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        self._process = _nursery().fork(self._words)
 
     def wait(self) -> None:
         if not self._ready:
@@ -120,14 +173,7 @@ class Collector:
     def stop(self) -> None:
         """Let the process finish if it is alive, and clean up after it."""
         if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-            try:
-                self._process.wait(30)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process.stdout.close()
+            self._process.end()
             self._process = None
 
 

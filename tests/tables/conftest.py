@@ -26,8 +26,9 @@ def java() -> Iterator[None]:
         if reason is not None:
             pytest.skip(f"Spark needs Java 17: {reason}")
     with pytest.MonkeyPatch.context() as patch:
-        # These virtual machines live for seconds: compile quickly and collect garbage in one thread.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # These virtual machines live for seconds: compile quickly, collect garbage in one thread, verify no classes.
+        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{quick} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote")
         yield
 
 

@@ -100,7 +100,15 @@ def test_the_command_by_itself(alone, tmp_path, plan):
     }
     tallies = [sunzi.load_tally(path) for path in (tmp_path / "out").glob("*.tally")]
     assert sum(tallies) == plan.tally(reports)
-    done = run(tmp_path, alone, *tally, "--master", "nowhere", "-o", "none")
+
+
+@pytest.mark.parametrize(
+    ("master", "java_home"), [("local[1]", "/nowhere"), pytest.param("nowhere", "", marks=pytest.mark.long)]
+)
+def test_spark_that_does_not_start(alone, tmp_path, plan, master, java_home):
+    plan.save(tmp_path / "plan.json")
+    command = [sys.executable, "-W", "ignore", "-m", "sunzi", "tally", "plan.json", "reports", "--engine", "spark"]
+    done = run(tmp_path, alone | {"JAVA_HOME": java_home}, *command, "--master", master, "-o", "none")
     assert done.returncode == 2
     assert "sunzi: error: Spark did not start. It needs Java 17" in done.stderr
     assert "Traceback" not in done.stderr
