@@ -1,49 +1,14 @@
-"""The contract between the parties: exact files, mutations refused, options and extremes."""
+"""The contract between the parties: one canonical text, and changed ones refused."""
 
 import copy
-import hashlib
 import json
-from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
-from sunzi.errors import ParameterError, PlanError, PrivacyError, SunziError
-from sunzi.plan import Plan, load_plan, make_plan
-from sunzi.protocols.registry import catalogue
-
-QUOTES = ['"', "'", "\\", "\n", "\r\n", "\t", "", " ", "a\0b", "\x1f\x7f", "null", "0"]
-SCRIPTS = [
-    "\u00e9",
-    "e\u0301",
-    "日本語",
-    "\u05d0\u200f",
-    "\u2028",
-    "\ufeff",
-    "\U0001f3f3\ufe0f\u200d\U0001f308",
-    "\U0010ffff",
-]
-DOMAINS = {"2": 2, "3": 3, "17": 17, "two labels": ["yes", "no"], "odd labels": QUOTES + SCRIPTS}
-
-
-@pytest.mark.parametrize("name", catalogue())
-@pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("epsilon", ["1/100", 1, 12])
-def test_plans_round_trip_through_files(name, domain, epsilon, tmp_path):
-    plan = make_plan(name, DOMAINS[domain], epsilon)
-    path = tmp_path / "plan.json"
-    plan.save(path)
-    loaded = load_plan(path)
-    assert loaded == plan
-    assert loaded.fingerprint == plan.fingerprint == hashlib.sha256(loaded.contract.canonical).hexdigest()
-    assert loaded.domain == plan.domain
-    assert (loaded.epsilon, loaded.report_bits) == (plan.epsilon, plan.report_bits)
-    values = list(plan.domain.labels or range(plan.domain.size))
-    reports = plan.client(seed=1).report_batch(values)
-    assert loaded.client(seed=1).report_batch(values) == reports
-    assert loaded.tally(reports) == plan.tally(reports)
+from sunzi.errors import PlanError, PrivacyError
+from sunzi.plan import Plan, make_plan
 
 
 @pytest.mark.parametrize(
@@ -205,118 +170,8 @@ def test_a_plan_of_an_unknown_protocol_version_or_format_is_refused():
             Plan.from_json(json.dumps(record | change))
 
 
-def test_errors_of_files_name_the_file(tmp_path):
-    path = tmp_path / "broken.json"
-    path.write_text("{}")
-    with pytest.raises(PlanError, match=r"broken\.json"):
-        load_plan(path)
-    record = MUTATED["grr"].contract.to_json()
-    record["parameters"]["response"]["threshold"] = "5"
-    path.write_text(json.dumps(record))
-    with pytest.raises(PrivacyError, match=r"broken\.json"):
-        load_plan(path)
-
-
-def test_a_client_may_cap_epsilon_and_pin_the_plan():
-    plan = make_plan("grr", 5, "3/2")
-    for cap in (2, 1.5, "3/2", Fraction(3, 2)):
-        assert plan.client(max_epsilon=cap).report(1)
-    for cap in (1, 1.4999, "1/2"):
-        with pytest.raises(PrivacyError, match="accepts at most"):
-            plan.client(max_epsilon=cap)
-    for pin in (plan.fingerprint, plan.fingerprint.upper(), bytes.fromhex(plan.fingerprint)):
-        assert plan.client(fingerprint=pin).report(1)
-    for pin in (make_plan("grr", 6, "3/2").fingerprint, bytes(32), "", plan.fingerprint[:16], "not hexadecimal"):
-        with pytest.raises(PrivacyError, match="pinned"):
-            plan.client(fingerprint=pin)
-    with pytest.raises(ParameterError, match="epsilon"):
-        plan.client(max_epsilon="much")
-
-
-def test_equal_plans_have_equal_fingerprints_and_others_do_not():
-    plans = [make_plan(name, size, epsilon) for name in catalogue() for size in (5, 6) for epsilon in (1, 2)]
-    assert len({plan.fingerprint for plan in plans}) == len(plans)
-    assert len(set(plans)) == len(plans)
-    assert make_plan("grr", ["a", "b"], 1) != make_plan("grr", ["b", "a"], 1)
-    assert make_plan("grr", ["a", "b"], 1) != make_plan("grr", 2, 1)
-    assert make_plan("grr", ["a", "b"], 1) != make_plan("grr", ["a", "b"], 1, other="b")
-    assert make_plan("grr", 5, 0.5) == make_plan("grr", np.int32(5), "1/2")
-
-
 def test_a_contract_is_the_same_for_every_reader():
     contract = MUTATED["mss"].contract
     again = Contract.from_json(json.loads(json.dumps(contract.to_json(), sort_keys=True)))
     assert again.fingerprint == contract.fingerprint
     assert again == contract
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("grr", {"classes": 3}),
-        ("ss", {"block_size": 0}),
-        ("ss", {"block_size": 20}),
-        ("ss", {"code": "morse"}),
-        ("ss-compact", {"points": 23}),
-        ("ss-compact", {"classes": 0}),
-        ("ss-compact", {"classes": 5, "points": 23}),
-        ("ss-compact", {"classes": 4, "points": 25}),
-        ("ss-compact", {"classes": 4, "points": 13}),
-        ("pgr", {"order": 6}),
-        ("pgr", {"order": 1}),
-        ("pgr", {"order": 0}),
-        ("mss", {"moduli": [5, 9, 11]}),
-        ("mss", {"moduli": [5, 5, 31]}),
-        ("mss", {"moduli": [5, 7]}),
-        ("mss", {"moduli": []}),
-        ("mss", {"moduli": [23], "count": 3}),
-        ("mss", {"count": 0}),
-        ("mss", {"count": 1000}),
-        ("mss-compact", {"moduli": [4, 23]}),
-        ("rappor", {"bits": 8}),
-        ("magic", {}),
-    ],
-)
-def test_options_without_sense_are_refused_with_a_reason(name, options):
-    with pytest.raises(SunziError) as refusal:
-        make_plan(name, 20, 1, **options)
-    assert len(str(refusal.value)) > 10
-
-
-@pytest.mark.parametrize("name", catalogue())
-@pytest.mark.parametrize("epsilon", [0.01, 12, 32])
-@pytest.mark.parametrize("size", [2, 3])
-def test_the_smallest_domains_and_extreme_budgets(name, size, epsilon):
-    """Works from plan to estimate. n = 2000 is too few at ε = 0.01, so only the form of the result is checked there."""
-    plan = make_plan(name, size, epsilon)
-    values = np.arange(2000) % size
-    estimate = plan.estimate(plan.tally(plan.client(seed=3).report_batch(values)))
-    assert estimate.frequencies.shape == (size,)
-    assert np.all(np.isfinite(estimate.frequencies))
-    assert np.all(estimate.standard_errors() >= 0)
-    if epsilon >= 12:
-        assert np.allclose(estimate.frequencies, np.bincount(values) / 2000, atol=0.05)
-    assert 0 < plan.attackability <= 1
-
-
-@pytest.mark.parametrize(
-    ("name", "options"), [("grr", {}), ("ss-compact", {}), ("pgr", {}), ("mss-compact", {"count": 3})]
-)
-def test_ten_million_values(name, options):
-    """A plan, a thousand reports and their tally take the memory of a thousand reports, not of ten million values."""
-    plan = make_plan(name, 10_000_000, 1, **options)
-    values = np.random.default_rng(4).integers(0, 10_000_000, 1000)
-    tally = plan.tally(plan.client(seed=4).report_batch(values))
-    assert tally.reports == 1000
-    assert tally.counters.stored <= 1000
-    assert plan.report_bits <= 30
-    assert Plan.from_json(plan.contract.canonical) == plan
-    assert 1e-7 < plan.attackability < 3e-7
-
-
-@pytest.mark.parametrize(("name", "size"), [("rappor", 2**24 + 1), ("oue", 2**30), ("ss", 2**24 + 1), ("pgr", 2**30)])
-def test_domains_too_large_for_a_protocol_are_refused_with_a_way_out(name, size):
-    """PGR is limited to 2^31 points; at ε = 12 its field is so large that no smaller geometry holds the domain."""
-    epsilon = 12 if name == "pgr" else 1
-    with pytest.raises(SunziError, match="use a compact"):
-        make_plan(name, size, epsilon)

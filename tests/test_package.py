@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import sunzi
-from sunzi import errors
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -70,14 +69,6 @@ def test_dir_lists_all_and_unknown_names_are_refused():
     assert dir(sunzi) == sorted([*sunzi.__all__, *PACKAGES])
     with pytest.raises(AttributeError, match="module 'sunzi' has no attribute 'make_plam'"):
         sunzi.make_plam  # noqa: B018 - looked up for its error
-
-
-def test_every_error_class_is_public():
-    tree = {
-        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
-    }
-    assert tree
-    assert tree <= set(sunzi.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error():

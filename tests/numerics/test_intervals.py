@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sunzi.errors import ParameterError
 from sunzi.estimate import SupportUncertainty
 from sunzi.numerics import intervals
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -107,3 +108,14 @@ def test_many_items_share_their_counts():
     assert low[0] == low[3]
     assert high[1] == high[4]
     assert low[2] < 1 < high[2] or low[2] > 0.9
+
+
+def test_confidence_close_to_one():
+    """The quantile is computed in the lower tail, where floats are dense: 1 − confidence/2 would round to 1."""
+    assert intervals.normal_quantile(1 - 2**-53) == pytest.approx(8.29236, abs=1e-5)
+    plan = make_plan("mss", 30, 1, moduli=[17, 19, 23])
+    low, high = plan.estimate(plan.simulate(np.arange(3000) % 30, seed=1)).interval(1 - 2**-53)
+    assert np.all(low < high)
+    with pytest.raises(ParameterError, match=r"10000000 intervals at once .* lower it"):
+        intervals.simultaneous_confidence(0.9999999999, 10**7)
+    assert intervals.simultaneous_confidence(0.95, 10**7) < 1

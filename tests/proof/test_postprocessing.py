@@ -29,18 +29,6 @@ def check_histogram(frequencies):
     assert frequencies.sum() == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", catalogue())
-def test_clipping_changes_negative_frequencies_only(name):
-    _, _, estimate = estimated(name)
-    clipped = estimate.postprocess("clip").frequencies
-    negative = estimate.frequencies < 0
-    assert negative.any()
-    assert np.all(clipped[negative] == 0)
-    assert np.array_equal(clipped[~negative], estimate.frequencies[~negative])
-    if name not in ("rappor", "oue"):  # its sum is random
-        assert clipped.sum() > 1
-
-
 def test_estimates_of_whole_designs_sum_to_one():
     """Every estimate over all points of a design does; truncated designs and unary encodings need not."""
     for name in ("grr", "ss", "mss", "mss-compact"):
@@ -68,29 +56,6 @@ def test_weighted_projection_is_optimal():
         slopes, kept = (values - found) / variances, found > 0
         assert np.ptp(slopes[kept]) < 1e-9
         assert np.all(slopes[~kept] <= slopes[kept].max() + 1e-9)
-
-
-@pytest.mark.parametrize("name", catalogue())
-def test_significant_items_are_those_whose_simultaneous_interval_lies_above_zero(name):
-    _, _, estimate = estimated(name, epsilon=3)
-    kept = estimate.postprocess("significant").frequencies
-    low, _ = estimate.interval(simultaneous=True)
-    assert np.array_equal(kept, np.where(low > 0, estimate.frequencies, 0))
-    assert 0 < np.count_nonzero(kept) < SIZE
-    assert kept[0] == estimate.frequencies[0]
-
-
-@pytest.mark.parametrize(("name", "epsilon"), [(name, epsilon) for name in catalogue() for epsilon in (1, 4)])
-def test_every_copy_says_what_was_done(name, epsilon):
-    _, _, estimate = estimated(name, epsilon)
-    before = estimate.frequencies.copy()
-    for method in ("clip", "simplex", "significant", "constrained"):
-        copy = estimate.postprocess(method)
-        assert copy.method == method
-        assert copy.effect
-        assert not hasattr(copy, "interval")
-        assert copy.frequencies.shape == (SIZE,)
-    assert np.array_equal(estimate.frequencies, before)
 
 
 def log_likelihood(plan, tally, frequencies):

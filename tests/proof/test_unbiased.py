@@ -7,10 +7,8 @@ import simulation_statistics as statistics
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.subsets import Subsets
-from sunzi.numerics.counters import Counters
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
-from sunzi.tally import Tally
 
 SIZE = 43
 HISTOGRAMS = ["uniform", "zipf", "spike"]
@@ -49,39 +47,6 @@ def test_expected_tallies_give_back_the_histogram(name, size, epsilon, options):
     for frequencies in frequencies_for(size):
         estimate = plan.estimate(oracle.expected_tally(plan, frequencies))
         np.testing.assert_allclose(estimate.frequencies, frequencies, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["mss", "mss-compact"])
-def test_the_papers_weights_are_unbiased(name):
-    plan = make_plan(name, SIZE, 3, **MODULAR)
-    for frequencies in frequencies_for(SIZE):
-        estimate = plan.estimate(oracle.expected_tally(plan, frequencies), weights="paper")
-        np.testing.assert_allclose(estimate.frequencies, frequencies, rtol=0, atol=1e-9)
-        assert estimate.is_unbiased
-
-
-def test_a_block_without_reports_leaves_an_unbiased_estimate():
-    plan = make_plan("mss", 14, 1, moduli=(5, 7, 11))
-    for frequencies in frequencies_for(14):
-        full = oracle.expected_tally(plan, frequencies)
-        counts = full.counts.copy()
-        counts[:5] = 0
-        rest = full.reports - full.block_reports[0]
-        tally = Tally(full.fingerprint, full.layout, rest, Counters(counts.size, None, counts))
-        np.testing.assert_allclose(plan.estimate(tally).frequencies, frequencies, rtol=0, atol=1e-9)
-
-
-def test_the_first_decoding_of_a_plan_and_later_ones_are_the_least_squares_solution():
-    """Large enough for the inverse to be computed by iteration."""
-    size = 1700
-    plan = make_plan("mss", size, 2)
-    values, _ = statistics.values_of(statistics.histogram("zipf", size), 3000)
-    tally = plan.simulate(values, seed=3)
-    expected = oracle.decode(plan.protocol, tally)
-    first, later = plan.estimate(tally).frequencies, plan.estimate(tally).frequencies
-    np.testing.assert_array_equal(first, later)
-    assert np.linalg.norm(first - expected) <= 1e-9 * np.linalg.norm(expected)
-    assert first.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("histogram", HISTOGRAMS)

@@ -1,0 +1,126 @@
+"""The block response: exact probabilities, the certified threshold, and plans that state another one."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sunzi.designs import response as response_module
+from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
+from sunzi.designs.response import BlockResponse, parse_decimal, register_design
+from sunzi.designs.singletons import Singletons
+from sunzi.designs.subsets import Subsets
+from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.numerics import kernels
+from sunzi.numerics.randomness import ReproducibleSource
+
+E = Fraction("2.71828182845904523536")  # rounded up
+DESIGNS = [Singletons(7), Subsets(6, 2), Cyclotomic(13, 4), Projective(3, 3)]
+
+
+@pytest.fixture(params=DESIGNS, ids=lambda design: design.kind)
+def response(request):
+    return BlockResponse(request.param, Fraction(1))
+
+
+def test_probabilities_of_all_messages_sum_to_one(response):
+    for point in range(response.points):
+        assert sum(response.payload_probabilities(point).values()) == 1
+
+
+def test_the_likelihood_ratio_is_the_largest_of_all_messages_and_at_most_e_to_the_epsilon(response):
+    tables = [response.payload_probabilities(point) for point in range(response.points)]
+    ratios = [one[payload] / other[payload] for one in tables for other in tables for payload in one]
+    assert max(ratios) == response.likelihood_ratio == 1 / min(ratios)
+    assert E - Fraction(1, 10**18) < response.likelihood_ratio < E
+
+
+def test_figures_of_the_channel_are_sums_over_its_messages(response):
+    payloads = np.arange(response.design.message_count, dtype=np.uint64)
+    table = response.support_table(response.design.decode(payloads))
+    sent, other = (np.array([float(p) for p in response.payload_probabilities(point).values()]) for point in (0, 1))
+    assert response.collision_probability == pytest.approx(sent @ sent)
+    assert response.probabilities.true == pytest.approx(sent @ table[:, 0])
+    assert response.probabilities.false == pytest.approx(sent @ table[:, 1])
+    only_own, only_other = sent @ (table[:, 0] & ~table[:, 1]), sent @ (table[:, 1] & ~table[:, 0])
+    assert response.discordance == pytest.approx((only_own, only_other))
+    assert response.other_rate(True) == pytest.approx(sent @ (table[:, 0] & table[:, 1]) / response.probabilities.true)
+    tables = [response.payload_probabilities(point) for point in range(response.points)]
+    best = sum(max(table[payload] for table in tables) for payload in tables[0])
+    assert response.best_guess_sum(response.points) == pytest.approx(float(best))
+    assert other @ table[:, 1] == pytest.approx(response.probabilities.true)
+
+
+def test_samples_are_the_counts_of_the_messages(response):
+    values = np.arange(500) % response.points
+    messages = response.randomize(values, ReproducibleSource(3))
+    assert response.sample(values, ReproducibleSource(3)) == response.count(messages)
+
+
+def test_a_plan_must_state_the_threshold_derived_here(response):
+    stated = response.parameters()
+    assert BlockResponse.from_parameters(stated, Fraction(1)) == response
+    for step in (-1, 1):
+        wrong = stated | {"threshold": str(response.threshold + step)}
+        with pytest.raises(PrivacyError, match=f"threshold must be {response.threshold} "):
+            BlockResponse.from_parameters(wrong, Fraction(1))
+    with pytest.raises(PlanError, match="design must be one of"):
+        BlockResponse.from_parameters(stated | {"design": "magic"}, Fraction(1))
+
+
+@pytest.mark.parametrize("text", ["", "01", "+1", " 1", "1_0", "\u0662", "1" * 41, 5, None])
+def test_integers_of_plans_have_one_spelling(text):
+    with pytest.raises(PlanError, match="threshold must be a string of decimal digits"):
+        parse_decimal(text, "threshold")
+
+
+def test_two_designs_of_one_name_are_refused():
+    class Impostor(Singletons):
+        pass
+
+    with pytest.raises(ParameterError, match="a design named 'singletons' exists already"):
+        register_design(Impostor)
+
+
+class Words(ReproducibleSource):
+    """A stream with a rejected word, 0, at some places."""
+
+    def __init__(self, zeros):
+        super().__init__(5)
+        self._zeros, self._taken = zeros, 0
+
+    def words(self, count):
+        words = super().words(count) | np.uint64(1)  # never 0 by itself
+        for zero in self._zeros:
+            if self._taken <= zero < self._taken + count:
+                words[zero - self._taken] = 0
+        self._taken += count
+        return words
+
+
+@pytest.mark.parametrize("zeros", [(), (2,), (2, 700, 701, 1400), (5, 1491, 1492)])
+def test_pieces_of_subsets_take_the_same_words(zeros, monkeypatch):
+    """Compiled, in pieces with rejected words in some, encoded on the way: the same messages as all rows at once."""
+    compiled = kernels.load()
+    if compiled is None:
+        pytest.skip("numba is not installed, or SUNZI_NO_NUMBA is set")
+    block = BlockResponse(Subsets(700, 80), Fraction(1))
+    assert block.design.draw_count > response_module._FEW_DRAWS
+    values = np.arange(70) * 9
+    monkeypatch.setattr(response_module, "_WORDS_AT_ONCE", 10 * block.words_per_report)
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda seconds: None)
+    expected = block.randomize(values, Words(zeros))
+    payloads = block.payloads(values, Words(zeros))
+    assert np.array_equal(payloads, block.design.encode(expected))
+    monkeypatch.setattr(kernels, "load_if_worthwhile", lambda seconds: compiled)
+    assert np.array_equal(block.randomize(values, Words(zeros)), expected)
+    assert np.array_equal(block.payloads(values, Words(zeros)), payloads)
+    assert np.array_equal(block.sample(values, Words(zeros)).dense(), block.design.count(expected).dense())
+
+
+@pytest.mark.parametrize("design", [Subsets(30, 4), Subsets(30, 4, "bitmap"), Singletons(7)])
+def test_no_values_have_no_payloads(design):
+    none = BlockResponse(design, Fraction(1)).payloads(np.empty(0, dtype=np.int64), ReproducibleSource(1))
+    assert none.shape == design.encode(design.every_message()[:0]).shape
+    assert none.dtype == design.encode(design.every_message()[:0]).dtype

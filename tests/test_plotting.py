@@ -1,0 +1,57 @@
+"""Plots of an estimate: bars with intervals, colours by significance, and arguments that are refused."""
+
+import matplotlib.colors
+import numpy as np
+import pytest
+
+from sunzi import plotting
+from sunzi.errors import ParameterError
+from sunzi.plan import make_plan
+
+LABELS = ["common", "rare", "costs $5", "a label that is far too long for the axis"]
+PLAN = make_plan("oue", LABELS, 3)
+ESTIMATE = PLAN.estimate(PLAN.simulate(["common"] * 900 + ["costs $5"] * 100, seed=1))
+
+
+def colour_of(bar):
+    return matplotlib.colors.to_hex(bar.get_facecolor()).upper()
+
+
+def test_bars_are_the_largest_frequencies_with_their_intervals():
+    axes = ESTIMATE.plot(top=3, confidence=0.9).axes[0]
+    rows = ESTIMATE.top(3, 0.9)
+    assert [bar.get_width() for bar in axes.patches] == [row.frequency for row in rows]
+    (segments,) = [line.get_segments() for line in axes.collections]
+    for row, segment in zip(rows, segments, strict=True):
+        assert segment[:, 0] == pytest.approx([row.low, row.high])
+    assert axes.yaxis_inverted()
+    assert "90% interval" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_only_bars_that_are_surely_above_zero_are_dark():
+    axes = ESTIMATE.plot().axes[0]
+    low, _ = ESTIMATE.interval(simultaneous=True)
+    expected = [plotting._CLEAR if low[row.index] > 0 else plotting._UNCLEAR for row in ESTIMATE.top(4)]
+    assert [colour_of(bar) for bar in axes.patches] == expected
+    assert set(expected) == {plotting._CLEAR, plotting._UNCLEAR}
+
+
+def test_labels_are_shortened_and_never_read_as_mathematics():
+    axes = ESTIMATE.plot().axes[0]
+    labels = {tick.get_text() for tick in axes.get_yticklabels()}
+    assert labels == {"common", "rare", r"costs \$5", "a label that is far too lon…"}
+
+
+def test_the_truth_is_marked(tmp_path):
+    truth = [0.9, 0, 0.1, 0]
+    axes = ESTIMATE.plot(tmp_path / "picture.svg", truth=truth).axes[0]
+    assert (tmp_path / "picture.svg").read_text().startswith("<?xml")
+    markers = [line for line in axes.lines if line.get_marker() == "D"]
+    assert markers[0].get_xdata().tolist() == [truth[row.index] for row in ESTIMATE.top(4)]
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ParameterError, match="top must be at least 1, got 0"):
+        ESTIMATE.plot(top=0)
+    with pytest.raises(ParameterError, match="truth must have 4 frequencies, got 3"):
+        ESTIMATE.plot(truth=np.ones(3))
