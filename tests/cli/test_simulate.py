@@ -1,0 +1,55 @@
+"""``sunzi simulate``: reports of simulated users, sent to a collector."""
+
+import json
+import urllib.request
+
+import pytest
+from serving import serving
+
+import sunzi
+from sunzi.cli.main import main
+from sunzi.collector.sqlite import SqliteStore
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = sunzi.make_plan("ss-compact", ["apple", "pear", "plum", "fig"], 3)
+    made.save("plan.json")
+    return made
+
+
+@pytest.mark.slow
+def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
+    with serving(tmp_path, "plan.json", "--single-use-tokens") as address:
+        request = urllib.request.Request(
+            f"{address}/v1/collections/default/epochs/1/tokens",
+            data=b'{"count": 3}',
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            tokens = json.load(answer)["tokens"]
+        (tmp_path / "tokens.txt").write_text("\n".join(tokens))
+        words = ["simulate", "--send", address, "--batch", "10", "--tokens-file", "tokens.txt"]
+        assert main([*words, "--users", "31"]) == 2
+        assert "tokens.txt holds 3 tokens for 4 uploads" in capsys.readouterr().err
+        assert main([*words, "--users", "25"]) == 0
+        assert main([*words, "--users", "5"]) == 2  # they are spent
+    store = SqliteStore("sunzi.db")
+    assert store.epochs()[0].reports == 25
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["ftp://nowhere"], "http://"),
+        (["http://h:abc"], "port"),
+        (["http://127.0.0.1:9", "--users", "0"], "--users must be at least 1, got 0"),
+        (["http://127.0.0.1:9", "--batch", "0"], "--batch must be at least 1, got 0"),
+        (["http://127.0.0.1:9", "--population", "bell"], "population"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_sent(plan, capsys, words, complaint):
+    assert main(["simulate", "--send", *words]) == 2
+    assert complaint in capsys.readouterr().err

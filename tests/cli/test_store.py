@@ -1,0 +1,91 @@
+"""``sunzi store``: show, close, merge, back up and restore a collector's store without the service."""
+
+import json
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+from sunzi.collector.collector import Collector
+from sunzi.collector.sqlite import SqliteStore
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = sunzi.make_plan("ss-compact", ["apple", "pear", "plum", "fig"], 3)
+    made.save("plan.json")
+    return made
+
+
+@pytest.fixture
+def filled(plan):
+    """Two epochs of one collection with 40 and 10 reports."""
+    store = SqliteStore("sunzi.db")
+    collector = Collector(store)
+    other = sunzi.make_plan("grr", ["apple", "pear", "plum", "fig"], 1)
+    for number, (made, count) in enumerate([(plan, 40), (other, 10)], start=1):
+        live = collector.open("default", made)
+        body = made.client(seed=number).report_indices(sunzi.Domain(4).indices([0, 1, 2, 3, 0] * (count // 5)))
+        store.commit([collector.deposit(live, bytes([number]) * 16, body)])
+    store.close()
+    return plan
+
+
+def shown(capsys, *words):
+    capsys.readouterr()
+    assert main(["store", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_show_lists_every_epoch(filled, capsys):
+    first, second = shown(capsys, "show", "sunzi.db")["epochs"]
+    assert (first["epoch"], first["reports"], first["ids"], first["open"]) == (1, 40, 1, True)
+    assert first["plan"] == filled.fingerprint
+    assert (second["epoch"], second["reports"]) == (2, 10)
+
+
+def test_only_a_closed_epoch_is_merged(filled, capsys):
+    merge = ["store", "merge", "sunzi.db", "--epoch", "1", "-o", "tally"]
+    assert main(merge) == 2
+    assert "open" in capsys.readouterr().err
+    assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+    assert main(merge) == 0
+    assert sunzi.load_tally("tally") == filled.tally(
+        filled.client(seed=1).report_indices(sunzi.Domain(4).indices([0, 1, 2, 3, 0] * 8))
+    )
+    first, second = shown(capsys, "show", "sunzi.db")["epochs"]
+    assert (first["open"], first["ids"], second["open"]) == (False, 0, True)
+
+
+def test_a_copy_is_restored_into_an_empty_store_only(filled, capsys):
+    assert main(["store", "backup", "sunzi.db", "copy.db"]) == 0
+    assert main(["store", "restore", "copy.db", "new.db"]) == 0
+    assert shown(capsys, "show", "new.db")["epochs"] == shown(capsys, "show", "sunzi.db")["epochs"]
+    assert main(["store", "restore", "copy.db", "new.db"]) == 2
+
+
+def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):
+    store = SqliteStore("sunzi.db")
+    Collector(store).open("default", plan)
+    with store.transaction(reading=True):
+        store.epochs()
+        assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+        said = capsys.readouterr().err
+        assert "closed epoch" in said
+        assert "traces of the ids remain" in said
+    assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 0
+    assert "traces" not in capsys.readouterr().err
+    assert not store.epochs()[0].is_open
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"), [("nothing.db", "no store"), ("plan.json", "plan.json"), ("empty.db", "no store")]
+)
+def test_what_is_no_store_is_refused_and_left_alone(plan, tmp_path, capsys, name, complaint):
+    (tmp_path / "empty.db").touch()
+    before = sorted((path.name, path.stat().st_size) for path in tmp_path.iterdir())
+    assert main(["store", "show", name]) == 2
+    assert complaint in capsys.readouterr().err
+    assert sorted((path.name, path.stat().st_size) for path in tmp_path.iterdir()) == before

@@ -1,0 +1,111 @@
+"""The collector without HTTP: epochs, deposits, tokens and estimates."""
+
+import numpy as np
+import pytest
+
+from sunzi.collector.collector import (
+    ClosedEpochError,
+    Collector,
+    MisdirectedError,
+    UnknownEpochError,
+    matching_labels,
+)
+from sunzi.collector.epochs import Shard
+from sunzi.collector.sqlite import SqliteStore
+from sunzi.errors import ParameterError, ReportError
+from sunzi.plan import make_plan
+
+PLAN = make_plan("grr", ["Äpfel", "pear", "plum"], 1)
+BODY = PLAN.client(seed=1).report_indices(np.array([0, 1, 2, 0]))
+
+
+@pytest.fixture
+def collector(tmp_path):
+    store = SqliteStore(tmp_path / "store.db")
+    yield Collector(store)
+    store.close()
+
+
+def test_a_plan_joins_its_open_epoch_and_another_plan_opens_a_new_one(collector):
+    assert [collector.open("web", PLAN).epoch.number for _ in range(2)] == [1, 1]
+    assert collector.open("web", make_plan("grr", 3, 1)).epoch.number == 2
+    assert collector.open("app", PLAN).epoch.number == 1
+    assert collector.collections() == ["app", "web"]
+    assert [live.epoch.number for live in collector.epochs("web")] == [1, 2]
+
+
+def test_the_newest_open_epoch_is_found(collector):
+    for size in (3, 4, 5):
+        collector.open("web", make_plan("grr", size, 1))
+    collector.close("web", 3)
+    assert collector.find("web").epoch.number == 2
+    assert collector.find("web", 3).plan.domain.size == 5
+    for number in (1, 2):
+        collector.close("web", number)
+    assert collector.find("web").epoch.number == 3
+    with pytest.raises(UnknownEpochError, match="no epoch 9 of 'web'"):
+        collector.find("web", 9)
+    with pytest.raises(UnknownEpochError, match="no collection 'app'"):
+        collector.find("app")
+
+
+def test_epochs_opened_elsewhere_are_found(collector, tmp_path):
+    other = SqliteStore(tmp_path / "store.db")
+    Collector(other).open("web", PLAN)
+    assert collector.known("web", 1) is None
+    assert collector.find("web", 1).plan == PLAN
+    Collector(other).close("web", 1)
+    assert not collector.epochs("web")[0].epoch.is_open
+    other.close()
+
+
+def test_a_deposit_has_the_counts_of_its_reports(collector):
+    live = collector.open("web", PLAN)
+    deposit = collector.deposit(live, bytes(16), BODY)
+    assert deposit.reports == 4
+    collector.store.commit([deposit])
+    assert collector.tally(live) == PLAN.tally(BODY)
+
+
+def test_bad_deposits_are_refused(collector, tmp_path):
+    live = collector.open("web", PLAN)
+    with pytest.raises(ParameterError, match="an id has 16 bytes, got 3"):
+        collector.deposit(live, b"abc", BODY)
+    with pytest.raises(ReportError, match="the batch holds no reports"):
+        collector.deposit(live, bytes(16), PLAN.client(seed=1).report_batch([]))
+    with pytest.raises(ReportError):
+        collector.deposit(live, bytes(16), BODY[:-1])
+    with pytest.raises(ClosedEpochError, match="epoch 1 of web is closed"):
+        collector.deposit(collector.close("web", 1), bytes(16), BODY)
+    store = SqliteStore(tmp_path / "shard.db", Shard(1, 2))
+    shard = Collector(store)
+    with pytest.raises(MisdirectedError, match="this collector is shard 1/2"):
+        shard.deposit(shard.open("web", PLAN), bytes(16), BODY)
+    store.close()
+
+
+def test_a_token_pays_for_one_deposit(collector):
+    live = collector.open("web", PLAN)
+    (token,) = collector.make_tokens(live, 1)
+    deposits = [collector.deposit(live, bytes([number]) * 16, BODY, bytes.fromhex(token)) for number in (1, 2)]
+    assert [outcome.value for outcome in collector.store.commit(deposits)] == ["counted", "token refused"]
+    assert token.encode() not in deposits[0].token
+
+
+def test_an_estimate_is_computed_once_per_count(collector):
+    live = collector.open("web", PLAN)
+    collector.store.commit([collector.deposit(live, b"1" * 16, BODY)])
+    tally, estimate = collector.estimate(live)
+    assert collector.estimate(live)[1] is estimate
+    assert np.array_equal(estimate.frequencies, PLAN.estimate(PLAN.tally(BODY)).frequencies)
+    collector.store.commit([collector.deposit(live, b"2" * 16, BODY)])
+    assert collector.estimate(live)[0].reports == 2 * tally.reports
+
+
+def test_labels_are_matched_without_case():
+    assert matching_labels(PLAN, "äPF", 5) == [0]
+    assert matching_labels(PLAN, "p", 2) == [0, 1]
+    assert matching_labels(PLAN, "x", 5) == []
+    numbers = make_plan("grr", 10, 1)
+    assert matching_labels(numbers, "7", 5) == [7]
+    assert matching_labels(numbers, "10", 5) == matching_labels(numbers, "seven", 5) == []

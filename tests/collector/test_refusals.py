@@ -1,0 +1,76 @@
+"""Errors as HTTP responses: a status for every error, and one JSON shape."""
+
+import asyncio
+import json
+
+import pytest
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from sunzi import errors
+from sunzi.collector import refusals
+from sunzi.collector.collector import ClosedEpochError, MisdirectedError, UnknownEpochError
+from sunzi.collector.refusals import RefusalError, refusal, refuse, refuse_http, refuse_invalid
+from sunzi.collector.writer import OverloadError
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(refusals, "_REFUSAL_SECONDS", 0)
+
+
+def answer(handler, error):
+    response = asyncio.run(handler(None, error))
+    return response.status_code, json.loads(response.body), response.headers
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UnknownEpochError("x"), 404),
+        (ClosedEpochError("x"), 410),
+        (MisdirectedError("x"), 421),
+        (OverloadError("x"), 503),
+        (errors.StoreError("x"), 503),
+        (errors.EstimateError("x"), 409),
+        (errors.MissingExtraError("pictures", "plot"), 501),
+        (errors.ReportError("x"), 400),
+        (errors.PrivacyError("x"), 400),
+        (errors.DomainError("x"), 400),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_error_has_its_status(error, status):
+    found, body, headers = answer(refuse, error)
+    assert (found, body) == (status, {"error": type(error).__name__, "message": str(error)})
+    assert ("Retry-After" in headers) == (status == 503)
+
+
+def test_an_error_without_a_status_is_the_servers_fault():
+    assert answer(refuse, errors.BudgetError("x"))[0] == 500
+
+
+def test_a_refusal_names_its_own_status_and_when_to_retry():
+    status, body, headers = answer(refuse, RefusalError(429, "Quota", "too many", retry_after=1.2))
+    assert (status, body) == (429, {"error": "Quota", "message": "too many"})
+    assert headers["Retry-After"] == "2"
+    assert refusal(503, "Busy", "later", retry_after=0.0).headers["Retry-After"] == "1"
+
+
+def test_a_missing_secret_says_which_scheme():
+    assert refusal(401, "Secret", "missing").headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_invalid_parameters_are_named_and_their_values_are_not():
+    error = RequestValidationError([{"loc": ("query", "id"), "msg": "too short", "input": "a-secret-value"}])
+    status, body, _ = answer(refuse_invalid, error)
+    assert (status, body) == (422, {"error": "Invalid", "message": "query.id: too short"})
+
+
+def test_errors_of_the_framework_have_the_same_shape():
+    status, body, headers = answer(refuse_http, HTTPException(405, "Method Not Allowed", {"Allow": "GET"}))
+    assert (status, body) == (405, {"error": "HTTP", "message": "Method Not Allowed"})
+    assert headers["Allow"] == "GET"
+    wrapped = HTTPException(400, "There was an error parsing the body")
+    wrapped.__cause__ = RefusalError(413, "TooLarge", "the body is too large")
+    assert answer(refuse_http, wrapped)[:2] == (413, {"error": "TooLarge", "message": "the body is too large"})
