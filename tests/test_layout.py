@@ -60,12 +60,6 @@ TESTED_IN = {
     "cli/page": "cli/test_estimate",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
-    "protocols/block_protocols": "proof/test_enumeration",
-    "protocols/channel": "proof/test_attackability",
-    "protocols/likelihood": "proof/test_postprocessing",
-    "protocols/modular": "proof/test_enumeration",
-    "protocols/support": "proof/test_unbiased",
-    "protocols/unary": "proof/test_enumeration",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

@@ -15,7 +15,6 @@ from sunzi.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 
-E = Fraction("2.71828182845904523536")  # rounded up
 DESIGNS = [Singletons(7), Subsets(6, 2), Cyclotomic(13, 4), Projective(3, 3)]
 
 
@@ -24,32 +23,11 @@ def response(request):
     return BlockResponse(request.param, Fraction(1))
 
 
-def test_probabilities_of_all_messages_sum_to_one(response):
-    for point in range(response.points):
-        assert sum(response.payload_probabilities(point).values()) == 1
-
-
-def test_the_likelihood_ratio_is_the_largest_of_all_messages_and_at_most_e_to_the_epsilon(response):
-    tables = [response.payload_probabilities(point) for point in range(response.points)]
-    ratios = [one[payload] / other[payload] for one in tables for other in tables for payload in one]
-    assert max(ratios) == response.likelihood_ratio == 1 / min(ratios)
-    assert E - Fraction(1, 10**18) < response.likelihood_ratio < E
-
-
-def test_figures_of_the_channel_are_sums_over_its_messages(response):
-    payloads = np.arange(response.design.message_count, dtype=np.uint64)
-    table = response.support_table(response.design.decode(payloads))
-    sent, other = (np.array([float(p) for p in response.payload_probabilities(point).values()]) for point in (0, 1))
-    assert response.collision_probability == pytest.approx(sent @ sent)
-    assert response.probabilities.true == pytest.approx(sent @ table[:, 0])
-    assert response.probabilities.false == pytest.approx(sent @ table[:, 1])
-    only_own, only_other = sent @ (table[:, 0] & ~table[:, 1]), sent @ (table[:, 1] & ~table[:, 0])
-    assert response.discordance == pytest.approx((only_own, only_other))
-    assert response.other_rate(True) == pytest.approx(sent @ (table[:, 0] & table[:, 1]) / response.probabilities.true)
-    tables = [response.payload_probabilities(point) for point in range(response.points)]
-    best = sum(max(table[payload] for table in tables) for payload in tables[0])
-    assert response.best_guess_sum(response.points) == pytest.approx(float(best))
-    assert other @ table[:, 1] == pytest.approx(response.probabilities.true)
+def test_the_best_guess_is_the_likeliest_value_of_every_message(response):
+    for limit in (2, response.points - 1, response.points):
+        tables = [response.payload_probabilities(point) for point in range(limit)]
+        best = sum(max(table[payload] for table in tables) for payload in tables[0])
+        assert response.best_guess_sum(limit) == pytest.approx(float(best))
 
 
 def test_samples_are_the_counts_of_the_messages(response):

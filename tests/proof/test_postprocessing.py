@@ -58,41 +58,6 @@ def test_weighted_projection_is_optimal():
         assert np.all(slopes[~kept] <= slopes[kept].max() + 1e-9)
 
 
-def log_likelihood(plan, tally, frequencies):
-    """Σ_y c_y·log P(y) up to a constant, with every message listed."""
-    total = 0.0
-    for index, response in enumerate(oracle.blocks_of(plan.protocol)):
-        residues = np.bincount(np.arange(SIZE) % response.design.points, frequencies, response.design.points)
-        total += tally.block(index).dense() @ np.log(oracle.message_matrix(response) @ residues)
-    return total
-
-
-def likelihood_gradient(plan, tally, frequencies):
-    """(1/n)·∂/∂f_x: at the maximum it is 1 where f_x > 0, and at most 1 elsewhere."""
-    gradient = np.zeros(SIZE)
-    for index, response in enumerate(oracle.blocks_of(plan.protocol)):
-        points = response.design.points
-        residues = np.bincount(np.arange(SIZE) % points, frequencies, points)
-        table = oracle.message_matrix(response)
-        per_residue = (tally.block(index).dense() / (table @ residues)) @ table
-        gradient += per_residue[np.arange(SIZE) % points]
-    return gradient / tally.reports
-
-
-@pytest.mark.parametrize("histogram", ["uniform", "zipf", "spike"])
-@pytest.mark.parametrize("name", ["grr", "ss-compact", "pgr", "mss-compact"])
-def test_where_blocks_are_counted_the_constrained_copy_has_the_greatest_likelihood(name, histogram):
-    plan, tally, estimate = estimated(name, 1, histogram)
-    best = estimate.postprocess("constrained").frequencies
-    check_histogram(best)
-    reached = log_likelihood(plan, tally, best)
-    assert reached >= log_likelihood(plan, tally, estimate.postprocess("simplex").frequencies)
-    gradient = likelihood_gradient(plan, tally, best)
-    # By concavity, no histogram has a log-likelihood larger by more than n·(max gradient − 1).
-    assert tally.reports * (gradient.max() - 1) < 1
-    assert best @ np.abs(gradient - 1) < 1e-3
-
-
 @pytest.mark.parametrize("histogram", ["uniform", "zipf", "spike"])
 @pytest.mark.parametrize("weights", ["planned", "paper"])
 @pytest.mark.parametrize("ridge", [0, 1000])

@@ -6,9 +6,10 @@ import pytest
 
 from sunzi import make_plan
 from sunzi.designs.choice import subset_error
+from sunzi.errors import ParameterError
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.protocols.moduli import residues_pay
+from sunzi.protocols.moduli import default_moduli, moduli_error, residues_pay, spread_moduli
 
 EPSILONS = ("1/4", "1/2", 1, "3/2", 2, "5/2", 3, "7/2", 4, "9/2", 5, 6)
 
@@ -45,3 +46,38 @@ def test_small_moduli_are_left_out_only_without_a_count():
     assert len(chosen) < 16
     assert len(make_plan("mss", 50, "7/2", count=16).protocol.moduli) == 16
     assert len(make_plan("mss", 100, 5).protocol.moduli) == 16
+
+
+@pytest.mark.parametrize("name", ["mss", "mss-compact"])
+@pytest.mark.parametrize("size", [2, 3, 10, 57, 300])
+@pytest.mark.parametrize("epsilon", ["1/2", 5])
+def test_moduli_are_distinct_primes_that_tell_all_values_apart(name, size, epsilon):
+    moduli = make_plan(name, size, epsilon).protocol.moduli
+    assert all(map(is_prime, moduli))
+    assert list(moduli) == sorted(set(moduli))
+    assert sum(moduli) - len(moduli) >= size - 1
+
+
+def test_no_compared_spread_has_a_smaller_error():
+    def variance(modulus):
+        return 1.0 + 10.0 / modulus
+
+    chosen = default_moduli(100, variance, 6)
+    assert chosen == default_moduli(100, variance, 6)  # plans of one setting agree between machines and runs
+    spreads = [spread_moduli(100, variance, 6, seed) for seed in range(8)]
+    errors = [moduli_error(100, moduli, [variance(modulus) for modulus in moduli]) for moduli in (chosen, *spreads)]
+    assert errors[0] == min(errors) < 0.999 * max(errors)
+
+
+def test_spread_moduli_cover_the_range_and_avoid_unsuitable_primes():
+    moduli = spread_moduli(10_000, lambda modulus: None if modulus % 4 == 1 else 1.0, 16)
+    assert len(moduli) == 16
+    assert all(is_prime(modulus) and modulus % 4 == 3 for modulus in moduli)
+    assert 700 < moduli[0] < 2000
+    assert 8500 < moduli[-1] < 9900
+
+
+@pytest.mark.parametrize("count", [0, 257, 2.5])
+def test_the_number_of_moduli_is_checked(count):
+    with pytest.raises(ParameterError, match="count must be a whole number between 1 and 256"):
+        default_moduli(300, lambda modulus: 1.0, count)
