@@ -21,12 +21,15 @@ def test_the_estimate_is_the_debiased_share_of_supports(name):
 
 
 def test_errors_of_the_literature():
+    """Of one report, at a value that nobody holds."""
     for epsilon in (0.5, 1, 4):
-        grown = exp(epsilon)
-        assert make_plan("grr", 20, epsilon).expected_mse(100) == pytest.approx((grown + 18) / (grown - 1) ** 2 / 100)
-        assert make_plan("oue", 20, epsilon).expected_mse(100) == pytest.approx(4 * grown / (grown - 1) ** 2 / 100)
-        root = exp(epsilon / 2)
-        assert make_plan("rappor", 20, epsilon).expected_mse(100) == pytest.approx(root / (root - 1) ** 2 / 100)
+        grr, oue, rappor = (
+            make_plan(name, 20, epsilon).protocol.probabilities.variance() for name in ("grr", "oue", "rappor")
+        )
+        odds, root = exp(epsilon), exp(epsilon / 2)
+        assert grr == pytest.approx((odds + 18) / (odds - 1) ** 2)
+        assert oue == pytest.approx(4 * odds / (odds - 1) ** 2)
+        assert rappor == pytest.approx(root / (root - 1) ** 2)
 
 
 @pytest.mark.parametrize("name", NAMES)
