@@ -28,10 +28,10 @@ def channel(request):
 
 
 def all_messages(channel):
-    payloads = np.array(list(channel.payload_probabilities(0)), dtype=np.uint64)
+    """In the order of their probabilities."""
     if channel.has_independent_bits:
-        return channel.decode(EncodedReports.single(payloads))
-    return channel.design.decode(payloads)
+        return channel.decode(EncodedReports.single(np.array(list(channel.payload_probabilities(0)), dtype=np.uint64)))
+    return channel.design.every_message()
 
 
 def test_probabilities_of_all_messages_sum_to_one(channel):

@@ -9,6 +9,7 @@ import pytest
 from sunzi.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics.randomness import ReproducibleSource, ScriptedSource
 from sunzi.protocols.unary import MOST_VALUES, OptimalUnaryEncoding, Rappor
+from sunzi.wire import payload_integers
 
 KINDS = [Rappor, OptimalUnaryEncoding]
 
@@ -39,7 +40,7 @@ def test_payloads_of_any_width_are_read_back(kind, size):
     protocol = kind(size, Fraction(1))
     messages = protocol.randomize(np.arange(40) % size, ReproducibleSource(1))
     encoded = protocol.encode(messages)
-    assert all(0 <= int(payload) < 1 << size for payload in encoded.payloads[0])
+    assert all(0 <= payload < 1 << size for payload in payload_integers(encoded.payloads[0]))
     assert np.array_equal(protocol.decode(encoded), messages)
     assert np.array_equal(protocol.count(messages).dense(), protocol.support_table(messages).sum(axis=0))
 
