@@ -11,7 +11,7 @@ import sunzi
 from sunzi.errors import ParameterError
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
-from sunzi.planning import evaluate, push_bound
+from sunzi.planning import evaluate, push_bound, skewed_histogram
 from sunzi.planning.axes import ErrorCurve, error_curve, expected_largest, tally_bytes
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import BlockProtocol
@@ -57,6 +57,15 @@ def test_values_that_share_residues_add_to_the_error():
     assert error > 1.4 * math.sqrt(protocol.gram.sandwich_diagonal(empty).mean() / 1000)
     alone = sunzi.make_plan("grr", 100, 5).protocol.probabilities
     assert evaluate(sunzi.make_plan("ss-compact", 100, 5), 1000).standard_error == math.sqrt(alone.variance(0) / 1000)
+
+
+@pytest.mark.parametrize("name", sunzi.catalogue())
+def test_mean_errors_are_those_of_the_plan(name):
+    plan = sunzi.make_plan(name, 40, 3)
+    flat, skewed = evaluate(plan, 500), evaluate(plan, 500, "skewed")
+    assert flat.skewed_error is None
+    assert flat.mean_error**2 == skewed.flat_error**2 == pytest.approx(plan.expected_mse(500))
+    assert skewed.mean_error**2 == pytest.approx(plan.expected_mse(500, skewed_histogram(40)))
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def test_a_picture_has_four_panels_on_logarithmic_axes():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["grr", "oue", "mss"]
     assert figure.get_suptitle() == "10 values, 100 users"
     error = figure.axes[0].containers[0].lines[0].get_ydata()
-    expected = [evaluate(sunzi.make_plan("grr", 10, epsilon), 100).standard_error for epsilon in (1, 2, 3)]
+    expected = [evaluate(sunzi.make_plan("grr", 10, epsilon), 100).flat_error for epsilon in (1, 2, 3)]
     assert error == pytest.approx(expected)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sunzi.errors import ParameterError
-from sunzi.planning.populations import UNIFORM, Population
+from sunzi.planning.populations import UNIFORM, Population, skewed_histogram
 
 
 @pytest.mark.parametrize("text", ["uniform", "spike", "zipf:1", "zipf:2.5", "zipf:0"])
@@ -35,3 +35,16 @@ def test_draws_repeat_with_their_seed():
 def test_unknown_populations_are_refused(text):
     with pytest.raises(ParameterError, match=r"population must be|exponent must be"):
         Population.parse(text)
+
+
+@pytest.mark.parametrize("size", [2, 7, 1000])
+def test_the_skewed_histogram_is_a_shuffled_zipf_law(size):
+    found = skewed_histogram(size)
+    assert np.sort(found)[::-1] == pytest.approx(Population("zipf", 1.1).chances(size))
+    assert (found == skewed_histogram(size)).all()
+
+
+def test_its_order_is_fixed_and_looks_random():
+    ranks = np.argsort(-skewed_histogram(1000))
+    assert ranks[:5].tolist() == [410, 821, 366, 503, 254]
+    assert abs(np.corrcoef(np.argsort(ranks), np.arange(1000))[0, 1]) < 0.1

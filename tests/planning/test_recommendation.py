@@ -7,7 +7,7 @@ import pytest
 import sunzi
 from sunzi.errors import DomainError, ParameterError
 from sunzi.planning import evaluate, evaluate_moduli, recommend, recommendation
-from sunzi.planning.recommendation import Option, choose_among
+from sunzi.planning.recommendation import Option, at_users, choose_among
 
 MODULAR = ("mss", "mss-compact")
 
@@ -17,7 +17,7 @@ def options(**figures: tuple[float, float, float]) -> list[Option]:
     plan = sunzi.make_plan("grr", 10, 1)
     known = evaluate(plan, 100)
     return [
-        Option(name, plan, replace(known, protocol=name, standard_error=e, bits=b, attackability=a), None)
+        Option(name, plan, replace(known, protocol=name, flat_error=e, bits=b, attackability=a), None)
         for name, (e, b, a) in figures.items()
     ]
 
@@ -62,7 +62,7 @@ def test_the_table_is_the_catalogue_with_its_axes():
 def test_a_single_compact_block_beats_modular_ones_on_error():
     for size, epsilon in ((100, 5), (300, 1)):
         by_name = {option.protocol: option.axes for option in recommend(size, epsilon, 1000).options}
-        assert by_name["ss-compact"].standard_error < min(by_name[name].standard_error for name in MODULAR)
+        assert by_name["ss-compact"].flat_error < min(by_name[name].flat_error for name in MODULAR)
 
 
 def test_modular_protocols_reveal_less_at_large_epsilon_and_few_values():
@@ -161,7 +161,8 @@ def test_the_objective_chooses_from_the_front_of_the_search(monkeypatch):
 
     def front(domain_size, epsilon, kind, **limits):
         asked[kind] = limits
-        return sorted((evaluate_moduli(domain_size, epsilon, kind, moduli) for moduli in sets), key=lambda c: c.error)
+        found = [evaluate_moduli(domain_size, epsilon, kind, moduli) for moduli in sets]
+        return sorted((each for each in found if each.bits <= (limits["max_bits"] or 100)), key=lambda each: each.error)
 
     monkeypatch.setattr(recommendation, "pareto_front", front)
     seen = []
@@ -173,8 +174,6 @@ def test_the_objective_chooses_from_the_front_of_the_search(monkeypatch):
     assert asked["mss"]["max_bits"] == 25
     assert asked["mss"]["max_attack"] is None
     assert asked["mss"]["effort"] == "quick"
-    monkeypatch.setattr(recommendation, "_LARGEST_REWEIGHED", 10)
-    assert recommend(60, 1, 1000, "error", protocols=["mss"], search=True).plan.protocol.moduli == sets[2]
 
 
 def test_an_empty_front_leaves_the_quick_moduli(monkeypatch):
@@ -210,3 +209,18 @@ def test_wrong_wishes_are_named(arguments, words):
 def test_a_domain_is_checked():
     with pytest.raises(DomainError):
         recommend(1, 1, 10)
+
+
+def test_a_skewed_histogram_is_weighed_on_request():
+    """Errors of protocols with support counts stay; the choice and another number of users follow the skewed ones."""
+    names = ["oue", "mss"]
+    flat, skewed = (recommend(40, 3, 1000, protocols=names, histogram=name) for name in ("flat", "skewed"))
+    for before, after in zip(flat.options, skewed.options, strict=True):
+        assert before.axes.skewed_error is None
+        assert after.axes == evaluate(after.plan, 1000, "skewed")
+        assert after.axes.mean_error == after.axes.skewed_error
+        assert before.axes.mean_error == before.axes.flat_error == after.axes.flat_error
+    assert skewed.options[0].axes.mean_error == flat.options[0].axes.mean_error
+    assert at_users(skewed, 4000).axes.skewed_error == pytest.approx(skewed.axes.skewed_error / 2)
+    with pytest.raises(ParameterError, match="histogram must be flat or skewed, got 'steep'"):
+        recommend(40, 3, 1000, histogram="steep")

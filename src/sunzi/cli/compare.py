@@ -7,7 +7,7 @@ import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import PICTURES, TABLES, add_simulation, check_suffix, need_matplotlib, save_picture
+from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation, check_suffix, need_matplotlib, save_picture
 from sunzi.cli.numbers import AXES_HEADER, axes_cells, parse_integers, parse_numbers
 from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, styled
 from sunzi.errors import ParameterError
@@ -41,6 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "epsilon); its default range is " + ", ".join(f"{values} for {name}" for name, values in _RANGES.items()),
     )
     parser.add_argument("--protocols", metavar="NAMES", help="comma-separated protocol names (default: all)")
+    add_histogram(parser)
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
     add_simulation(parser, population="zipf:3")
     parser.add_argument(
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"a picture has one of epsilon, size and users as its x axis; got several values of {' and '.join(swept)}"
         )
     with ProgressBar() as bar:
-        records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show))
+        records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show, arguments.histogram))
     for path in arguments.output:
         _write(path, records, varied)
     if not arguments.output:

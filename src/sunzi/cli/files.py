@@ -65,6 +65,17 @@ def add_client_seed(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_histogram(parser: argparse.ArgumentParser) -> None:
+    """Add ``--histogram``, the frequencies that errors are computed for."""
+    parser.add_argument(
+        "--histogram",
+        choices=("flat", "skewed"),
+        default="flat",
+        help="frequencies to compute errors for: flat, all values equally frequent; skewed, Zipf's law with exponent "
+        "1.1, which takes up to a minute on tens of thousands of values (default: %(default)s)",
+    )
+
+
 def add_simulation(parser: argparse.ArgumentParser, population: str) -> None:
     """Add ``--seed`` and ``--population`` for simulated users."""
     parser.add_argument(

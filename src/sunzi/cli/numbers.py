@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 _MOST_VALUES = 1000
 _PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
-AXES_HEADER = ("protocol", "error", "largest", "detects", "bits", "tally", "work", "attack", "push")
+AXES_HEADER = ("protocol", "error", "rare", "largest", "detects", "bits", "tally", "work", "attack", "push")
 
 AXES_LEGEND = (
-    "error: standard error of the frequency of a value that nobody holds; largest: the expected maximum over all "
+    "error: root mean squared error of all frequencies, if values are equally frequent; with --histogram skewed, if "
+    "they follow Zipf's law with exponent 1.1.",
+    "rare: standard error of the frequency of a value that nobody holds; largest: the expected maximum over all "
     "values.",
     "detects: the smallest frequency distinguished from 0 at 95 % confidence with 80 % power.",
     "bits: mean report size (and the maximum). tally: memory for the counters. work: operations to decode.",
@@ -169,6 +171,7 @@ def axes_cells(axes: Axes) -> list[str]:
     mean = f"{axes.bits:,.6g}" if axes.bits < 1e6 else f"{axes.bits:,.0f}"
     return [
         axes.protocol,
+        percent_of_three_digits(axes.mean_error),
         percent_of_three_digits(axes.standard_error),
         percent_of_three_digits(axes.largest_error),
         percent_of_three_digits(axes.detectable_share) if axes.detectable_share < math.inf else "none",

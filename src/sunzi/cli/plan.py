@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import STANDARD, add_format, check_paths, show
+from sunzi.cli.files import STANDARD, add_format, add_histogram, check_paths, show
 from sunzi.cli.numbers import (
     AXES_HEADER,
     AXES_LEGEND,
@@ -60,6 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; done automatically if "
         "the quick choice misses a limit",
     )
+    add_histogram(parser)
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write the plan to (default: none)")
@@ -130,6 +131,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
             "max_attack": attack,
             "protocols": None if arguments.protocol is None else [arguments.protocol],
             "search": arguments.search,
+            "histogram": arguments.histogram,
             "progress": bar.show,
         }
         if target is None:

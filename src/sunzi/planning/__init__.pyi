@@ -12,6 +12,7 @@ from sunzi.planning.moduli_candidates import reference_error as reference_error
 from sunzi.planning.moduli_choice import choose_moduli as choose_moduli
 from sunzi.planning.moduli_choice import pareto_front as pareto_front
 from sunzi.planning.populations import Population as Population
+from sunzi.planning.populations import skewed_histogram as skewed_histogram
 from sunzi.planning.recommendation import Recommendation as Recommendation
 from sunzi.planning.recommendation import recommend as recommend
 from sunzi.planning.sample_size import epsilon_needed as epsilon_needed

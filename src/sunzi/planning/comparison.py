@@ -20,8 +20,8 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, evaluate
-from sunzi.planning.populations import UNIFORM, Population
+from sunzi.planning.axes import Axes, check_reference, evaluate
+from sunzi.planning.populations import UNIFORM, Population, ReferenceHistogram
 from sunzi.planning.recommendation import residue_note
 from sunzi.protocols.base import check_users
 from sunzi.protocols.registry import find
@@ -102,6 +102,8 @@ class ComparisonRow:
 
 
 AXES_COLUMNS = (
+    "flat_error",
+    "skewed_error",
     "standard_error",
     "largest_error",
     "detectable_share",
@@ -141,6 +143,7 @@ def compare(
     protocols: Sequence[str],
     trials: Trials | None = None,
     progress: Progress | None = None,
+    histogram: ReferenceHistogram = "flat",
 ) -> Iterator[ComparisonRow]:
     """Yield a row for every protocol at every setting; if a protocol refuses a setting, its row says why.
 
@@ -150,30 +153,38 @@ def compare(
     protocols: names from the catalogue.
     trials: also simulate this many collections and measure their errors; without it all figures are formulas.
     progress: called with the fraction done.
+    histogram: ``"flat"``, or ``"skewed"`` to compute the errors for skewed values too.
 
     >>> [row.columns()["bits"] for row in compare(setting_grid([64], [1], [1000]), ["grr", "oue"])]
     [6.0, 64.0]
     """
+    check_reference(histogram)
     for name in protocols:
         find(name)
     done, total = 0, len(settings) * len(protocols)
     for name in protocols:
         plans: dict[tuple[int, Fraction], Plan] = {}
         for setting in settings:
-            yield _row(name, setting, trials, plans)
+            yield _row(name, setting, trials, plans, histogram)
             done += 1
             if progress is not None:
                 progress(done / total)
 
 
-def _row(name: str, point: Setting, trials: Trials | None, plans: dict[tuple[int, Fraction], Plan]) -> ComparisonRow:
+def _row(
+    name: str,
+    point: Setting,
+    trials: Trials | None,
+    plans: dict[tuple[int, Fraction], Plan],
+    histogram: ReferenceHistogram,
+) -> ComparisonRow:
     terms = (point.domain_size, point.epsilon)
     try:
         if terms not in plans:
             plans.clear()  # a large plan takes much memory, and settings come in order
             plans[terms] = make_plan(name, point.domain_size, point.epsilon)
         plan = plans[terms]
-        axes = evaluate(plan, point.users)
+        axes = evaluate(plan, point.users, histogram)
         simulated = None if trials is None else simulate(plan, point.users, trials)
     except SunziError as error:
         return ComparisonRow(name, point, None, trials, None, str(error))

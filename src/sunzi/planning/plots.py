@@ -58,7 +58,10 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
         error = _panel(records, varied, "mse", "error", "mean squared error, measured", spread="mse_error")
         work = _panel(records, varied, "decode_seconds", "decoding", "seconds, measured")
     else:
-        error = _panel(records, varied, "standard_error", "error", "standard error of a share that nobody holds")
+        histogram = "flat" if any(record.columns()["skewed_error"] is None for record in records) else "skewed"
+        error = _panel(
+            records, varied, f"{histogram}_error", "error", f"root mean squared error, {histogram} histogram"
+        )
         work = _panel(records, varied, "decode_work", "decoding", "elementary operations")
     bits = _panel(records, varied, "bits", "report", "mean bits")
     attack = _panel(records, varied, "attackability", "attackability", "success of the best guess from one report")

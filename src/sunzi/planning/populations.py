@@ -1,16 +1,48 @@
-"""Simulated populations: which values the users of a simulated collection hold."""
+"""Histograms to plan for, and simulated populations: which values the users of a simulated collection hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
 
 _DEFAULT_EXPONENT = 1.0
+
+ReferenceHistogram = Literal["flat", "skewed"]
+"""The frequencies that a plan is judged by: all values equally frequent, or :func:`skewed_histogram`."""
+
+_SKEWED_EXPONENT = 1.1
+
+
+def skewed_histogram(domain_size: int) -> Floats:
+    """Zipf's law with exponent 1.1, in a fixed order of the values that looks random: frequent values are no
+    neighbours, as those of real domains seldom are.
+
+    Parameters
+    ----------
+    domain_size: the number of values.
+
+    >>> skewed_histogram(4).round(2).tolist()
+    [0.15, 0.24, 0.5, 0.11]
+    """
+    order = np.argsort(_mixed(np.arange(domain_size)), kind="stable")
+    frequencies = np.empty(domain_size)
+    frequencies[order] = Population("zipf", _SKEWED_EXPONENT).chances(domain_size)
+    return frequencies
+
+
+def _mixed(numbers: Integers) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64: the same on every machine."""
+    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Which protocol for a domain, ε and a number of users: figures of all protocols, one choice, and the reason.
 
 No protocol is best on every axis, so the objective says what to favour. Each objective first keeps the protocols whose
-standard error is near the smallest, and chooses among these:
+mean error is near the smallest, and chooses among these:
 
 =========  =================================  ========================================================================
-objective  standard error at most             then
+objective  mean error at most                 then
 =========  =================================  ========================================================================
 error      1.01 times the smallest            the shortest reports
 bits       1.25 times the smallest            the shortest reports
@@ -29,9 +29,10 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, evaluate
+from sunzi.planning.axes import Axes, check_reference, evaluate
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error
 from sunzi.planning.moduli_choice import MOST_ERROR_RATIO, pareto_front
+from sunzi.planning.populations import ReferenceHistogram
 from sunzi.protocols.base import check_users
 from sunzi.protocols.moduli import residues_pay
 from sunzi.protocols.registry import catalogue
@@ -45,7 +46,6 @@ _ATTACK_ROOM: dict[Objective, float] = {"error": inf, "bits": inf, "attack": 1.0
 _LONGEST_REPORT = 1 << 17
 # The figures of a modular protocol need a solve over the whole domain, which takes minutes beyond this size.
 _LARGEST_SOLVED = 1 << 21
-_REWEIGHED, _LARGEST_REWEIGHED = 16, 5000
 SIZED = ("ss", "ss-compact")
 """The protocols whose block size can be chosen."""
 _SIZE_STEPS = 100
@@ -103,6 +103,7 @@ def recommend(
     max_attack: float | None = None,
     protocols: Sequence[str] | None = None,
     search: bool = False,
+    histogram: ReferenceHistogram = "flat",
     progress: Progress | None = None,
 ) -> Recommendation:
     """Compare protocols for one setting and choose one; raises ParameterError if none keeps the limits.
@@ -118,6 +119,8 @@ def recommend(
     protocols: the names to compare; by default all of the catalogue.
     search: search for the best moduli of modular protocols instead of taking a quick spread. A limit that the quick
         spread exceeds starts the search in any case.
+    histogram: compare errors of equally frequent values, ``"flat"``, or of ``"skewed"`` ones, which takes up to a
+        minute on tens of thousands of values.
     progress: called with the fraction done.
 
     >>> recommend(16, 1, users=1000, protocols=["grr", "oue"]).protocol
@@ -127,11 +130,12 @@ def recommend(
     budget = parse_epsilon(epsilon)
     check_users(users)
     _check_wishes(objective, max_bits, max_attack)
+    check_reference(histogram)
     names = tuple(catalogue() if protocols is None else dict.fromkeys(protocols))
     options = []
     for index, name in enumerate(names):
         part = _part(progress, index, len(names))
-        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, part)
+        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, histogram, part)
         options.append(_option(name, terms, budget, users, wishes, named=protocols is not None))
         part(1.0)
     return choose_among(options, objective)
@@ -153,6 +157,7 @@ class _Wishes:
     max_bits: float
     max_attack: float
     search: bool
+    histogram: ReferenceHistogram
     progress: Progress
 
     def complaint(self, found: Axes) -> str | None:
@@ -193,7 +198,7 @@ def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _W
 
 
 def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
-    found = evaluate(plan, users)
+    found = evaluate(plan, users, wishes.histogram)
     complaint = wishes.complaint(found)
     if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
         complaint = f"reports of {found.max_bits:,} bits are impractical; name it to choose it"
@@ -259,13 +264,6 @@ def _best_of_front(
     *,
     named: bool,
 ) -> Option:
-    """Errors on a front ignore collisions of residues; on small domains, where these matter, evaluate some in full."""
-    if domain.size <= _LARGEST_REWEIGHED:
-        step = -(-len(front) // _REWEIGHED)
-        plans = [make_plan(name, domain, epsilon, moduli=each.moduli) for each in front[::step]]
-        options = [_weighed(plan, users, wishes, named=named) for plan in plans]
-        usable = [option for option in options if option.excluded is None] or options
-        return usable[_best([_weight_of(option) for option in usable], wishes.objective)]
     weights = [_Weight(each.error**0.5, each.bits, each.attackability, each.decode_work) for each in front]
     moduli = front[_best(weights, wishes.objective)].moduli
     return _weighed(make_plan(name, domain, epsilon, moduli=moduli), users, wishes, named=named)
@@ -285,7 +283,7 @@ def _weight_of(option: Option) -> _Weight:
     found = option.axes
     assert found is not None, "only options with axes are weighed"
     work = inf if found.decode_work is None else found.decode_work
-    return _Weight(found.standard_error, found.bits, found.attackability, work)
+    return _Weight(found.mean_error, found.bits, found.attackability, work)
 
 
 def _best(weights: Sequence[_Weight], objective: Objective) -> int:
@@ -337,8 +335,9 @@ def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: O
 
 def at_users(recommendation: Recommendation, users: int) -> Recommendation:
     """The same plans with another number of users; the choice stays, because all errors scale alike."""
+    histogram = recommendation.axes.histogram
     options = tuple(
-        option if option.plan is None else replace(option, axes=evaluate(option.plan, users))
+        option if option.plan is None else replace(option, axes=evaluate(option.plan, users, histogram))
         for option in recommendation.options
     )
     return replace(recommendation, options=options)
