@@ -11,6 +11,7 @@ SUITES = {
     "": {
         "api_doc": "docs/api.md",
         "benchmarks": "the benchmarks",
+        "claims": "the numbers that pages state in a sentence",
         "conformance": "the vectors of conformance/",
         "docs": "examples and form of the pages",
         "docstrings": "examples in docstrings",

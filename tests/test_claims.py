@@ -1,0 +1,149 @@
+"""The numbers that README and pages state in a sentence, recomputed."""
+
+import re
+from math import exp, log2
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sunzi
+
+ROOT = Path(__file__).resolve().parents[1]
+EPSILONS = ("1/2", 1, 2, 3, 4, 5)
+
+
+def floor(size: int, epsilon: float) -> float:
+    """The least error of any protocol for one report (docs/mathematics.md §8)."""
+    odds, sizes = exp(epsilon), np.arange(1, size)
+    best = np.min((sizes * odds + size - sizes) ** 2 / (sizes * (size - sizes)))
+    return float(((size - 1) ** 2 * best / (odds - 1) ** 2 - (size - 1)) / size**2)
+
+
+def ratio(name: str, size: int, epsilon) -> float:
+    """The error relative to the floor."""
+    plan = sunzi.make_plan(name, size, epsilon)
+    return plan.expected_mse(1) / floor(size, float(plan.epsilon))
+
+
+def stated(page: str, sentence: str) -> None:
+    """The page has this sentence, however it is wrapped."""
+    text = re.sub(r"\s+", " ", (ROOT / page).read_text(encoding="utf-8"))
+    assert sentence in text, f"{page} does not say: {sentence}"
+
+
+def test_small_reports():
+    stated("README.md", "17 bits (`ss-compact`, `pgr`) is as accurate as SubsetSelection's 18,500 bits, within 0.3 %")
+    plans = {name: sunzi.make_plan(name, 22_000, 1) for name in ("ss", "ss-compact", "pgr")}
+    assert [plans[name].report_bits for name in ("ss-compact", "pgr")] == [17, 17]
+    assert plans["ss"].report_bits == pytest.approx(18_500, abs=50)
+    for name in ("ss-compact", "pgr"):
+        assert plans[name].expected_mse(1) <= 1.003 * plans["ss"].expected_mse(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "large", "small"),
+    [
+        ("ss", "1.00", 1.0001, 1.0001),
+        ("ss-compact", "1.01 or less from k = 500 on, up to 1.15 below", 1.01, 1.15),
+        ("pgr", "1.16 or less from k = 500 on, up to 1.6 below", 1.16, 1.6),
+    ],
+)
+def test_errors_of_single_blocks(name, said, large, small):
+    stated("docs/protocols.md", said)
+    found = {size: max(ratio(name, size, epsilon) for epsilon in EPSILONS) for size in (4, 8, 16, 32, 60, 100, 200)}
+    assert max(found.values()) <= small
+    assert max(found.values()) > 1 + (small - 1) / 2 or name == "ss"
+    assert max(ratio(name, size, epsilon) for size in (500, 1024, 22_000) for epsilon in EPSILONS) <= large
+
+
+@pytest.mark.parametrize(("name", "most"), [("mss", 1.15), ("mss-compact", 1.17)])
+def test_errors_of_residues(name, most):
+    stated("docs/protocols.md", f"1.11–{most} from k = 500 on; up to 1.26 for k ≥ 1.5·e^ε")
+    for size in (500, 1024, 22_000):
+        for epsilon in EPSILONS:
+            assert 1.105 < ratio(name, size, epsilon) < most
+    stated("docs/protocols.md", "err 2.6 times as much as `ss` at 64 values and ε = 5")
+    assert ratio(name, 64, 5) / ratio("ss", 64, 5) == pytest.approx(2.6, abs=0.06)
+
+
+def test_errors_of_the_others():
+    stated("docs/protocols.md", "1 for k ≤ e^ε; grows with k")
+    assert all(ratio("grr", size, 5) < 1.0001 for size in (4, 60, 100, 148))
+    stated("docs/protocols.md", "1.02 at ε = 0.5, 3.7 at ε = 5 (k = 1,024)")
+    assert [ratio("rappor", 1024, epsilon) for epsilon in ("1/2", 5)] == pytest.approx([1.02, 3.7], abs=0.01)
+    stated("docs/protocols.md", "1.08 or less at k = 1,024; more on small domains")
+    assert max(ratio("oue", 1024, epsilon) for epsilon in EPSILONS) <= 1.08 < ratio("oue", 60, 3)
+
+
+def test_plain_residues_take_about_half_the_bits():
+    stated("docs/protocols.md", "plain subsets are wanted in about half the bits")
+    for size, epsilon in ((1024, 1), (1024, 3), (22_000, 1), (22_000, 3)):
+        bits = [sunzi.make_plan(name, size, epsilon).report_bits for name in ("mss", "ss")]
+        assert 0.45 < bits[0] / bits[1] < 0.6
+
+
+def test_compact_reports_take_about_1_44_bits_per_epsilon():
+    stated("docs/protocols.md", "about log2 k + 1.44·ε bits")
+    for size in (1024, 22_000):
+        for epsilon in (1, 2, 3, 4, 5):
+            bits = sunzi.make_plan("ss-compact", size, epsilon).report_bits
+            assert abs(bits - log2(size) - 1.44 * epsilon) < 2
+
+
+@pytest.mark.parametrize("size", [16, 1024, 22_000])
+def test_the_table_of_compact_designs(size):
+    page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    cells = re.search(rf"^\| {size:,} \| (.* bits, .*) \|$", page, re.MULTILINE).group(1).split(" | ")
+    for cell, epsilon in zip(cells, ("1/2", 1, 2, 5), strict=True):
+        bits, error = re.fullmatch(r"(\d+) bits, (\S+)", cell).groups()
+        assert sunzi.make_plan("ss-compact", size, epsilon).report_bits == int(bits)
+        assert ratio("ss-compact", size, epsilon) == pytest.approx(float(error), abs=6e-4)
+
+
+@pytest.mark.parametrize(("name", "push"), [("ss", 3.17), ("mss", 3.16), ("mss-compact", 3.31)])
+def test_the_push_of_noiseless_reports(name, push):
+    """A report drawn from the blocks that contain the target, decoded: how far 1 % of them push it, in per cent."""
+    stated("docs/poisoning.md", "by 3.16 % with `mss` and 3.31 % with `mss-compact`, against 3.17 %")
+    protocol, target = sunzi.make_plan(name, 1024, 1).protocol, 512
+    if name == "ss":
+        found = (1 - protocol.probabilities.false) / protocol.probabilities.gap
+    else:
+        row, found = next(protocol.decoder_rows([target])), 0.0
+        for part, response in zip(row.parts, protocol.responses, strict=True):
+            points, size, rates = response.design.points, response.design.block_size, response.probabilities
+            support = np.full(points, (size - 1) / (points - 1))
+            support[target % points] = 1.0
+            found += part @ ((support - rates.false) / rates.gap)
+    assert found == pytest.approx(push, abs=0.011)
+
+
+def test_what_larger_blocks_reach():
+    stated(
+        "docs/planning.md", "blocks of three out of 100 values lower the attacker's success from 60 to 28 % in 12 bits"
+    )
+    plain, two, three, modular = (
+        sunzi.make_plan(name, 100, 5, **options)
+        for name, options in (
+            ("ss", {}),
+            ("ss-compact", {"block_size": 2}),
+            ("ss-compact", {"block_size": 3}),
+            ("mss", {}),
+        )
+    )
+    assert [plain.attackability, three.attackability] == pytest.approx([0.60, 0.28], abs=0.005)
+    assert three.report_bits == 12
+    assert three.expected_mse(1) / plain.expected_mse(1) == pytest.approx(2, abs=0.1)
+    stated(
+        "docs/planning.md", "succeeds in 38 % of all cases instead of 60 %, at 1.8 times the mean squared error of `ss`"
+    )
+    assert [modular.attackability, two.attackability] == pytest.approx([0.38, 0.38], abs=0.005)
+    assert modular.expected_mse(1) / plain.expected_mse(1) == pytest.approx(1.8, abs=0.05)
+    stated("docs/planning.md", "with blocks of two reveals as little (38 %) at 1.4 times")
+    assert two.expected_mse(1) / plain.expected_mse(1) == pytest.approx(1.4, abs=0.05)
+
+
+def test_the_slow_geometry_of_the_paper():
+    stated("docs/paper-notes.md", "the paper's PGR (2.9 and 11.5 s) 28 and 36 times slower")
+    theirs, authors = np.array([2.897, 11.461]), np.array([0.102, 0.321])
+    assert theirs / authors == pytest.approx([28, 36], abs=0.5)
