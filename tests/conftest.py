@@ -71,8 +71,13 @@ _LONGEST = (
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Do not import folders whose tests ``-m "not slow"`` leaves out."""
-    return True if config.option.markexpr == "not slow" and collection_path.name in _SLOW_FOLDERS else None
+    """Do not import folders and files of which ``-m "not slow"`` leaves out all tests."""
+    if config.option.markexpr != "not slow":
+        return None
+    all_slow = collection_path.name in _SLOW_FOLDERS or (
+        collection_path.suffix == ".py" and "\npytestmark = pytest.mark.slow" in collection_path.read_text("utf-8")
+    )
+    return True if all_slow else None
 
 
 def pytest_collection_modifyitems(config, items):

@@ -19,6 +19,8 @@ from running import running
 
 import sunzi
 
+pytestmark = pytest.mark.slow
+
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
 SHARES = [0.4, 0.3, 0.15, 0.1, 0.05]
 USERS = 800

@@ -9,6 +9,8 @@ import pytest
 from javascript import ROOT
 from playwright.sync_api import expect, sync_playwright
 
+pytestmark = pytest.mark.slow
+
 UPLOAD = re.compile(r"/reports\?")
 
 

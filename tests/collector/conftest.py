@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
 from postgres_servers import NoServer, Server, running_server
 
 from sunzi.collector.epochs import Shard
@@ -110,6 +109,7 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk | None]:
 @pytest.fixture(scope="module")
 def browser():
     from browser import find_chromium, open_browser
+    from playwright.sync_api import sync_playwright
 
     find_chromium()
     with sync_playwright() as playwright, open_browser(playwright) as opened:
@@ -130,6 +130,7 @@ def service(tmp_path_factory):
 def visit(browser, service):
     """Open a page; at the end of the test it must have contacted no other server and had no errors."""
     from browser import open_page
+    from playwright.sync_api import expect
 
     with ExitStack() as stack:
         watches = []

@@ -18,6 +18,8 @@ from playwright.sync_api import expect
 import sunzi
 from sunzi.plan import make_plan
 
+pytestmark = pytest.mark.slow
+
 UNSEEN = [
     "\u2028\u2029\u00a0",
     "\U000e0001\ue000\U0010ffff",

@@ -1,14 +1,19 @@
 """A real cluster on loopback with one session; all tests that need them run in one process."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from benchmarks.spark_cluster import Cluster, driver, running_cluster
 from packages import install
-from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from benchmarks.spark_cluster import Cluster
+    from pyspark.sql import SparkSession
 
 SUPPORT = str(Path(__file__).resolve().parents[1] / "support")
 PRELOADED = {
@@ -34,11 +39,15 @@ def java() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    from benchmarks.spark_cluster import running_cluster
+
     with running_cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def spark(cluster: Cluster) -> Iterator[SparkSession]:
+    from benchmarks.spark_cluster import driver
+
     with driver(cluster, PRELOADED) as session:
         yield session

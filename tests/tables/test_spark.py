@@ -15,6 +15,8 @@ from sunzi.errors import ParameterError, PlanError, ReportError
 from sunzi.tables import BadReportsWarning, privatize, sift, tally
 from sunzi.tables.spark import read_parquet
 
+pytestmark = pytest.mark.slow
+
 USERS = 3000
 ROWS = 400  # values to be written as reports
 

@@ -15,6 +15,8 @@ import sunzi
 from sunzi.cli.main import main
 from sunzi.tables import spark as adapter
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cluster.md"
 JOB = ROOT / "examples" / "spark" / "tally_job.py"
