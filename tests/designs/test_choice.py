@@ -8,8 +8,8 @@ from sunzi.designs.choice import (
     best_cyclotomic,
     choose_compact,
     cyclotomic_with,
-    light_variance,
     optimal_block_size,
+    subset_error,
 )
 from sunzi.designs.singletons import Singletons
 from sunzi.errors import ParameterError
@@ -22,11 +22,11 @@ EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 @pytest.mark.parametrize("points", [2, 3, 10, 57, 200])
 def test_no_other_block_size_has_a_much_smaller_error(points, epsilon):
-    """Rounding the real optimum costs 3 % at most, and less on larger domains."""
+    """Rounding the real optimum costs 1 % at most."""
     chosen = optimal_block_size(points, epsilon)
     assert 1 <= chosen < points
-    best = min(light_variance(points, size, epsilon) for size in range(1, points))
-    assert light_variance(points, chosen, epsilon) <= (1.03 if points < 100 else 1.01) * best
+    best = min(subset_error(points, epsilon, size) for size in range(1, points))
+    assert subset_error(points, epsilon) == subset_error(points, epsilon, chosen) <= 1.01 * best
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
@@ -34,8 +34,8 @@ def test_no_other_block_size_has_a_much_smaller_error(points, epsilon):
 def test_a_compact_design_holds_the_domain_at_nearly_the_error_of_subsets(size, epsilon):
     design = choose_compact(size, epsilon)
     assert design.points >= size
-    subsets = light_variance(size, optimal_block_size(size, epsilon), epsilon)
-    assert light_variance(design.points, design.block_size, epsilon) <= 1.1 * subsets
+    reached = subset_error(size, epsilon, design.block_size, design.points)
+    assert reached <= (1.04 if size < 57 else 1.01) * subset_error(size, epsilon)
 
 
 def test_large_budgets_take_single_points():
@@ -44,11 +44,11 @@ def test_large_budgets_take_single_points():
 
 
 @pytest.mark.parametrize("points", [13, 31, 101, 1009])
-def test_the_stated_variance_is_the_designs_own(points):
+def test_the_stated_error_is_the_designs_own(points):
     for epsilon in EPSILONS:
-        design, variance = best_cyclotomic(points, epsilon)
+        design, error = best_cyclotomic(points, epsilon)
         assert design.points == points
-        assert variance == light_variance(points, design.block_size, epsilon)
+        assert error == subset_error(points, epsilon, design.block_size)
 
 
 def test_a_number_of_classes_on_the_first_suitable_prime():

@@ -38,23 +38,21 @@ def block_size_within(points: int, epsilon: Fraction, attackability: float) -> i
     return size if size < points else None
 
 
-def subset_error(points: int, epsilon: Fraction, block_size: int | None = None) -> float:
-    """The mean squared error of subset selection for one report, by default with the optimal block size; the same for
-    every histogram.
+def subset_error(
+    domain_size: int, epsilon: Fraction, block_size: int | None = None, points: int | None = None
+) -> float:
+    """The mean squared error for one report of a design on ``points`` points, by default as many as values and with
+    blocks of the optimal size; the same for every histogram.
     """
+    points = domain_size if points is None else points
     size = optimal_block_size(points, epsilon) if block_size is None else block_size
-    return SupportProbabilities.planned(points, size, epsilon).variance(1 / points)
-
-
-def light_variance(points: int, block_size: int, epsilon: Fraction) -> float:
-    """q(1−q)/Δ²: the variance of one debiased report at a point that nobody holds."""
-    return SupportProbabilities.planned(points, block_size, epsilon).variance()
+    return SupportProbabilities.planned(points, size, epsilon).variance(1 / domain_size)
 
 
 @dataclass(frozen=True, order=True)
 class _Candidate:
     bits: int
-    variance: float
+    error: float
     points: int
     classes: int
     joined: int
@@ -68,7 +66,9 @@ class _Candidate:
         return Cyclotomic(self.points, self.classes, tuple(range(self.joined)), self.with_zero)
 
 
-def _candidates(points: int, epsilon: Fraction, block_size: int | None = None) -> Iterator[_Candidate]:
+def _candidates(
+    points: int, domain_size: int, epsilon: Fraction, block_size: int | None = None
+) -> Iterator[_Candidate]:
     """Unions of classes of Z_points whose size comes near ``block_size``, by default the optimum."""
     fraction = exp(epsilon) + 1 if block_size is None else points / block_size
     for classes in divisors(points - 1):
@@ -80,37 +80,37 @@ def _candidates(points: int, epsilon: Fraction, block_size: int | None = None) -
             for with_zero in (False, True):
                 size = joined * class_size + int(with_zero)
                 if 1 <= size < points and joined <= classes:
-                    variance = light_variance(points, size, epsilon)
-                    yield _Candidate(index_bits(classes * points), variance, points, classes, joined, with_zero)
+                    error = subset_error(domain_size, epsilon, size, points)
+                    yield _Candidate(index_bits(classes * points), error, points, classes, joined, with_zero)
 
 
 def best_cyclotomic(points: int, epsilon: Fraction) -> tuple[Design, float]:
-    """The compact design on exactly ``points`` (a prime) points, and its light variance; singletons where blocks of one
+    """The compact design on exactly ``points`` (a prime) points, and its error; singletons where blocks of one
     point are best.
     """
-    candidates = list(_candidates(points, epsilon))
-    alone = light_variance(points, 1, epsilon)
-    best = min((candidate.variance for candidate in candidates), default=alone)
+    candidates = list(_candidates(points, points, epsilon))
+    alone = subset_error(points, epsilon, 1)
+    best = min((candidate.error for candidate in candidates), default=alone)
     if alone <= best or not candidates:
         return Singletons(points), alone
-    chosen = min(candidate for candidate in candidates if candidate.variance <= ERROR_TOLERANCE * best)
-    return chosen.design(), chosen.variance
+    chosen = min(candidate for candidate in candidates if candidate.error <= ERROR_TOLERANCE * best)
+    return chosen.design(), chosen.error
 
 
 def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
     """The compact design for a domain: among the primes just above it, the shortest message within 1 % of the best
     error.
     """
-    alone = light_variance(domain_size, 1, epsilon)
+    alone = subset_error(domain_size, epsilon, 1)
     candidates: list[_Candidate] = []
     prime = next_prime(domain_size)
     for _ in range(_PRIMES_TRIED):
-        candidates.extend(_candidates(prime, epsilon))
+        candidates.extend(_candidates(prime, domain_size, epsilon))
         prime = next_prime(prime + 1)
-    best = min((candidate.variance for candidate in candidates), default=alone)
+    best = min((candidate.error for candidate in candidates), default=alone)
     if alone <= ERROR_TOLERANCE * best:
         return Singletons(domain_size)
-    return min(candidate for candidate in candidates if candidate.variance <= ERROR_TOLERANCE * best).design()
+    return min(candidate for candidate in candidates if candidate.error <= ERROR_TOLERANCE * best).design()
 
 
 def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Design:
@@ -123,7 +123,7 @@ def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Des
     candidates: list[_Candidate] = []
     first = prime = next_prime(domain_size)
     while not candidates or prime <= max(first, _FARTHEST_PRIME * domain_size + _FEW_PRIMES):
-        candidates.extend(_candidates(prime, epsilon, block_size))
+        candidates.extend(_candidates(prime, domain_size, epsilon, block_size))
         prime = next_prime(prime + 1)
 
     def distance(candidate: _Candidate) -> int:
@@ -140,10 +140,10 @@ def cyclotomic_with(domain_size: int, epsilon: Fraction, classes: int, points: i
     prime = _prime_with(classes, domain_size) if points is None else whole_number("points", points, 2, MOST_POINTS)
     if (prime - 1) % classes:
         raise ParameterError(f"classes must divide a prime minus 1; {classes} does not divide {prime - 1}")
-    found = [candidate for candidate in _candidates(prime, epsilon) if candidate.classes == classes]
+    found = [candidate for candidate in _candidates(prime, domain_size, epsilon) if candidate.classes == classes]
     if not found:
         raise ParameterError(f"no union of {classes} classes suits epsilon {epsilon}; use about {exp(epsilon) + 1:.0f}")
-    return min(found, key=lambda candidate: candidate.variance).design()
+    return min(found, key=lambda candidate: candidate.error).design()
 
 
 def _prime_with(classes: int, domain_size: int) -> int:
