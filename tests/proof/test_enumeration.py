@@ -1,10 +1,10 @@
 """The shipped randomiser, run on every tuple of narrow words: its exact output distribution, in integers only.
 
-A word of b bits (3 to 9 here, 64 in production) has 2^b equally likely values, so running ``randomize`` and ``encode``
-on all tuples of words gives the exact distribution of a report. Only rejection needs an argument. Whether a word is
-rejected depends on that word alone, and it is replaced by fresh words until one is accepted; so the word finally used
-is uniform over the accepted words, independent of all others. The distribution of a report is therefore its
-distribution over the tuples in which every word is accepted at once. A script with exactly the words that a report
+A word of b bits (3 to 9 here, 64 in production) has 2^b equally likely values, so running ``randomize_reports``, as
+clients do, on all tuples of words gives the exact distribution of a report. Only rejection needs an argument. Whether a
+word is rejected depends on that word alone, and it is replaced by fresh words until one is accepted; so the word
+finally used is uniform over the accepted words, independent of all others. The distribution of a report is therefore
+its distribution over the tuples in which every word is accepted at once. A script with exactly the words that a report
 needs runs out (RandomnessError) if and only if some word is rejected: those tuples are left out, the others are
 counted.
 """
@@ -105,11 +105,11 @@ def run(protocol, value, words, bits):
     """The report of one value as (selector, payload), or None if a word is rejected."""
     source = ScriptedSource(np.array(words, dtype=np.uint64), bits)
     try:
-        messages = protocol.randomize(np.array([value]), source)
+        encoded = protocol.randomize_reports(np.array([value]), source)
     except RandomnessError:
         return None
     assert source.remaining == 0
-    return only_report(protocol.encode(messages))
+    return only_report(encoded)
 
 
 def only_report(encoded):
@@ -142,7 +142,7 @@ def enumerate_batch(protocol, response, value):
     """All accepted tuples and their reports, made in one call."""
     words = passing_tuples(response.design, response.word_bits)
     source = ScriptedSource(words.reshape(-1), response.word_bits)
-    encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
+    encoded = protocol.randomize_reports(np.full(len(words), value), source)
     assert source.remaining == 0
     return words, list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
 
@@ -275,7 +275,7 @@ def enumerate_modular(protocol, value, selector):
     words = passing_tuples(response.design, response.word_bits)
     script = np.concatenate([np.full(len(words), first, dtype=np.uint64), words.reshape(-1)])
     source = ScriptedSource(script, response.word_bits)
-    encoded = protocol.encode(protocol.randomize(np.full(len(words), value), source))
+    encoded = protocol.randomize_reports(np.full(len(words), value), source)
     assert source.remaining == 0
     return words, list(zip(encoded.selectors.tolist(), encoded.in_order(), strict=True))
 

@@ -1,9 +1,11 @@
 """Protocols by name: all are found, and a name cannot be taken twice."""
 
+import numpy as np
 import pytest
 
 import sunzi
 from sunzi.errors import ParameterError
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import make_plan
 from sunzi.protocols import registry
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
@@ -15,6 +17,16 @@ def test_every_name_finds_its_class():
     assert len(set(catalogue())) == 8
     for name in catalogue():
         assert find(name).name == name
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_shortcut_of_clients_takes_the_same_words_to_the_same_reports(name):
+    """Analyses use ``randomize``, clients ``randomize_reports``."""
+    protocol, values = make_plan(name, 60, 1).protocol, np.arange(300) % 60
+    expected = protocol.encode(protocol.randomize(values, ReproducibleSource(6)))
+    found = protocol.randomize_reports(values, ReproducibleSource(6))
+    assert np.array_equal(found.selectors, expected.selectors)
+    assert found.in_order() == expected.in_order()
 
 
 @pytest.mark.parametrize("name", [["grr"], None, 5, "GRR"])
