@@ -201,7 +201,8 @@ class Estimate:
         confidence: the coverage probability of each interval.
         target: "reporters" or "population".
         simultaneous: whether all intervals together cover with this probability.
-        method: "normal", "score" or "exact"; "auto" chooses score intervals, and exact ones where counts are small.
+        method: "normal", "score" or "exact"; "auto" chooses score intervals, exact ones where counts are small, and for
+            modular protocols intervals whose tails account for errors that come in few large steps.
         """
         confidence = intervals.check_confidence(confidence)
         _check_target(target)

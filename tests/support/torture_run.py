@@ -155,8 +155,17 @@ def _long_test(*arguments: str) -> Section:
     return section
 
 
+def sweep_coverage(_: argparse.Namespace, __: Path) -> dict[str, Any]:
+    """Modular intervals over a grid of settings."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "support" / "coverage_sweep.py")], cwd=ROOT, check=False
+    )
+    return {"differences": ["a setting holds in fewer than 94 % of the runs"] if done.returncode else []}
+
+
 LONG_TESTS = {
     "coverage": _long_test("tests/proof/test_coverage.py"),
+    "coverage-sweep": sweep_coverage,
     "requests": _long_test("tests/collector/test_openapi.py"),
     "more-settings": _long_test("tests", "-m", "long", "--ignore", "tests/proof/test_coverage.py"),
 }

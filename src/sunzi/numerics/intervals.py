@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special  # scipy.stats would take half a second to import
@@ -16,6 +19,20 @@ from sunzi.numerics.thresholds import SupportProbabilities
 _NODES = 41
 _REACH = 9.0
 _LARGEST_TILT = 1e12
+
+# Quantiles of distributions with jumps: below the least one, and where jumps are small, normal ones are used.
+_LEAST_QUANTILE = 0.3
+_ALMOST_NORMAL = 1e-3
+_QUANTILE_ERROR = 2e-3
+_TILT_STEPS = 30
+_LEAST_TILTING, _LARGEST_TILTING = 1e-3, 100.0
+_LARGEST_GROWTH = 300.0
+_LARGEST_STEP = 100.0
+# The quantile depends on the end and the end on the quantile: this many rounds, starting at the plausible frequency.
+_SCORE_STEPS = 3
+_TINY = 1e-100
+# A binomial count with a rate near one half is symmetric; its Poisson counterpart gets steps of at least this share.
+_LEAST_ASYMMETRY = 1e-2
 
 
 def check_confidence(confidence: float) -> float:
@@ -50,7 +67,7 @@ def score(
 
 
 def score_of(
-    estimates: Floats, base: Floats | float, slope: Floats | float, square: float, quantile: float
+    estimates: Floats, base: Floats | float, slope: Floats | float, square: float, quantile: Floats | float
 ) -> tuple[Floats, Floats]:
     """All f with (f̂ − f)² ≤ z²·(base + slope·f − square·f²): the interval of a variance that grows with f itself."""
     grown = quantile**2
@@ -135,6 +152,138 @@ def _upper_tail(support: Integers, reports: int, holders: Integers, true: float,
     values = (np.exp(exponent) / -np.expm1(-points)).real
     sums = values.sum(axis=0) - (values[0] + values[-1]) / 2
     return np.asarray(sums * reach / (np.pi * (_NODES - 1)) + np.where(is_above, 0, 1))
+
+
+class OwnCount(NamedTuple):
+    """How one block's count of an item's own residue enters the item's estimate; arrays have one entry per item."""
+
+    weight: Floats
+    """The change of the estimate per unit of the debiased count (c/n − q)/Δ."""
+    others: Floats
+    """The share of the block's reports from users who hold another value with that residue."""
+    probabilities: SupportProbabilities
+    reports: int
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """The part of the error of an estimate that comes in few large steps, for :func:`skewed`.
+
+    Where lies are rare, the estimate of an item is mostly a sum of a few counts: those of its own residues. Counts that
+    are mostly 0 move it ``up``, counts that are mostly complete move it ``down``. Each array has three rows (the sums
+    of rate·step, rate·step² and rate·step³ over the counts) and one column per item. ``own`` is what the item's own
+    users add, per unit of frequency. Everything else moves the estimate by steps of about ``rest``, up or down.
+    """
+
+    up: Floats
+    down: Floats
+    own: Floats
+    own_is_up: bool
+    rest: float
+
+    @classmethod
+    def of_counts(cls, counts: Sequence[OwnCount], rest: float, at_hand: bool) -> Jumps:
+        """From the own counts of all blocks.
+
+        Others come into a block at random, so their count is Binomial(n_j, r) with r = q + Δg. The item's own users
+        count as fixed if they are the ones ``at_hand``, and as drawn at random otherwise.
+        """
+        up, down, own = (np.zeros((3, counts[0].weight.size)) for _ in range(3))
+        own_is_up = not at_hand or counts[0].probabilities.true < 0.5
+        for weight, others, rates, reports in counts:
+            step = np.abs(weight) / (rates.gap * reports)
+            rate = rates.false + rates.gap * np.clip(others, 0.0, 1.0)
+            found = _power_sums(step, reports, rate)
+            up += np.where(rate < 0.5, found, 0.0)
+            down += np.where(rate < 0.5, 0.0, found)
+            own += _power_sums(step, reports, rates.true) if at_hand else reports * rates.gap * step ** [[1], [2], [3]]
+        return cls(up, down, own, own_is_up, rest)
+
+    def steps(self, frequencies: Floats, variances: Floats, direction: int) -> tuple[Floats, Floats]:
+        """Variances and signed steps of Poisson counts, one row each, that together have the item's variance.
+
+        Steps of unequal sizes are replaced by equal ones. In the ``direction`` of the tail (1 is up) the largest steps
+        matter: squares and cubes keep their sums. Against it, the sum of all steps is a bound on the error: steps and
+        squares keep their sums.
+        """
+        own = self.own * frequencies
+        sums = np.stack([self.up + own * self.own_is_up, self.down + own * (not self.own_is_up)])
+        toward, against = (sums[:, row + 1] / np.maximum(sums[:, row], _TINY) for row in (1, 0))
+        sizes = [toward[0], against[1]] if direction > 0 else [against[0], toward[1]]
+        second = sums[:, 1]
+        second = second * np.minimum(1.0, variances / np.maximum(second.sum(axis=0), _TINY))
+        rest = np.maximum(variances - second.sum(axis=0), 0.0) / 2
+        other = np.full_like(rest, self.rest)
+        return np.stack([*second, rest, rest]), np.stack([sizes[0], -sizes[1], other, -other])
+
+
+def _power_sums(step: Floats, trials: int, rate: Floats | float) -> Floats:
+    """rate·step, rate·step², rate·step³ of the Poisson counts with a binomial's second and third cumulants."""
+    size = step * np.maximum(np.abs(1 - 2 * np.asarray(rate)), _LEAST_ASYMMETRY)
+    second = step**2 * trials * rate * (1 - rate)
+    return np.stack([second / np.maximum(size, _TINY), second, second * size])
+
+
+def skewed(
+    estimates: Floats,
+    plausible: Floats,
+    base: Floats,
+    slope: Floats,
+    square: float,
+    jumps: Jumps,
+    quantile: float,
+) -> tuple[Floats, Floats]:
+    """Intervals of estimates with variance base + slope·f − square·f² whose errors come in jumps.
+
+    The farther end of the normal interval, with the variance at the ``plausible`` frequency, and of the score interval;
+    both with the quantiles of the item's own distribution in place of the normal ``quantile``, which they approach as
+    jumps become many. They agree where counts are large. Where counts are small, the normal one misses items of a few
+    users, because its variance is that of an estimate near 0, and the score one misses at high confidence.
+    """
+    ends = []
+    for direction, farther in ((-1, np.minimum), (1, np.maximum)):
+        end, outer = plausible, estimates
+        for _ in range(_SCORE_STEPS):
+            frequencies = np.clip(end, 0.0, 1.0)
+            variances = np.maximum(base + slope * frequencies - square * frequencies**2, _TINY)
+            # A low end means that the estimate came out too high: the upper quantile counts.
+            quantiles = _jump_quantiles(*jumps.steps(frequencies, variances, -direction), quantile, -direction)
+            if end is plausible:
+                outer = estimates + direction * quantiles * np.sqrt(variances)
+            end = score_of(estimates, base, slope, square, quantiles)[direction > 0]
+        ends.append(farther(end, outer))
+    return ends[0], ends[1]
+
+
+def _jump_quantiles(variances: Floats, steps: Floats, quantile: float, direction: int) -> Floats:
+    """x/σ with P(X ≥ x) = Φ(−z), X the sum of centred Poisson counts times their steps (times ``direction``).
+
+    By the saddle point approximation r*(t) = w + log(u/w)/w of Barndorff-Nielsen: the t with r* = z gives x = K'(t), K
+    the cumulant generating function, w² = 2(t·x − K) and u² = t²K''.
+    """
+    deviation = np.sqrt(variances.sum(axis=0))
+    shares, sizes = variances / deviation**2, direction * np.clip(steps / deviation, -_LARGEST_STEP, _LARGEST_STEP)
+    if quantile < _LEAST_QUANTILE or np.abs(shares * sizes).max() * quantile**2 < _ALMOST_NORMAL:
+        return np.full(deviation.shape, quantile)
+    sizes = np.where(np.abs(sizes) < _ALMOST_NORMAL / 100, _ALMOST_NORMAL / 100, sizes)
+    low, high = np.zeros(deviation.shape), np.full(deviation.shape, np.inf)
+    tilt = np.full(deviation.shape, quantile)
+    for _ in range(_TILT_STEPS):
+        growth = np.minimum(sizes * tilt, _LARGEST_GROWTH)
+        first = special.exprel(growth)
+        second = (first - 1) / growth
+        curvature = np.maximum((shares * np.exp(growth)).sum(axis=0), _TINY)
+        root = np.sqrt(2 * (shares * (first - second)).sum(axis=0)) * tilt
+        reached = root + np.log(tilt * np.sqrt(curvature) / root) / root
+        missing = quantile - reached
+        low, high = np.where(missing > 0, tilt, low), np.where(missing > 0, high, tilt)
+        if np.all((np.abs(missing) < _QUANTILE_ERROR) | (tilt <= _LEAST_TILTING) | (tilt >= _LARGEST_TILTING)):
+            break
+        following = tilt + missing * root / (tilt * curvature)
+        outside = ~((following > low) & (following < high))
+        middle = np.where(np.isinf(high), 2 * tilt, (low + np.minimum(high, _LARGEST_TILTING)) / 2)
+        tilt = np.clip(np.where(outside, middle, following), _LEAST_TILTING, _LARGEST_TILTING)
+    return np.asarray((shares * first).sum(axis=0) * tilt)
 
 
 def simultaneous_confidence(confidence: float, items: int) -> float:

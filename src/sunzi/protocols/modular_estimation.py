@@ -109,9 +109,14 @@ class ModularDecoder:
             for support, response, reports in blocks
         ]
 
+    @property
+    def rates(self) -> list[SupportProbabilities]:
+        """The support probabilities of every block that has reports."""
+        return [response.probabilities for response in self._responses()]
+
     def _right_side(self) -> Floats:
         """Σ_j w_j A_jᵀ s_j, from the counts themselves: debiasing block after block would take longer than the sum."""
-        rates = [response.probabilities for response in self._responses()]
+        rates = self.rates
         slopes = self.weights / [rate.gap for rate in rates]
         total = adjoint(self._support_counts(), self.moduli, slopes / self.reports, self.protocol.domain_size)
         total -= slopes @ [rate.false for rate in rates]
@@ -163,6 +168,7 @@ class ModularUncertainty:
         self._decoder = decoder
         self._frequencies = frequencies
         self._variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
+        self._jumps: dict[Target, intervals.Jumps] = {}
 
     @cached_property
     def _projected(self) -> Floats:
@@ -183,29 +189,24 @@ class ModularUncertainty:
         return self._population if target == "population" else self._population - sampling
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """The farther end of the normal and of the score interval; either of them on request.
-
-        They agree where counts are large. Where counts are small, normal intervals miss items of a few users, because
-        their variance is computed at an estimate near 0, and score intervals miss at the high confidence that
-        simultaneous intervals need.
-        """
+        """Intervals for errors that come in jumps; normal or score intervals on request."""
         if method == "exact":
             raise EstimateError("method 'exact' needs a support count for every item; modular protocols have none")
         quantile = intervals.normal_quantile(confidence)
-        half = quantile * intervals.standard_error(self.variances(target))
-        normal = self._frequencies - half, self._frequencies + half
+        variances = self.variances(target)
         if method == "normal":
-            return normal
-        score = self._score(quantile, target)
-        return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))
-
-    def _score(self, quantile: float, target: Target) -> tuple[Floats, Floats]:
-        """The variance as a function of the item's own frequency, all others staying as estimated."""
+            half = quantile * intervals.standard_error(variances)
+            return self._frequencies - half, self._frequencies + half
+        # The variance as a function of the item's own frequency, all others staying as estimated.
         sampling = 1 / self._decoder.tally.reports
         square = sampling if target == "population" else 0.0
         slopes = self._slopes if target == "population" else self._slopes - sampling
-        base = self.variances(target) - slopes * self._projected + square * self._projected**2
-        return intervals.score_of(self._frequencies, base, slopes, square, quantile)
+        base = variances - slopes * self._projected + square * self._projected**2
+        if method == "score":
+            return intervals.score_of(self._frequencies, base, slopes, square, quantile)
+        if target not in self._jumps:
+            self._jumps[target] = self._variance.jumps(self._projected, self._decoder.rates, target == "reporters")
+        return intervals.skewed(self._frequencies, self._projected, base, slopes, square, self._jumps[target], quantile)
 
 
 def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:

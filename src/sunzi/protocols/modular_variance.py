@@ -8,7 +8,7 @@ follow g. With H_j = w_j T⁻¹A_jᵀ the decoder's part for block j, Var(f̂_i)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
+from sunzi.numerics.intervals import Jumps, OwnCount
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 
@@ -28,6 +29,10 @@ _COLUMN_COST = 6
 _STACK_CELLS = 1 << 17
 # At most this many numbers in all columns that are solved for, which takes ten to thirty seconds.
 _MOST_CELLS = 1 << 28
+# The quick bound solves for this many columns per block that has heavy residues, and for fewer (but at least one) where
+# their numbers in all blocks would exceed the second limit.
+_QUICK_COLUMNS = 4
+_QUICK_CELLS = 1 << 20
 # What residues that count as typical may add to a variance or take from it, as a share of it, as far as one item tells.
 _NEGLIGIBLE = 0.02
 _ROUNDING = 1e-14
@@ -165,9 +170,35 @@ class ModularVariance:
     def own_slopes(self) -> Floats:
         """Σ_j (d1_j/n_j)·H_j[i, i mod m_j]²: how fast the variance of an item grows with the item's own frequency."""
         slopes = np.zeros(self.gram.size)
-        for moments, weight, reports in zip(self.moments, self.weights.tolist(), self.reports, strict=True):
-            slopes += moments.heavy * weight**2 / reports * self.gram.product_diagonal(moments.points) ** 2
+        for moments, reports, own in zip(self.moments, self.reports, self._own_entries(), strict=True):
+            slopes += moments.heavy / reports * own**2
         return slopes
+
+    def _own_entries(self) -> Iterator[Floats]:
+        """H_j[i, i mod m_j] of every item, block by block."""
+        for moments, weight in zip(self.moments, self.weights.tolist(), strict=True):
+            yield weight * self.gram.product_diagonal(moments.points)
+
+    def jumps(self, frequencies: Floats, rates: Sequence[SupportProbabilities], at_hand: bool) -> Jumps:
+        """How far the errors come in few large steps: see :class:`Jumps`. ``rates`` are those of the blocks."""
+        counts = [
+            OwnCount(own, tile(fold(frequencies, moments.points), own.size) - frequencies, rate, round(reports))
+            for own, moments, rate, reports in zip(self._own_entries(), self.moments, rates, self.reports, strict=True)
+        ]
+        return Jumps.of_counts(counts, self._typical_step(rates), at_hand)
+
+    def _typical_step(self, rates: Sequence[SupportProbabilities]) -> float:
+        """By how much a lie moves the estimate of an item whose residue it does not name: the root of the ratio of the
+        fourth to the second cumulant, for the first item, whose row of H_j is a fold of u.
+        """
+        column, fourth, second = self.gram.inverse_column, 0.0, 0.0
+        for moments, rate, weight, reports in zip(
+            self.moments, rates, self.weights.tolist(), self.reports, strict=True
+        ):
+            squares = (weight * fold(column, moments.points)[1:] / (rate.gap * reports)) ** 2
+            second += reports * rate.false * float(squares.sum())
+            fourth += reports * rate.false * float(squares @ squares)
+        return (fourth / second) ** 0.5 if second else 0.0
 
     def _heavy_part(self, index: int, block: Floats, chosen: NDArray[np.intp], mean: float) -> Floats:
         """Σ_a (g_a − ḡ)·H[i,a]² over the item's own residue and the heavy ones; every other g_a counts as ḡ."""
@@ -223,18 +254,29 @@ class ModularVariance:
         return share * (share * variance - 2 * covariance)
 
     def quick(self, frequencies: Floats) -> Floats:
-        """An upper bound on :meth:`full` in about one solve: the heaviest residue of a block stands for all but the
-        item's own, whose part in the decoder counts as the least of items near it; and making the frequencies sum to 1
-        is taken to add to every error.
+        """An upper bound on :meth:`full` in about one solve, or in tens of solves where frequent values matter: some
+        heavy residues have exact columns, and the heaviest of the rest stands for all others but the item's own. Making
+        the frequencies sum to 1 is taken to add to every error.
         """
         residues = [fold(frequencies, moments.points) for moments in self.moments]
         heaviest = np.array([block.max() for block in residues])
+        light = np.array([moments.light for moments in self.moments])
         heavy = np.array([max(moments.heavy, 0.0) for moments in self.moments])
         shares = self.weights**2 / np.array(self.reports)
-        coefficients = shares * (np.array([moments.light for moments in self.moments]) + heavy * heaviest)
-        total = self.gram.sandwich_diagonal(coefficients)
-        blocks = zip(shares * heavy, residues, heaviest, strict=True)
-        total += self._own_bound(share * (block - peak) for share, block, peak in blocks)
+        spread = (shares * (light + heavy * heaviest)) @ self.gram.ones_spreads
+        number = max(1, min(_QUICK_COLUMNS, _QUICK_CELLS // (self.gram.size * len(residues))))
+        exact = {
+            index: np.argsort(residues[index])[-number:] for index in np.flatnonzero(heavy * heaviest > light).tolist()
+        }
+        for index, chosen in exact.items():
+            heaviest[index] = np.delete(residues[index], chosen).max(initial=0.0)
+        total = self.gram.sandwich_diagonal(shares * (light + heavy * heaviest))
+        for index, chosen in exact.items():
+            total += self._heavy_part(index, residues[index], chosen, heaviest[index])
+        # The blocks without exact columns: the item's own part in the decoder counts as the least of items near it.
+        bounded = np.where(np.isin(np.arange(len(residues)), list(exact)), 0.0, shares * heavy)
+        blocks = zip(bounded, residues, heaviest, strict=True)
+        total += self._own_bound(share * np.minimum(block - peak, 0.0) for share, block, peak in blocks)
         # α(H1)² + 2β(H1)(Hg) − (Hg)² ≤ (α + β²)(H1)², with H_j·1 = w_j·T⁻¹1.
         common = shares @ [max(moments.constant + moments.mixed**2, 0.0) for moments in self.moments]
         ones = self.gram.ones_solution
@@ -242,7 +284,7 @@ class ModularVariance:
         # √Var(f̂_i − c_i·1ᵀf̂) ≤ √Var(f̂_i) + |c_i|·√Var(1ᵀf̂), with c = T⁻¹1/(1ᵀT⁻¹1). And Var(1ᵀf̂) = Σ_j dᵀS_j d/n_j for
         # d = w_j A_j T⁻¹1, or d less its mean, since S·1 = 0: then at most Σ_a (d0 + d1·g_a)·d_a².
         np.sqrt(np.maximum(total, 0.0, out=total), out=total)
-        total += (float(coefficients @ self.gram.ones_spreads) ** 0.5 / ones.sum()) * np.abs(ones)
+        total += (float(spread) ** 0.5 / ones.sum()) * np.abs(ones)
         return np.square(total, out=total)
 
 
