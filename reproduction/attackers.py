@@ -72,11 +72,11 @@ def _block_support(
     if design.kind in ("subsets", "singletons"):
         return _subset_support(response, size, points, generator)
     messages = response.randomize(points, source)
-    return design.contains(messages, points), _candidates(design, size)[messages]
+    return design.contains(messages, points), values_behind_messages(design, size)[messages]
 
 
 @lru_cache(maxsize=512)
-def _candidates(design: Design, size: int) -> Integers:
+def values_behind_messages(design: Design, size: int) -> Integers:
     """The number of values that each message supports."""
     values_behind = np.bincount(np.arange(size) % design.points, minlength=design.points)
     return np.rint(design.block_sums(values_behind.astype(np.float64))).astype(np.int64)
@@ -101,11 +101,12 @@ def expected_rate(plan: sunzi.Plan, chances: Floats) -> float:
     p·E[1/(values behind the subset)], with each value's probability in place of 1/k.
     """
     return float(
-        np.mean([_expected_of_block(response, plan.domain.size, chances) for response in plan.protocol.responses])
+        np.mean([expected_of_block(response, plan.domain.size, chances) for response in plan.protocol.responses])
     )
 
 
-def _expected_of_block(response: BlockResponse, size: int, chances: Floats) -> float:
+def expected_of_block(response: BlockResponse, size: int, chances: Floats) -> float:
+    """The same for one block of subsets."""
     design, true = response.design, response.probabilities.true
     assert design.kind in ("subsets", "singletons")
     assert design.points <= size

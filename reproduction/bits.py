@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import sunzi
-from sunzi.planning import evaluate_moduli, reference_error
+from sunzi.planning import reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import curve, head, legend_below, panels, style
-from .moduli_search import paper_search
+from .figures import curve, head, legend_below, name_of, panels, style
+from .moduli_search import light_error, paper_search, shared_epsilon
 from .table import Table, number_in
 from .trials import EPSILONS
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 FIXED = ("grr", "ss", "ss-compact", "pgr", "rappor", "oue", "mss-compact")
 LARGE = 22_000
-_LOW = 2.0
-"""Up to this ε a search at k = 1,024 finds the same moduli, because weights hardly differ."""
+PAPER_SEARCHES = 300
 _ERRORS_OF = 5
 """Searches per cell whose exact error is computed; bits are computed for all."""
 
@@ -80,18 +79,18 @@ class Bits(Experiment):
         """One panel per domain; the band is one standard deviation over searches."""
         sizes = table.where(part="fixed").distinct("k")
         figure, axes = panels(
-            1, len(sizes), "Bits of a report; the band of mss is one standard deviation over searches"
+            1, len(sizes), "Bits of a report; the band of MSS is one standard deviation over searches"
         )
         for panel, size in zip(axes[0], sizes, strict=True):
             part = table.where(part="fixed", k=size)
             for name in FIXED:
                 mine = part.where(protocol=name)
-                curve(panel, mine.column("epsilon"), mine.column("bits"), name, **style(name))
+                curve(panel, mine.column("epsilon"), mine.column("bits"), name_of(name), **style(name))
             found = pooled(table, size)
             across = [row["epsilon"] for row in found]
             means = np.array([row["mean"] for row in found])
             spread = np.array([row["deviation"] for row in found])
-            curve(panel, across, means, "mss", **style("mss"))
+            curve(panel, across, means, "MSS", **style("mss"))
             panel.fill_between(across, means - spread, means + spread, color="#000000", alpha=0.15, linewidth=0)
             head(panel, f"k = {size:,}", "ε", "bits", logarithmic=True)
         legend_below(figure)
@@ -148,11 +147,10 @@ class Bits(Experiment):
         factors = [row["mean"] / row["residue_bits"] for row in rows]
         return Evidence(
             claim=claims.RESIDUE_BITS,
-            measured=(
-                f"a report is {min(factors):.1f} to {max(factors):.0f} times as long as that; mss-compact, which sends "
-                f"a block of a cyclotomic design instead of any subset, takes {_span(table, 'mss-compact')} bits"
-            ),
+            measured=f"a report is {min(factors):.1f} to {max(factors):.0f} times as long as that",
             finding=finding(float(np.mean(np.array(factors) <= 1.05))),
+            beyond="mss-compact, which sends a block of a cyclotomic design instead of any subset, takes "
+            f"{_span(table, 'mss-compact')} bits",
             why=(
                 "A residue has ⌈log2 m_j⌉ bits, but a report is a subset of residues, as in the paper's own formula "
                 "for the cost. The abstract's figure is reached only where w_j = 1. See erratum 8 of "
@@ -186,7 +184,8 @@ class Bits(Experiment):
             found = pooled(table, size)
             errors = [row["error"] for row in found]
             texts.append(
-                f"k = {size:,}: {found[0]['trials']:g} searches per point, error {min(errors):.2f} to "
+                f"k = {size:,}: {found[0]['trials']:g} searches per point{_fewer(found[0]['trials'])}, error "
+                f"{min(errors):.2f} to "
                 f"{max(errors):.2f} times SS on average over {found[0]['with_error']:g} of them"
             )
         check = table.where(part="check")
@@ -194,31 +193,35 @@ class Bits(Experiment):
         if check.rows:
             note += (
                 " The result of a search depends on ε only through the ratio of the blocks' weights, so one search "
-                f"serves all ε at k = 22,000 and those up to {_LOW:g} at k = 1,024; of "
+                f"serves all ε at k = 22,000 and those up to 2 at k = 1,024; of "
                 f"{int(check.column('searches').sum())} searches run again at the ends of these ranges, "
                 f"{int(check.column('same').sum())} found the same moduli."
             )
         return (note,)
 
 
+def _fewer(searches: float) -> str:
+    return "" if searches >= PAPER_SEARCHES else f" (fewer than the paper's {PAPER_SEARCHES})"
+
+
 def _groups(size: int, epsilons: Sequence[float]) -> list[tuple[float, tuple[float, ...]]]:
     """The ε at which to search, and the ε that share its result."""
-    if size == LARGE:
-        return [(2.5, tuple(epsilons))]
-    low = tuple(epsilon for epsilon in epsilons if epsilon <= _LOW)
-    return [(1.0, low)] + [(epsilon, (epsilon,)) for epsilon in epsilons if epsilon > _LOW]
+    groups: dict[float, list[float]] = {}
+    for epsilon in epsilons:
+        groups.setdefault(shared_epsilon(size, epsilon), []).append(epsilon)
+    return [(at, tuple(served)) for at, served in groups.items()]
 
 
 def _amount(size: int, scale: Scale) -> tuple[int, int, float]:
     """Number of searches, searches per cell, and seconds per search."""
     if size == LARGE:
-        return {"tiny": (0, 1, 1.0), "quick": (2, 1, 6.0), "full": (100, 5, 6.0)}[scale]
+        return {"tiny": (0, 1, 1.0), "quick": (2, 1, 6.0), "full": (100, 5, 2.6)}[scale]
     return {"tiny": (2, 1, 0.3), "quick": (10, 10, 0.4), "full": (300, 50, 0.4)}[scale]
 
 
 def _row(size: int, epsilon: float, sets: Sequence[tuple[int, ...]]) -> Row:
     bits = [sunzi.make_plan("mss", size, epsilon, moduli=moduli).report_bits for moduli in sets]
-    errors = [evaluate_moduli(size, epsilon, "mss", moduli).error for moduli in sets[:_ERRORS_OF]]
+    errors = [light_error(size, epsilon, moduli) for moduli in sets[:_ERRORS_OF]]
     residue = [ceil(log2(len(moduli))) + np.mean(np.ceil(np.log2(moduli))) for moduli in sets]
     return {
         "protocol": "mss",

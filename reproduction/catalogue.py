@@ -22,6 +22,7 @@ NAMES: tuple[str, ...] = (
     "dra",
     "analytical-dra",
     "geometry",
+    "exact",
 )
 """In the order of the report."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,18 +11,38 @@ import numpy as np
 import sunzi
 from sunzi._typing import Floats
 from sunzi.planning import Population
+from sunzi.protocols.modular import ModularSubsetSelection
 
 from .experiment import Cell, Experiment, Row, Scale
+from .moduli_search import light_error
 from .paper_formula import printed_mse
-from .table import summary
-from .trials import MODULAR, POPULATIONS, USERS, histogram_of, paper_plan, quick_options, values_of, warm_up
+from .table import Table, summary
+from .trials import (
+    POPULATIONS,
+    USERS,
+    histogram_of,
+    linear_decoder,
+    linear_error,
+    moduli_of,
+    paper_decoder,
+    paper_plan,
+    plan_of_trial,
+    values_of,
+    warm_up,
+)
 
 PROTOCOLS = ("grr", "rappor", "oue", "ss", "pgr", "mss", "ss-compact", "mss-compact")
-RIDGE = "mss-ridge"
-"""The tallies of ``mss``, decoded with the paper's weights and ridge 1/ε²."""
+PAPERS = ("grr", "oue", "ss", "pgr", "mss")
+"""The protocols that the paper runs."""
+LINEAR = "mss, linear decoder"
+"""The tallies of ``mss``, decoded by Sunzi's fixed linear map: planned weights and no ridge."""
+EFFICIENT = "mss, our decoder"
+"""Some of the same tallies, decoded by Sunzi's efficient estimator."""
 LEVELS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 """Quantiles of a trial's error that are kept."""
-_LARGEST_DENSE = 2000
+LARGE = 2000
+"""Domains above this size are slow."""
+_LEAST_EPSILON = 1.5
 
 
 class CollectingExperiment(Experiment):
@@ -33,10 +54,20 @@ class CollectingExperiment(Experiment):
     version: ClassVar[int] = 1
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
-        """One row per population, and for ``mss`` one more for the paper's ridge."""
+        """One row per population and decoder; ``mss`` is decoded as in the paper and by Sunzi's linear map."""
         warm_up()
-        plans = _plans(cell)
-        return [row for population in cell["populations"] for row in _collect(cell, plans, population, seed)]
+        plans, users = _plans(cell), cell["users"]
+        chances = [Population.parse(population).chances(cell["domain_size"]) for population in cell["populations"]]
+        if "tallies" in dict(cell.parameters):
+            return [_efficient_row(cell, plans, population, seed) for population in cell["populations"]]
+        printed: list[float | None] = [None] * len(chances)
+        if cell["protocol"] == "mss":
+            printed = np.mean([printed_mse(plan, users, chances) for plan in plans], axis=0).tolist()
+        return [
+            row
+            for population, histogram, formula in zip(cell["populations"], chances, printed, strict=True)
+            for row in _rows(cell, plans, population, histogram, formula, seed)
+        ]
 
 
 def collecting_cell(
@@ -52,7 +83,7 @@ def collecting_cell(
     """``searches``: how many times the paper's search is run for ``mss``; trials are divided among what it finds."""
     cost = trials * len(populations) * _seconds_a_trial(protocol, domain_size, epsilon, users)
     if protocol == "mss":
-        cost += searches * 4.8 * domain_size / 22_000
+        cost += searches * (0.25 + 2.5 * domain_size / 22_000)
     return Cell.of(
         cost,
         protocol=protocol,
@@ -65,59 +96,101 @@ def collecting_cell(
     )
 
 
+def has_efficient_estimator() -> bool:
+    """Whether the library has the efficient estimator."""
+    return "pilot" in signature(ModularSubsetSelection.estimate).parameters
+
+
+def efficient_cell(cell: Cell, tallies: int) -> Cell:
+    """Decode some of the tallies of a cell of ``mss``, evenly spread over its trials, by the efficient estimator."""
+    terms = dict(cell.parameters)
+    cost = tallies * len(cell["populations"]) * (3e-6 * cell["domain_size"] + cell.cost / terms["trials"])
+    return Cell.of(cost, tallies=tallies, **terms)
+
+
 def _seconds_a_trial(protocol: str, domain_size: int, epsilon: float, users: int) -> float:
     """As measured on one core: drawing subsets takes by far the longest."""
     points = users * domain_size / (np.exp(epsilon) + 1)
-    drawn = {"ss": 8e-9, "mss": 5e-9}.get(protocol, 0.0) * points
-    decoding = {"mss-compact": 4e-6, "pgr": 1.5e-6, "ss-compact": 6e-7, "mss": 1e-6}.get(protocol, 1e-7) * domain_size
+    drawn = {"ss": 6e-9, "mss": 4e-9}.get(protocol, 0.0) * points
+    decoding = {"mss-compact": 1e-6, "pgr": 5e-7, "ss-compact": 1e-7, "mss": 4e-7}.get(protocol, 1e-7) * domain_size
     return float(drawn + decoding + 5e-8 * users)
 
 
 def _plans(cell: Cell) -> list[sunzi.Plan]:
     protocol, size, epsilon = cell["protocol"], cell["domain_size"], cell["epsilon"]
-    if protocol == "mss":
-        return [paper_plan(size, epsilon, search) for search in range(cell["searches"])]
-    return [sunzi.make_plan(protocol, size, epsilon)]
+    if protocol != "mss":
+        return [sunzi.make_plan(protocol, size, epsilon)]
+    # On large domains the search finds the same moduli at all ε.
+    make = plan_of_trial if size > LARGE else paper_plan
+    return [make(size, epsilon, search) for search in range(cell["searches"])]
 
 
-def _collect(cell: Cell, plans: list[sunzi.Plan], population: str, seed: int) -> list[Row]:
-    size, users = cell["domain_size"], cell["users"]
-    errors: list[float] = []
-    ridge: list[float] = []
+def _tallies(
+    cell: Cell, plans: list[sunzi.Plan], population: str, seed: int, step: int = 1
+) -> Iterator[tuple[sunzi.Plan, sunzi.Tally, Floats]]:
+    """Plan, tally and true histogram of every trial, or of every ``step``-th."""
+    size = cell["domain_size"]
     seeds = cell.seeds(seed, cell["trials"])
-    for trial, words in enumerate(seeds):
+    for trial in range(0, len(seeds), step):
         plan = plans[trial * len(plans) // len(seeds)]
-        values = values_of(population, size, users, words)
-        tally = plan.simulate(values, seed=[*words, 1])
-        truth = histogram_of(values, size)
-        errors.append(_error(plan.estimate(tally, **quick_options(plan)), truth))
-        if cell["protocol"] == "mss":
-            ridge.append(_error(plan.estimate(tally, weights="paper", ridge="paper", errors="quick"), truth))
-    rows = [_row(cell, plans, population, errors)]
-    if ridge:
-        rows.append({"population": population, "method": RIDGE, **_kept(summary(ridge, quantiles=LEVELS))})
-    return rows
+        values = values_of(population, size, cell["users"], seeds[trial])
+        yield plan, plan.simulate(values, seed=[*seeds[trial], 1]), histogram_of(values, size)
 
 
-def _error(estimate: sunzi.Estimate, truth: Floats) -> float:
-    return float(np.mean((estimate.frequencies - truth) ** 2))
+def _error(plan: sunzi.Plan, tally: sunzi.Tally, truth: Floats, options: dict[str, Any]) -> float:
+    return float(np.mean((plan.estimate(tally, **options).frequencies - truth) ** 2))
 
 
-def _row(cell: Cell, plans: list[sunzi.Plan], population: str, errors: list[float]) -> Row:
-    users, size = cell["users"], cell["domain_size"]
-    chances = Population.parse(population).chances(size)
-    printed = None
-    if cell["protocol"] == "mss" and size <= _LARGEST_DENSE:
-        printed = float(np.mean([printed_mse(plan, users, chances) for plan in plans]))
-    return {
-        "population": population,
-        "method": cell["protocol"],
-        **_kept(summary(errors, quantiles=LEVELS)),
-        "predicted": _mean([plan.expected_mse(users, chances) for plan in plans]),
-        "predicted_light": _mean([plan.expected_mse(users) for plan in plans]),
-        "printed": None if printed is None else _short(printed),
-        "bits": _mean([plan.report_bits for plan in plans]),
+def _rows(
+    cell: Cell, plans: list[sunzi.Plan], population: str, chances: Floats, printed: float | None, seed: int
+) -> list[Row]:
+    protocol, users = cell["protocol"], cell["users"]
+    decoders = {protocol: paper_decoder(plans[0])}
+    if protocol == "mss":
+        decoders[LINEAR] = linear_decoder(plans[0])
+    errors: dict[str, list[float]] = {method: [] for method in decoders}
+    for plan, tally, truth in _tallies(cell, plans, population, seed):
+        for method, options in decoders.items():
+            errors[method].append(_error(plan, tally, truth, options))
+    expected = {
+        "predicted": _mean([linear_error(plan, users, chances) for plan in plans]),
+        "predicted_light": _mean([_light_error(plan, users) for plan in plans]),
     }
+    bits = _mean([plan.report_bits for plan in plans])
+    return [
+        {
+            "population": population,
+            "method": method,
+            **_kept(summary(found, quantiles=LEVELS)),
+            **(expected if method == LINEAR or protocol != "mss" else {}),
+            "printed": _short(printed) if printed is not None and method == protocol else None,
+            "bits": bits,
+        }
+        for method, found in errors.items()
+    ]
+
+
+def _efficient_row(cell: Cell, plans: list[sunzi.Plan], population: str, seed: int) -> Row:
+    """The error of the efficient estimator, and that of the paper's decoder on the same tallies."""
+    base = Cell(tuple(pair for pair in cell.parameters if pair[0] != "tallies"))
+    step = max(1, cell["trials"] // cell["tallies"])
+    errors, papers = [], []
+    for plan, tally, truth in _tallies(base, plans, population, seed, step):
+        errors.append(_error(plan, tally, truth, {"weights": "efficient"}))
+        papers.append(_error(plan, tally, truth, paper_decoder(plan)))
+    found = {"population": population, "method": EFFICIENT, **_kept(summary(errors, quantiles=LEVELS))}
+    return {**found, "paper_mean": _short(float(np.mean(papers)))}
+
+
+def _light_error(plan: sunzi.Plan, users: int) -> float:
+    if plan.protocol.name == "mss":
+        return light_error(plan.domain.size, float(plan.epsilon), moduli_of(plan)) / users
+    return plan.expected_mse(users)
+
+
+def decoders_in(table: Table) -> list[str]:
+    """The decoders of ``mss`` beside the paper's own that a table has."""
+    return [method for method in (LINEAR, EFFICIENT) if method in table.distinct("method")]
 
 
 def _mean(values: list[float]) -> float:
@@ -133,15 +206,20 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def trials_for(scale: Scale, domain_size: int) -> int:
-    """300 as in the paper; 100 where a trial is slow, because a trial over many items is more precise."""
+def trials_for(scale: Scale, domain_size: int, protocol: str, epsilon: float) -> int:
+    """300 as in the paper; on large domains 100 for MSS, for SS at small ε, where a trial draws up to 10^8 points, and
+    for the protocols that the paper does not run.
+    """
     if scale == "full":
-        return 300 if domain_size <= 2000 else 100
+        slow = protocol not in PAPERS or protocol == "mss" or (protocol == "ss" and epsilon < _LEAST_EPSILON)
+        return 100 if domain_size > LARGE and slow else 300
     if scale == "quick":
-        return 40 if domain_size <= 2000 else 4
+        return 40 if domain_size <= LARGE else 4
     return 4
 
 
-def is_modular(method: Any) -> bool:
-    """Whether a method decodes residues."""
-    return method == RIDGE or method in MODULAR
+def tallies_for(scale: Scale, domain_size: int) -> int:
+    """Tallies that the efficient estimator decodes."""
+    if scale == "full":
+        return 60 if domain_size <= LARGE else 20
+    return 4 if scale == "quick" else 2

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from . import claims
-from .collecting import LEVELS, RIDGE, CollectingExperiment
+from .collecting import LEVELS, PAPERS, CollectingExperiment, decoders_in
 from .experiment import Cell, Evidence, Scale, finding, finding_of
-from .figures import head, legend_below, panels, style
+from .figures import head, legend_below, name_of, name_of_population, panels, style
 from .mse import error_cells
 from .table import Table
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = tuple(f"q{level:g}" for level in LEVELS)
 _EPSILONS = (1.0, 4.0)
-_PROTOCOLS = ("grr", "oue", "ss", "pgr", "mss")
-_SHOWN = (*_PROTOCOLS[1:], RIDGE)
-"""GRR would be far outside."""
 
 
 class ErrorDistribution(CollectingExperiment):
@@ -37,7 +34,7 @@ class ErrorDistribution(CollectingExperiment):
 
     def cells(self, scale: Scale) -> list[Cell]:
         """Two of the paper's ε."""
-        return [cell for cell in error_cells(scale) if cell["epsilon"] in _EPSILONS and cell["protocol"] in _PROTOCOLS]
+        return [cell for cell in error_cells(scale) if cell["epsilon"] in _EPSILONS and cell["protocol"] in PAPERS]
 
     def draw(self, table: Table) -> Figure:
         """One panel per population and size; columns are ε."""
@@ -49,12 +46,14 @@ class ErrorDistribution(CollectingExperiment):
                 part = table.where(epsilon=epsilon, domain_size=size, population=population)
                 panel = axes[line, place]
                 base = float(part.where(method="ss").column("mean")[0])
-                for place_of_look, method in enumerate(_SHOWN):
-                    panel.plot(_quantiles(part, method) / base, LEVELS, label=method, **_look(method, place_of_look))
+                for place_of_look, method in enumerate((*PAPERS[1:], *decoders_in(table))):  # GRR is far outside
+                    panel.plot(
+                        _quantiles(part, method) / base, LEVELS, label=name_of(method), **_look(method, place_of_look)
+                    )
                 far = float(part.where(method="grr").column("q0.5")[0]) / base
-                panel.text(0.98, 0.04, f"grr at {far:,.0f} →", transform=panel.transAxes, ha="right", color="#0072B2")
-                title = f"k = {size:,}, {population}, ε = {epsilon:g}"
-                head(panel, title, "error of a trial / mean error of ss", "share of trials")
+                panel.text(0.98, 0.04, f"GRR at {far:,.0f} →", transform=panel.transAxes, ha="right", color="#0072B2")
+                title = f"k = {size:,}, {name_of_population(population)}, ε = {epsilon:g}"
+                head(panel, title, "error of a trial / mean error of SS", "share of trials")
         legend_below(figure)
         return figure
 
@@ -66,8 +65,8 @@ class ErrorDistribution(CollectingExperiment):
         """Define the error of a trial."""
         return (
             "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "
-            "does not state the ε of its CDFs, so we show a small and a large one. `mss-ridge` is `mss` decoded with "
-            "the paper's ridge and weights.",
+            "does not state the ε of its CDFs, so we show a small and a large one. MSS is decoded with the paper's "
+            "weights and ridge; the same tallies decoded by Sunzi are beside it.",
         )
 
 
@@ -120,8 +119,9 @@ def _steady(table: Table) -> Evidence:
         f"MSS under Zipf and spike differ by {apart:.1%} at most",
         finding=finding_of(mine.max() < 0.5, apart < 0.15),
         why="A trial averages over k items, so its error varies by about √(2/k) with any set of moduli. MSS adds the "
-        "spread between sets of moduli, because the paper searches for moduli in every trial (`moduli-per-trial`). "
-        f"PGR spreads most at k = {row['domain_size']:,}, ε = {row['epsilon']:g}, {row['population']}: "
+        "spread between sets of moduli, which the paper searches anew in every trial (`moduli-per-trial`). "
+        f"PGR spreads most at k = {row['domain_size']:,}, ε = {row['epsilon']:g}, "
+        f"{name_of_population(str(row['population']))}: "
         f"{other[widest]:.0%}, where SS spans {theirs[widest]:.0%}. There the distribution of values matters: on a "
         "truncated geometry, values have different errors.",
     )
@@ -129,7 +129,7 @@ def _steady(table: Table) -> Evidence:
 
 def _grr_worst(table: Table) -> Evidence:
     least = table.where(method="grr").column("q0")
-    others = [table.where(method=method).column("q1") for method in _SHOWN]
+    others = [table.where(method=method).column("q1") for method in PAPERS[1:]]
     above = (least > np.max(others, axis=0)).mean()
     return Evidence(
         claim=claims.GRR_WORST,

@@ -62,12 +62,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one experiment measured about one claim, whether it supports the claim, and why."""
+    """What one experiment measured about one claim, whether it supports the claim, and why: first in the paper's own
+    setting, then beyond it. Either part may be missing; a text without a finding is not judged.
+    """
 
     claim: Claim
-    measured: str
-    finding: Finding
     why: str
+    measured: str = ""
+    finding: Finding | None = None
+    beyond: str = ""
+    beyond_finding: Finding | None = None
 
 
 def finding(share: float) -> Finding:

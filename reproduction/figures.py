@@ -1,4 +1,6 @@
-"""Pictures in one style: small, reproducible to the byte, and readable with colour blindness."""
+"""Pictures in one style, for print: vectors with text as text, reproducible to the byte, and readable with colour
+blindness.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, NullFormatter
 
 from sunzi.atomic_files import write_atomically
 
@@ -29,7 +32,15 @@ _STYLES: dict[str, tuple[str, str, Any]] = {
     "mss-compact": ("#8C6D00", "*", (0, (7, 2))),
 }
 _OTHERS = tuple(_STYLES.values())
-_SETTINGS: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "sunzi", "font.size": 9.5}
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: searchable, and set in the reader's font
+    "pdf.fonttype": 42,  # TrueType, which publishers accept; the default is Type 3
+    "svg.hashsalt": "sunzi",
+    "font.size": 9.5,
+    "axes.formatter.useoffset": False,
+}
+_SHORTEST, _LONGEST, _FEW_DECADES = 5e-4, 5e5, 150
+_NAMES = {"ss-compact": "SS-compact", "mss-compact": "MSS-compact"}
 
 
 @contextmanager
@@ -52,6 +63,18 @@ def style(name: str, place: int = 0) -> dict[str, Any]:
         "markersize": 5.5,
         "markerfacecolor": "none",
     }
+
+
+def name_of(method: str) -> str:
+    """How a legend shows a protocol, alone or with its decoder: “mss, planned weights” as “MSS, planned weights”."""
+    protocol, comma, rest = method.partition(",")
+    return _NAMES.get(protocol, protocol.upper()) + comma + rest
+
+
+def name_of_population(population: str) -> str:
+    """How a title shows a population: “zipf:3” as “Zipf(3)”."""
+    name, _, exponent = population.partition(":")
+    return f"{name.capitalize()}({exponent})" if exponent else name.capitalize()
 
 
 def panels(rows: int, columns: int, title: str = "", *, height: float = 3.6, width: float = 5.2) -> tuple[Figure, Any]:
@@ -79,6 +102,21 @@ def head(axes: Axes, title: str, across: str, upwards: str, *, logarithmic: bool
     axes.set_ylabel(upwards)
     if logarithmic:
         axes.set_yscale("log")
+        _label_decades(axes)
+
+
+def _label_decades(axes: Axes) -> None:
+    """Plain numbers where they are short, else powers of ten; 2 and 5 between them if there are few decades."""
+    low, high = axes.get_ylim()
+    if low < _SHORTEST or high > _LONGEST:
+        axes.yaxis.set_major_formatter(LogFormatterMathtext())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        return
+    plain = FuncFormatter(lambda value, _: f"{value:,.10g}")
+    axes.yaxis.set_major_formatter(plain)
+    few = high / low < _FEW_DECADES
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0) if few else range(2, 10)))
+    axes.yaxis.set_minor_formatter(plain if few else NullFormatter())
 
 
 def curve(
@@ -109,15 +147,25 @@ def legend_below(figure: Figure, *, columns: int = 10) -> None:
 
 
 def save_pictures(figure: Figure, stem: Path) -> None:
-    """Write STEM.svg and STEM.png, without dates."""
-    for form, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+    """Write STEM.svg and STEM.pdf, without dates."""
+    metadata = {
+        "svg": {"Date": None, "Creator": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
+    for form, entries in metadata.items():
         drawn = io.BytesIO()
-        figure.savefig(drawn, format=form, dpi=110, metadata=metadata)
+        figure.savefig(drawn, format=form, metadata=entries)
         data = drawn.getvalue()
         write_atomically(stem.with_suffix(f".{form}"), _shortened(data) if form == "svg" else data)
 
 
 def _shortened(picture: bytes) -> bytes:
-    """An SVG with coordinates rounded to a hundredth of a point. Numbers below 1 stay: some of them are scales."""
-    rounded = re.sub(rb"\b[1-9]\d*\.\d{3,}", lambda found: b"%.2f" % float(found[0]), picture)
+    """An SVG with the coordinates in its tags rounded to a hundredth of a point. Numbers below 1 stay: some of them
+    are scales.
+    """
+    rounded = re.sub(rb"<[^>]*>", lambda tag: re.sub(rb"\b[1-9]\d*\.\d{3,}", _hundredths, tag[0]), picture)
     return re.sub(rb"\n +", b"\n", rounded)
+
+
+def _hundredths(number: re.Match[bytes]) -> bytes:
+    return b"%.2f" % float(number[0])

@@ -8,6 +8,7 @@ general (docs/mathematics.md §6), so trust ``kappa``, not ``kappa_bound``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil, exp, inf, log, prod
@@ -98,6 +99,30 @@ def paper_search(
     return found
 
 
+def shared_epsilon(domain_size: int, epsilon: float) -> float:
+    """The ε at which a trial's moduli are searched. The result depends on ε only through the ratio of the blocks'
+    weights, so one search serves all ε at k = 22,000 and those up to 2 at k = 1,024; ``bits`` checks that.
+    """
+    if domain_size == 22_000:
+        return 2.5
+    return 1.0 if domain_size == 1024 and epsilon <= 2 else epsilon
+
+
+def search_for_trial(domain_size: int, epsilon: float, seed: int) -> PaperSearch:
+    """The search of one trial: a shared one, with all values at this ε, if its moduli keep κ ≤ 10 there."""
+    shared = shared_epsilon(domain_size, epsilon)
+    found = paper_search(domain_size, shared, seed)
+    if shared == epsilon:
+        return found
+    budget = parse_epsilon(epsilon)
+    kappa = condition_number(domain_size, budget, found.moduli)
+    if kappa > KAPPA_MAX:
+        return paper_search(domain_size, epsilon, seed)
+    finder = _Finder(domain_size, budget, KAPPA_MAX, BAND_WIDTH, TRIALS, np.random.default_rng(seed), found.trials)
+    error = _light_error(domain_size, found.moduli, budget)
+    return _describe(finder, _Valid(found.moduli, kappa, found.used_fallback), error)
+
+
 def _from_json(entry: Any) -> PaperSearch | None:
     """A result from a cache entry; None if it holds something else."""
     try:
@@ -152,6 +177,11 @@ def find_valid_moduli(
         if kappa <= KAPPA_MAX:
             break
     return best
+
+
+def light_error(domain_size: int, epsilon: Epsilon, moduli: Sequence[int]) -> float:
+    """The exact variance, for one report, of an item that nobody holds, nor any item with one of its residues."""
+    return _light_error(domain_size, tuple(moduli), parse_epsilon(epsilon))
 
 
 def _light_error(domain_size: int, moduli: tuple[int, ...], epsilon: Fraction) -> float:

@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from . import claims
-from .collecting import PROTOCOLS, RIDGE, CollectingExperiment, collecting_cell, trials_for
+from .collecting import (
+    EFFICIENT,
+    PROTOCOLS,
+    CollectingExperiment,
+    collecting_cell,
+    decoders_in,
+    efficient_cell,
+    has_efficient_estimator,
+    tallies_for,
+    trials_for,
+)
 from .experiment import Cell, Evidence, Scale, finding
-from .figures import curve, head, legend_below, panels, style
-from .table import Table
+from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
+from .table import Table, number_in
 from .trials import EPSILONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 SIZES = (1024, 22_000)
 _OPTIMAL = ("oue", "ss", "pgr")
@@ -30,7 +42,11 @@ def error_cells(scale: Scale) -> list[Cell]:
     sizes = (64,) if scale == "tiny" else SIZES
     return [
         collecting_cell(
-            protocol, size, epsilon, trials_for(scale, size), searches={"full": 10, "quick": 2, "tiny": 1}[scale]
+            protocol,
+            size,
+            epsilon,
+            trials_for(scale, size, protocol, epsilon),
+            searches={"full": 10, "quick": 2, "tiny": 1}[scale],
         )
         for size in sizes
         for protocol in PROTOCOLS
@@ -46,31 +62,41 @@ class MeanSquaredError(CollectingExperiment):
     reproduces = "the figure “MSE vs. privacy parameter ε” (k = 22,000) and its complement at k = 1,024"
     columns: ClassVar[tuple[str, ...]] = (
         *("scale", "seed", "sunzi", "domain_size", "users", "population", "epsilon", "method"),
-        *("trials", "searches", "mean", "standard_error", "q0.05", "q0.5", "q0.95", "predicted", "bits"),
+        *("trials", "searches", "mean", "standard_error", "q0.05", "q0.5", "q0.95", "predicted", "bits", "paper_mean"),
     )
 
     def cells(self, scale: Scale) -> list[Cell]:
-        """The cells of :func:`error_cells`."""
-        return error_cells(scale)
+        """The cells of :func:`error_cells`, and some of the tallies of ``mss`` decoded by the efficient estimator."""
+        cells = error_cells(scale)
+        again = [cell for cell in cells if cell["protocol"] == "mss" and has_efficient_estimator()]
+        return cells + [efficient_cell(cell, tallies_for(scale, cell["domain_size"])) for cell in again]
 
     def draw(self, table: Table) -> Figure:
         """Errors in the upper row, and relative to SS in the lower row."""
         sizes, populations = table.distinct("domain_size"), table.distinct("population")
         columns = [(size, population) for size in sizes for population in populations]
-        figure, axes = panels(2, len(columns), width=3.6, height=3.3)
+        figure, axes = panels(2, len(columns), width=3.4, height=3.1)
         for place, (size, population) in enumerate(columns):
             part = table.where(domain_size=size, population=population)
             base = part.where(method="ss").column("mean")
             for method in PROTOCOLS:
                 rows = part.where(method=method)
                 across, mean, spread = (rows.column(name) for name in ("epsilon", "mean", "standard_error"))
-                curve(axes[0, place], across, mean, method, **style(method))
+                curve(axes[0, place], across, mean, name_of(method), **style(method))
                 if method != "grr":
-                    curve(axes[1, place], across, mean / base, method, spread=spread / base, **style(method))
-            axes[1, place].axhline(_LIMIT, color="#777777", linewidth=1, label="1.3 times ss")
-            axes[1, place].set_ylim(0.85, 1.75)
-            head(axes[0, place], f"k = {size:,}, {_named(population)}", "ε", "mean squared error", logarithmic=True)
-            head(axes[1, place], "relative to ss", "ε", "times the error of ss")
+                    curve(axes[1, place], across, mean / base, name_of(method), spread=spread / base, **style(method))
+            for number, method in enumerate(decoders_in(table)):
+                rows = part.where(method=method)
+                mean, spread, look = rows.column("mean"), rows.column("standard_error"), style("", number)
+                look |= {"color": "#CC3311" if method == EFFICIENT else "#777777", "markersize": 3.5, "linewidth": 1}
+                curve(
+                    axes[1, place], rows.column("epsilon"), mean / base, name_of(method), spread=spread / base, **look
+                )
+            axes[1, place].axhline(_LIMIT, color="#777777", linewidth=1, label="1.3 times SS")
+            axes[1, place].set_ylim(0.95, 1.45)
+            title = f"k = {size:,}, {name_of_population(population)}"
+            head(axes[0, place], title, "ε", "mean squared error", logarithmic=True)
+            head(axes[1, place], "relative to SS", "ε", "times the error of SS")
         legend_below(figure)
         return figure
 
@@ -86,77 +112,115 @@ class MeanSquaredError(CollectingExperiment):
         ]
 
     def notes(self, table: Table) -> Sequence[str]:
-        """How ``mss`` was run."""
+        """How ``mss`` was run, and where there are fewer runs than in the paper."""
         searches = max(table.where(method="mss").distinct("searches"))
-        ridge = _ratios(table, RIDGE) / _ratios(table, "mss")
         return (
-            f"`mss` uses moduli that the paper's own search found: {searches} searches per point, shared by the "
-            "trials (in the experiment `moduli-per-trial`, every trial has its own search). Frequencies are decoded "
-            f"without bias. With the paper's ridge 1/ε² and weights, the same tallies have {_range(ridge)} times that "
-            "error (see `ridge`). `ss-compact` and `mss-compact` are not in the paper.",
+            f"{_amounts(table)} `mss` has moduli that the paper's own search found and is decoded with the paper's "
+            f"weights and ridge 1/ε². Here the trials of a point share {searches} searches, fewer than the paper's one "
+            "per trial; `moduli-per-trial` has one per trial. The same tallies decoded by Sunzi: "
+            f"{'; '.join(_decoded(table, method) for method in decoders_in(table))}. Compact protocols are not in the "
+            "paper.",
         )
 
 
-def _named(population: str) -> str:
-    return {"zipf:3": "Zipf(3)", "spike": "spike"}.get(population, population)
+def _amounts(table: Table) -> str:
+    """The number of trials, and where it is smaller than the paper's."""
+    most = max(table.distinct("trials"))
+    fewer: dict[tuple[str, int, int], list[float]] = {}
+    for row in table.where(method=PROTOCOLS):
+        if row["trials"] != most:
+            place = (str(row["method"]), int(number_in(row, "domain_size")), int(number_in(row, "trials")))
+            fewer.setdefault(place, []).append(number_in(row, "epsilon"))
+    listed = "; ".join(
+        f"{trials} for {name_of(method)} at k = {size:,}, ε = {min(epsilons):g} to {max(epsilons):g}"
+        for (method, size, trials), epsilons in fewer.items()
+    )
+    return f"{most} trials per point" + (f", but fewer at some: {listed}." if listed else ".")
 
 
-def _ratios(table: Table, method: str, base: str = "ss") -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _decoded(table: Table, method: str) -> str:
+    """The error relative to that of the paper's decoder on the same tallies."""
+    rows = table.where(method=method)
+    paper = rows.column("paper_mean") if method == EFFICIENT else table.where(method="mss").column("mean")
+    some = f" ({_span(rows.distinct('trials'))} tallies per point)" if method == EFFICIENT else ""
+    return f"{name_of(method)}, {_range(rows.column('mean') / paper)} times the error of the paper's decoder{some}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"{min(numbers)}" if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
+
+
+def _ratios(table: Table, method: str, base: str = "ss") -> _Numbers:
     """Error relative to another protocol's, at every point."""
     return table.where(method=method).column("mean") / table.where(method=base).column("mean")
 
 
-def _range(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+def _range(values: _Numbers) -> str:
     return f"{values.min():.3g} to {values.max():.3g}"
 
 
 def _within(table: Table) -> Evidence:
-    to_ss, to_pgr = _ratios(table, "mss"), _ratios(table, "mss", "pgr")
-    slack = 2 * table.where(method="mss").column("standard_error") / table.where(method="mss").column("mean")
-    inside = np.maximum(to_ss, to_pgr) <= _LIMIT * (1 + np.nan_to_num(slack))
+    to_ss, to_pgr, inside = _inside(table, "mss")
     worst = table.where(method="mss").rows[int(np.argmax(to_ss))]
+    others = {method: _inside(table, method) for method in decoders_in(table)}
     return Evidence(
         claim=claims.WITHIN_LIMIT,
         measured=f"{_range(to_ss)} times the error of SS, {_range(to_pgr)} times that of PGR; the highest at k = "
-        f"{worst['domain_size']:,}, ε = {worst['epsilon']}, {worst['population']}; within 1.3 at "
-        f"{inside.mean():.0%} of all points",
+        f"{worst['domain_size']:,}, ε = {worst['epsilon']}, {name_of_population(str(worst['population']))}; within 1.3 "
+        f"at {inside.mean():.0%} of all points",
         finding=finding(float(inside.mean())),
+        beyond="the same tallies decoded by Sunzi: "
+        + "; ".join(
+            f"{name_of(method)}, {_range(ratio)} times SS, within 1.3 at {good.mean():.0%} of all points"
+            for method, (ratio, _, good) in others.items()
+        ),
+        beyond_finding=finding(float(np.mean([good for *_, good in others.values()]))),
         why="The search draws one set for each ℓ and keeps the one with the smallest exact error. The low error is a "
         "result of this search, not a property of MSS: eight neighbouring primes give 25 times the error of SS at k = "
-        "1,024 (`moduli-per-trial`). Values that share a residue with a frequent value have a larger error. A search "
-        "by the error of light items ignores this; it matters at small k and large ε (`analytical-mse`, "
-        "`other-sizes`).",
+        "1,024 (`moduli-per-trial`). Values that share a residue with a frequent value have a larger error; it matters "
+        "at small k and large ε (`other-sizes`).",
     )
 
 
+def _inside(table: Table, method: str) -> tuple[_Numbers, _Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Errors relative to SS and to PGR, and where both are within 1.3 up to two standard errors."""
+    to_ss, to_pgr = _ratios(table, method), _ratios(table, method, "pgr")
+    rows = table.where(method=method)
+    slack = 2 * np.nan_to_num(rows.column("standard_error") / rows.column("mean"))
+    return to_ss, to_pgr, np.maximum(to_ss, to_pgr) <= _LIMIT * (1 + slack)
+
+
 def _matches(table: Table) -> Evidence:
-    ratios = {base: _ratios(table, "mss", base) for base in ("ss", "pgr", "rappor")}
+    """The paper runs OUE for RAPPOR."""
+    ratios = {base: _ratios(table, "mss", base) for base in ("ss", "pgr", "oue", "rappor")}
     near = {base: (ratio <= _LIMIT) & (ratio >= 1 / _LIMIT) for base, ratio in ratios.items()}
+    texts = {
+        base: f"{_range(ratio)} times the error of {name_of(base)}, within a factor 1.3 either way at "
+        f"{near[base].mean():.0%} of all points"
+        for base, ratio in ratios.items()
+    }
+    rappor = texts.pop("rappor")
     return Evidence(
         claim=claims.MATCHES,
-        measured="; ".join(
-            f"{_range(ratio)} times the error of {base.upper()}, within a factor 1.3 either way at "
-            f"{near[base].mean():.0%} of all points"
-            for base, ratio in ratios.items()
-        ),
-        finding=finding(float(np.mean(list(near.values())))),
+        measured="; ".join(texts.values()),
+        finding=finding(float(np.mean([near[base] for base in texts]))),
+        beyond=rappor,
+        beyond_finding=finding(float(near["rappor"].mean())),
         why="RAPPOR itself (symmetric bits, e^{ε/2}/(n(e^{ε/2}−1)²)) has a larger error than the optimum, "
-        "increasingly so at large ε; Table 1 states the error of OUE for it. So MSS does not match RAPPOR at large ε "
-        "but beats it. The paper measures OUE instead of RAPPOR.",
+        "increasingly so at large ε. There MSS does not match RAPPOR but beats it.",
     )
 
 
 def _highest(table: Table) -> Evidence:
     best = np.min([_ratios(table, "grr", method) for method in (*_OPTIMAL, "mss")], axis=0)
     rappor = _ratios(table, "grr", "rappor")
-    exception = f"; RAPPOR, which the paper does not run, errs up to {1 / rappor.min():.1f} times as much as GRR"
     return Evidence(
         claim=claims.GRR_WORST,
-        measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS"
-        + (exception if rappor.min() < 1 else ""),
+        measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS",
         finding=finding(float((best > 1).mean())),
-        why="The error of GRR is (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k. It "
-        "is the better protocol where k < 3e^ε+2 (`other-sizes`).",
+        beyond=f"{_range(rappor)} times the error of RAPPOR, which the paper does not run",
+        beyond_finding=finding(float((rappor > 1).mean())),
+        why="The error of GRR is (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k.",
     )
 
 
@@ -170,7 +234,7 @@ def _optimal(table: Table) -> Evidence:
     return Evidence(
         claim=claims.NEAR_OPTIMAL,
         measured="error against 4e^ε/(n(e^ε−1)²): "
-        + ", ".join(f"{name} {_range(value)}" for name, value in zip(_OPTIMAL, excess, strict=True)),
+        + ", ".join(f"{name_of(name)} {_range(value)}" for name, value in zip(_OPTIMAL, excess, strict=True)),
         finding=finding(float((values < _NEAR).mean())),
         why="All three have p = 1/2 and q = 1/(e^ε+1) up to rounding: SS rounds the subset's size, PGR takes the prime "
         "power next to e^ε+1, which rounds more. Frequent items add a little to the mean on small domains.",

@@ -14,12 +14,17 @@ from pathlib import Path
 
 from sunzi.atomic_files import write_atomically
 
-from .claims import Claim, Verdict
+from .claims import Claim, Finding, Verdict
 from .experiment import Evidence, Experiment
 from .table import Table
 
-_MARKS = {"holds": "✔", "in part": "◐", "does not hold": "✘"}
-_COUNTED = {"holds": "hold", "in part": "hold in part", "does not hold": "do not hold"}
+_MARKS: dict[Verdict, str] = {"holds": "✔", "in part": "◐", "does not hold": "✘"}
+_COUNTED: dict[Verdict, str] = {
+    "holds": "hold",
+    "in part": "hold in part",
+    "does not hold": "do not hold",
+    "–": "about settings that it does not show",
+}
 _TITLE = "Reproduction report"
 _PAPER = "“Private Frequency Estimation Via Residue Number Systems” (Arcolezi, AAAI 2026)"
 
@@ -58,8 +63,13 @@ class _Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict from all evidence."""
-        return self.claim.verdict([piece.finding for piece in self.evidence.values()])
+        """The verdict in the paper's own setting."""
+        return self.claim.verdict([piece.finding for piece in self.evidence.values() if piece.finding])
+
+    @property
+    def verdict_beyond(self) -> Verdict:
+        """The verdict in the settings that we add."""
+        return self.claim.verdict([piece.beyond_finding for piece in self.evidence.values() if piece.beyond_finding])
 
     def others(self, name: str) -> list[str]:
         """The other experiments about it."""
@@ -107,10 +117,13 @@ def _introduction(report: _Report) -> list[str]:
     verdicts = [judgement.verdict for judgement in report.judgements.values()]
     counts = ", ".join(f"{verdicts.count(name)} {words}" for name, words in _COUNTED.items() if name in verdicts)
     return [
-        f"Every claim that {_PAPER} makes about experiments, measured again: {len(verdicts)} claims; {counts}.",
-        "Each claim has one verdict, based on all experiments that test it. It holds if all evidence supports it, "
-        "does not hold if all evidence contradicts it (one counter-example is enough for a theorem), and otherwise "
-        "holds in part.",
+        f"Every claim that {_PAPER} makes about experiments, measured again: {len(verdicts)} claims; in the paper's "
+        f"own setting {counts}.",
+        "Each claim has two verdicts, each based on all experiments that test it: the first in the setting in which "
+        "the paper makes the claim (its domains, users, populations, protocols, attacker and decoder), the second "
+        "beyond it, in settings that we add. A claim holds if all evidence supports it, does not hold if all evidence "
+        "contradicts it (one counter-example is enough for a theorem), and otherwise holds in part. A dash means that "
+        "nothing was judged there.",
         "`sunzi reproduce` generates this report, its tables and its pictures. A trial is one simulated collection "
         "with new users, unless a section says otherwise. Standard errors are those of the mean over trials; bars in "
         "pictures show two standard errors.",
@@ -119,23 +132,37 @@ def _introduction(report: _Report) -> list[str]:
 
 def _markdown(report: _Report) -> str:
     lines = [f"# {_TITLE}", "", *(line for text in _introduction(report) for line in (_wrapped(text), ""))]
-    lines += ["| | claim of the paper | evidence |", "|---|---|---|"]
+    lines += ["| in the paper's setting | beyond it | claim of the paper | evidence |", "|---|---|---|---|"]
     for judgement in report.judgements.values():
         pieces = [
-            f"[{name}](#{name}){_finding(judgement, piece)}: {piece.measured}"
-            for name, piece in judgement.evidence.items()
+            f"[{name}](#{name}){_finding(judgement, finding)}: {text}"
+            for name, finding, text in _texts(judgement, beyond=False)
         ]
+        further = [f"beyond it, [{name}](#{name}): {text}" for name, _, text in _texts(judgement, beyond=True)]
         claim = f"{judgement.claim.words} ({judgement.claim.where})"
-        cells = [f"{_MARKS[judgement.verdict]} {judgement.verdict}", claim, "<br>".join(pieces)]
+        cells = [_marked(judgement.verdict), _marked(judgement.verdict_beyond), claim, "<br>".join(pieces + further)]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for section in report.sections:
         lines += ["", *_markdown_section(section, report)]
     return "\n".join(lines) + "\n"
 
 
-def _finding(judgement: _Judgement, piece: Evidence) -> str:
+def _texts(judgement: _Judgement, *, beyond: bool) -> list[tuple[str, Finding | None, str]]:
+    """Experiment, finding and text of all evidence, in the paper's setting or beyond it."""
+    found = [
+        (name, piece.beyond_finding, piece.beyond) if beyond else (name, piece.finding, piece.measured)
+        for name, piece in judgement.evidence.items()
+    ]
+    return [(name, finding, text) for name, finding, text in found if text]
+
+
+def _finding(judgement: _Judgement, finding: Finding | None) -> str:
     """The finding of one piece of evidence, if there are several."""
-    return f" ({piece.finding})" if len(judgement.evidence) > 1 else ""
+    return f" ({finding})" if finding and len(_texts(judgement, beyond=False)) > 1 else ""
+
+
+def _marked(verdict: Verdict) -> str:
+    return f"{_MARKS[verdict]} {verdict}" if verdict in _MARKS else verdict
 
 
 def _markdown_section(section: _Section, report: _Report) -> list[str]:
@@ -145,18 +172,30 @@ def _markdown_section(section: _Section, report: _Report) -> list[str]:
     for note in section.notes:
         lines += [_wrapped(note), ""]
     lines += [f"![{experiment.title}](results/{experiment.name}.svg)", ""]
-    lines += [_wrapped(f"{section.setting} [Table](results/{experiment.name}.csv)."), ""]
+    files = f"[Table](results/{experiment.name}.csv), [picture for print](results/{experiment.name}.pdf)"
+    lines += [_wrapped(f"{section.setting} {files}."), ""]
     for piece in section.evidence:
         judgement = report.judgements[piece.claim]
+        verdict = f"{_marked(judgement.verdict)}, beyond it {_marked(judgement.verdict_beyond)}"
+        lines.append(_wrapped(f"**{verdict}**: “{piece.claim.words}” ({piece.claim.where})", "- "))
         others = ", ".join(f"[{name}](#{name})" for name in judgement.others(section.name))
-        verdict = f"{_MARKS[judgement.verdict]} **{judgement.verdict}**"
-        lines += [
-            _wrapped(f"{verdict}: “{piece.claim.words}” ({piece.claim.where})", "- "),
-            *([_wrapped(f"this experiment: {piece.finding}; see also {others}", "  - ")] if others else []),
-            _wrapped(f"measured: {piece.measured}", "  - "),
-            _wrapped(f"why: {piece.why}", "  - "),
-        ]
+        lines += [_wrapped(text, "  - ") for text in _details(piece, others)]
     return lines
+
+
+def _details(piece: Evidence, others: str) -> list[str]:
+    """The lines of one piece of evidence: the paper's setting first, ours second."""
+    return [
+        f"the paper's setting: {piece.claim.setting}",
+        *([f"measured there{_shown(piece.finding)}: {piece.measured}"] if piece.measured else []),
+        *([f"beyond it{_shown(piece.beyond_finding)}: {piece.beyond}"] if piece.beyond else []),
+        f"why: {piece.why}",
+        *([f"see also {others}"] if others else []),
+    ]
+
+
+def _shown(finding: Finding | None) -> str:
+    return f" ({finding})" if finding else ""
 
 
 def _wrapped(text: str, bullet: str = "") -> str:
@@ -190,17 +229,17 @@ code { font-size: .92em; }
 table { border-collapse: collapse; font-size: .92rem; }
 th { text-align: left; color: var(--soft); font-weight: 600; }
 th, td { padding: .35rem .7rem .35rem 0; vertical-align: top; }
-td { border-top: 1px solid var(--line); } td p { margin: 0 0 .35rem; } td:nth-child(2) { width: 36%; }
+td { border-top: 1px solid var(--line); } td p { margin: 0 0 .35rem; } td:nth-child(3) { width: 32%; }
 td .soft { display: block; }
 @media (max-width: 44rem) { table, tbody, tr, td { display: block; } th { display: none; }
-  td:nth-child(2) { width: auto; } td + td { border-top: 0; padding-top: 0; } }
+  td:nth-child(3) { width: auto; } td + td { border-top: 0; padding-top: 0; } }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: var(--holds); } .part { color: var(--part); } .fails { color: var(--fails); }
 figure { margin: 1rem 0; padding: .75rem; background: #fff; border: 1px solid var(--line); border-radius: 6px; }
 img { display: block; width: 100%; height: auto; }
 dl { margin: 1rem 0; } dt { margin-top: 1rem; max-width: 50rem; } dd { margin: .25rem 0 0 1.5rem; }
 """
-_CLASSES = {"holds": "holds", "in part": "part", "does not hold": "fails"}
+_CLASSES: dict[Verdict, str] = {"holds": "holds", "in part": "part", "does not hold": "fails", "–": "soft"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -228,24 +267,30 @@ def _page(report: _Report, results: Path) -> str:
 
 def _overview(report: _Report) -> str:
     rows = [
-        f"<tr><td>{_verdict(judgement)}</td><td>{_prose(judgement.claim.words)} {_where(judgement.claim)}</td>"
-        f"<td>{_pieces(judgement)}</td></tr>"
+        f"<tr><td>{_verdict(judgement.verdict)}</td><td>{_verdict(judgement.verdict_beyond)}</td>"
+        f"<td>{_prose(judgement.claim.words)} {_where(judgement.claim)}</td><td>{_pieces(judgement)}</td></tr>"
         for judgement in report.judgements.values()
     ]
-    heads = "".join(f"<th>{name}</th>" for name in ("", "claim of the paper", "evidence"))
+    heads = "".join(
+        f"<th>{name}</th>" for name in ("in the paper's setting", "beyond it", "claim of the paper", "evidence")
+    )
     return f'<div class="scroll"><table>\n<tr>{heads}</tr>\n' + "\n".join(rows) + "\n</table></div>"
 
 
 def _pieces(judgement: _Judgement) -> str:
-    return "".join(
-        f'<p><a href="#{name}">{name}</a>{_finding(judgement, piece)}: {_prose(piece.measured)}</p>'
-        for name, piece in judgement.evidence.items()
-    )
+    measured = [
+        f'<p><a href="#{name}">{name}</a>{_finding(judgement, finding)}: {_prose(text)}</p>'
+        for name, finding, text in _texts(judgement, beyond=False)
+    ]
+    beyond = [
+        f'<p>Beyond it, <a href="#{name}">{name}</a>: {_prose(text)}</p>'
+        for name, _, text in _texts(judgement, beyond=True)
+    ]
+    return "".join(measured + beyond)
 
 
-def _verdict(judgement: _Judgement) -> str:
-    verdict = judgement.verdict
-    return f'<span class="verdict {_CLASSES[verdict]}">{_MARKS[verdict]} {verdict}</span>'
+def _verdict(verdict: Verdict) -> str:
+    return f'<span class="verdict {_CLASSES[verdict]}">{_marked(verdict)}</span>'
 
 
 def _where(claim: Claim) -> str:
@@ -268,12 +313,12 @@ def _page_section(section: _Section, report: _Report, results: Path) -> str:
 
 
 def _page_evidence(name: str, piece: Evidence, judgement: _Judgement) -> str:
+    verdicts = f"{_verdict(judgement.verdict)}, beyond it {_verdict(judgement.verdict_beyond)}"
+    lines = [f"<dd>{_prose(text)}</dd>" for text in _details(piece, "")]
     others = ", ".join(f'<a href="#{other}">{other}</a>' for other in judgement.others(name))
-    also = f"<dd>This experiment: {piece.finding}; see also {others}</dd>\n" if others else ""
-    return (
-        f"<dt>{_verdict(judgement)} “{_prose(piece.claim.words)}” {_where(piece.claim)}</dt>\n{also}"
-        f"<dd>Measured: {_prose(piece.measured)}</dd>\n<dd>{_prose(piece.why)}</dd>"
-    )
+    if others:
+        lines.append(f"<dd>see also {others}</dd>")
+    return f"<dt>{verdicts}: “{_prose(piece.claim.words)}” {_where(piece.claim)}</dt>\n" + "\n".join(lines)
 
 
 def _picture(experiment: Experiment, results: Path) -> str:

@@ -8,23 +8,24 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import lsmr
 
 import sunzi
-from sunzi._typing import Floats
+from sunzi._typing import Floats, Integers
 from sunzi.processes import pool_of_processes
 from sunzi.testing import ReproducibleSource
 
 from . import claims
+from .claims import Finding
+from .decoders import TOLERANCE, LeastSquares, dynamic_frequencies
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding_of
-from .figures import curve, head, legend_below, panels, style
+from .figures import curve, head, legend_below, name_of, panels, style
 from .moduli_search import paper_search
 from .table import Table, number_in, summary
 from .threads import single_threaded
-from .trials import USERS, paper_plan, quick_options, values_of
+from .trials import USERS, linear_decoder, paper_plan, values_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PAPER = {
@@ -37,10 +38,11 @@ PAPER = {
     5.0: (0.152, 3.208),
 }
 """Seconds of MSS and PGR in the paper's table."""
-_TOLERANCE = 1e-6
-"""Of scipy's LSMR unless told otherwise."""
 WAYS = ("mss", "mss by lsmr", "pgr", "pgr by programme", "ss-compact", "mss-compact")
 _LOOKS = {"mss by lsmr": "ss", "pgr by programme": "oue"}
+FROM_BYTES = ("mss", "ss", "pgr", "ss-compact", "mss-compact")
+PHASES = ("making", "reading", "decoding")
+PAPER_TRIALS = 300
 
 
 class Runtime(Experiment):
@@ -60,6 +62,9 @@ class Runtime(Experiment):
             Cell.of(collections * rounds / 3, k=size, epsilon=each, users=users, collections=collections, rounds=rounds)
             for each in epsilons
         ]
+        timed += [
+            Cell.of(0.001 * users, part="bytes", k=size, epsilon=each, users=users, rounds=5) for each in epsilons
+        ]
         return timed + [
             Cell.of(searches * 2e-4 * size, part="iterations", k=size, epsilon=epsilon, users=users, searches=searches)
             for size, searches, epsilons in _counted(scale)
@@ -70,32 +75,43 @@ class Runtime(Experiment):
         """Times in a subprocess, because numerical libraries read their number of threads when they are loaded;
         iterations in this process.
         """
-        if "part" in dict(cell.parameters):
+        part = dict(cell.parameters).get("part")
+        if part == "iterations":
             return count_iterations(cell, seed)
+        timing = measure_bytes if part == "bytes" else measure_times
         with single_threaded(), pool_of_processes(1) as pool:
-            return pool.submit(measure_times, cell, seed).result()
+            return pool.submit(timing, cell, seed).result()
 
     def draw(self, table: Table) -> Figure:
-        """Seconds, and how many times MSS is faster."""
+        """Seconds from messages, how many times MSS is faster, and seconds from bytes."""
+        figure, axes = panels(1, 3, "Processor seconds for 10,000 users, one thread; medians", width=4.6, height=3.4)
+        left, right, last = axes[0]
+        _draw_bytes(last, table.where(part="bytes"))
         table = _timings(table)
-        figure, axes = panels(1, 2, "Processor seconds from 10,000 messages to frequencies, one thread; medians")
-        left, right = axes[0]
         for way in table.distinct("way"):
             part = table.where(way=way)
-            curve(left, part.column("epsilon"), part.column("median"), way, **style(_LOOKS.get(way, way)))
+            curve(left, part.column("epsilon"), part.column("median"), _label(way), **style(_LOOKS.get(way, way)))
         across = [epsilon for epsilon in table.distinct("epsilon") if epsilon in PAPER]
         for place, name in enumerate(("mss", "pgr")):
             look: dict[str, Any] = {"color": "#999999", "linestyle": "-" if place == 0 else "--", "linewidth": 1.2}
-            left.plot(across, [PAPER[epsilon][place] for epsilon in across], label=f"{name}, as in the paper", **look)
-        head(left, f"k = {table.distinct('k')[-1]:,}", "ε", "seconds", logarithmic=True)
+            left.plot(
+                across, [PAPER[epsilon][place] for epsilon in across], label=f"{name_of(name)}, as in the paper", **look
+            )
+        head(left, f"k = {table.distinct('k')[-1]:,}: from messages to frequencies", "ε", "seconds", logarithmic=True)
         pairs = (("pgr", "mss"), ("pgr by programme", "mss by lsmr"))
         for (slow, fast), name in zip(pairs, ("pgr", "oue"), strict=True):
-            curve(right, table.distinct("epsilon"), speedups(table, slow, fast), f"{slow} / {fast}", **style(name))
+            curve(
+                right,
+                table.distinct("epsilon"),
+                speedups(table, slow, fast),
+                f"{_label(slow)} / {_label(fast)}",
+                **style(name),
+            )
         right.plot(
             across,
             [PAPER[epsilon][1] / PAPER[epsilon][0] for epsilon in across],
             color="#999999",
-            label="pgr / mss, as in the paper",
+            label="PGR / MSS, as in the paper",
         )
         right.axhline(1, color="#333333", linewidth=0.8)
         head(right, "how many times faster MSS is", "ε", "PGR / MSS", logarithmic=True)
@@ -105,12 +121,13 @@ class Runtime(Experiment):
     def evidence(self, table: Table) -> Sequence[Evidence]:
         """The speed-up, the spike, the iterations."""
         return [
-            self._speedup(_timings(table)),
+            self._speedup(_timings(table), table.where(part="bytes")),
             self._spike(_timings(table)),
             self._iterations(table.where(part="iterations")),
         ]
 
-    def _speedup(self, table: Table) -> Evidence:
+    def _speedup(self, table: Table, sent: Table) -> Evidence:
+        """By the paper's algorithms first, then by the library's."""
         ours, papers = speedups(table, "pgr", "mss"), speedups(table, "pgr by programme", "mss by lsmr")
         solving = [
             table.number("median", way="pgr", epsilon=each)
@@ -119,12 +136,14 @@ class Runtime(Experiment):
         ]
         return Evidence(
             claim=claims.SPEED_UP,
-            measured=(
-                f"PGR takes {min(ours):.2f} to {max(ours):.2f} times as long as MSS, both at their best; by the "
-                f"paper's algorithms (dynamic programme, LSMR) {min(papers):.2f} to {max(papers):.2f} times; compared "
-                f"with the solve of MSS alone, without its counting, {min(solving):.1f} to {max(solving):.1f} times"
+            measured=f"PGR by dynamic programme takes {min(papers):.2f} to {max(papers):.2f} times as long as MSS by "
+            "LSMR",
+            finding=speed_finding(papers),
+            beyond=(
+                f"both at their best {min(ours):.2f} to {max(ours):.2f} times; compared with the solve of MSS alone, "
+                f"without its counting, {min(solving):.1f} to {max(solving):.1f} times{_from_bytes(sent)}"
             ),
-            finding="for" if min(ours) >= 11 else "in part" if min(ours) > 1 else "against",
+            beyond_finding=speed_finding(ours),
             why=(
                 f"{_seconds(table)} The paper's times for PGR are those of one implementation: the same dynamic "
                 "programme, vectorised, takes milliseconds here, and a Fourier transform or adding up the hyperplanes "
@@ -165,19 +184,19 @@ class Runtime(Experiment):
             f"{part.mean():.1f} on average)"
             for size, part in counts.items()
         )
-        limit = log(_TOLERANCE) / log((10 - 1) / (10 + 1))
+        limit = log(TOLERANCE) / log((10 - 1) / (10 + 1))
         return Evidence(
             claim=claims.FEW_ITERATIONS,
             measured=f"{text}, at scipy's default tolerances, for κ from {kappa.min():.2f} to {kappa.max():.2f} and "
             f"ε from {min(table.distinct('epsilon')):g} to {max(table.distinct('epsilon')):g}",
             finding=finding_of(bool(iterations.max() <= limit), max(means) <= 1.5 * min(means)),
             why=f"The error falls by (κ−1)/(κ+1) per iteration, so κ ≤ 10 bounds r by {limit:.0f} for the tolerance "
-            f"{_TOLERANCE:g}, for every k. The library needs no iterations, because T is Toeplitz.",
+            f"{TOLERANCE:g}, for every k. The library needs no iterations, because T is Toeplitz.",
         )
 
     def notes(self, table: Table) -> Sequence[str]:
         """The table, and how it was timed."""
-        table = _timings(table)
+        sent, table = table.where(part="bytes"), _timings(table)
         lines = [
             f"ε = {epsilon:g}: "
             + ", ".join(f"{way} {1e3 * table.number('median', way=way, epsilon=epsilon):.1f}" for way in WAYS)
@@ -185,12 +204,19 @@ class Runtime(Experiment):
         ]
         return (
             "All methods decode the same users' messages in turn, in one process and one thread; a trial is one "
-            "decoding. Time is processor time from messages, as a server has them after reading the wire, to "
-            "frequencies: counting, then decoding; the plan has decoded before. `mss` has moduli of the paper's "
-            "search. `mss by lsmr` is scipy's LSMR on the explicit sparse matrix with the paper's weights and ridge; "
-            "the matrix is built beforehand. `pgr by programme` is the PGR paper's dynamic programme. Iterations are "
-            "counted separately, over many sets of moduli.",
-            "Median milliseconds. " + "; ".join(lines) + ".",
+            f"decoding, {_trials(table)}. Time is processor time from messages, as a server has them after reading the "
+            "wire, to frequencies: counting, then decoding; the plan has decoded before. `mss` has moduli of the "
+            "paper's search and the library's linear decoder. `mss by lsmr` is scipy's LSMR on the explicit sparse "
+            "matrix with the paper's weights and ridge; the matrix is built beforehand. `pgr by programme` is the PGR "
+            "paper's dynamic programme. From bytes means: make a report as bytes for every user, read the bytes into a "
+            "tally, and decode it. Iterations are counted separately, over many sets of moduli.",
+            "Median milliseconds from messages. " + "; ".join(lines) + ".",
+            "Median milliseconds from bytes, to make + read + decode 10,000 reports. "
+            + "; ".join(
+                f"ε = {epsilon:g}: " + ", ".join(_phases(sent, name, epsilon) for name in FROM_BYTES)
+                for epsilon in sent.distinct("epsilon")
+            )
+            + ".",
         )
 
 
@@ -214,6 +240,79 @@ def count_iterations(cell: Cell, seed: int) -> list[Row]:
         found = paper_search(size, epsilon, search)
         rows.append({"search": search, "kappa": found.kappa, "moduli": len(found.moduli), "iterations": iterations})
     return rows
+
+
+def measure_bytes(cell: Cell, seed: int) -> list[Row]:
+    """Median processor seconds to make reports as bytes, to read them into a tally, and to decode it."""
+    (words,) = cell.seeds(seed, 1)
+    values = values_of("zipf:3", cell["k"], cell["users"], words)
+    rows: list[Row] = []
+    for name in FROM_BYTES:
+        plan = paper_plan(cell["k"], cell["epsilon"]) if name == "mss" else sunzi.make_plan(name, *_setting(cell))
+        times = [_phases_of(plan, values, [*words, turn]) for turn in range(cell["rounds"] + 1)]
+        making, reading, decoding = np.median(times[1:], axis=0).tolist()  # the first turn warms up
+        rows.append({"protocol": name, "making": making, "reading": reading, "decoding": decoding})
+    return rows
+
+
+def _setting(cell: Cell) -> tuple[int, float]:
+    return cell["k"], cell["epsilon"]
+
+
+def _phases_of(plan: sunzi.Plan, values: Integers, seed: list[int]) -> tuple[float, float, float]:
+    making, reports = _timed(lambda: plan.client(seed=seed[-1]).reports(values))
+    reading, tally = _timed(lambda: plan.tally(reports))
+    decoding, _ = _timed(lambda: plan.estimate(tally, **linear_decoder(plan)).frequencies)
+    return making, reading, decoding
+
+
+def _phases(sent: Table, name: str, epsilon: float) -> str:
+    (row,) = sent.where(protocol=name, epsilon=epsilon).rows
+    times = (f"{1e3 * number_in(row, phase):.1f}" for phase in PHASES)
+    return f"{name} {' + '.join(times)}"
+
+
+def _from_bytes(sent: Table) -> str:
+    """The server's part, reading and decoding, and the whole way from values to frequencies."""
+    server, whole = (_totals(sent, phases) for phases in (PHASES[1:], PHASES))
+    texts = [
+        f"{label} {min(ratios):.2f} to {max(ratios):.2f} times"
+        for label, ratios in (
+            ("from bytes to frequencies", server["pgr"] / server["mss"]),
+            ("with making the reports", whole["pgr"] / whole["mss"]),
+        )
+    ]
+    return "; " + ", ".join(texts)
+
+
+def _totals(sent: Table, phases: Sequence[str]) -> dict[str, Floats]:
+    """Seconds of some phases at every ε, by protocol."""
+    return {
+        name: np.sum([sent.where(protocol=name).column(phase) for phase in phases], axis=0)
+        for name in sent.distinct("protocol")
+    }
+
+
+def _draw_bytes(axes: Axes, sent: Table) -> None:
+    for name, seconds in _totals(sent, PHASES).items():
+        curve(axes, sent.where(protocol=name).column("epsilon"), seconds, name_of(name), **style(name))
+    head(axes, "from values to reports as bytes to frequencies", "ε", "seconds", logarithmic=True)
+
+
+def _label(way: str) -> str:
+    """A way with its protocol as in other pictures."""
+    protocol, _, rest = way.partition(" ")
+    return " ".join([name_of(protocol), *rest.replace("lsmr", "LSMR").split()])
+
+
+def _trials(table: Table) -> str:
+    trials = min(table.distinct("trials"))
+    return f"{trials} per point" + (f" (the paper has {PAPER_TRIALS})" if trials < PAPER_TRIALS else "")
+
+
+def speed_finding(ratios: Sequence[float]) -> Finding:
+    """Of how many times faster MSS is: always as much as the paper says, at least somewhere faster, or never."""
+    return "for" if min(ratios) >= 11 else "in part" if max(ratios) > 1 else "against"
 
 
 def _timings(table: Table) -> Table:
@@ -284,7 +383,7 @@ def _decode(way: str, plan: sunzi.Plan, messages: Any, users: int) -> tuple[floa
     elif way == "pgr by programme" and hasattr(protocol.design, "space"):  # type: ignore[attr-defined]
         decoded, _ = _timed(lambda: dynamic_frequencies(plan, tally))
     else:
-        decoded, _ = _timed(lambda: plan.estimate(tally, **quick_options(plan)).frequencies)
+        decoded, _ = _timed(lambda: plan.estimate(tally, **linear_decoder(plan)).frequencies)
     return counted, decoded, iterations
 
 
@@ -292,41 +391,6 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     started = time.process_time()
     result = work()
     return time.process_time() - started, result
-
-
-def dynamic_frequencies(plan: sunzi.Plan, tally: sunzi.Tally) -> Floats:
-    """PGR decoded by its authors' dynamic programme."""
-    design, rates = plan.protocol.design, plan.protocol.probabilities  # type: ignore[attr-defined]
-    counts = design.point_counts(tally.block(0), plan.domain.size, route="dynamic")
-    return np.asarray((counts / tally.reports - rates.false) / rates.gap)
-
-
-class LeastSquares:
-    """The paper's decoder of MSS: A_w as an explicit sparse matrix, LSMR, λ = 1/ε² unless another is given."""
-
-    def __init__(self, plan: sunzi.Plan, tally: sunzi.Tally, ridge: float | None = None) -> None:
-        protocol: Any = plan.protocol
-        size, moduli = plan.domain.size, protocol.moduli
-        self.damp = (float(1 / plan.epsilon**2) if ridge is None else ridge) ** 0.5
-        self.blocks = []
-        for index, response in enumerate(protocol.responses):
-            rates, points = response.probabilities, response.design.points
-            rate = rates.false + rates.gap / points
-            weight = tally.block_reports[index] * rates.gap**2 / (rate * (1 - rate))
-            self.blocks.append((tally.block(index).dense(), tally.block_reports[index], rates, weight**0.5))
-        offsets = np.concatenate([[0], np.cumsum(moduli)])
-        rows = np.concatenate([np.arange(size) % m + offset for m, offset in zip(moduli, offsets, strict=False)])
-        roots = np.repeat([root for *_, root in self.blocks], size)
-        places = (rows, np.tile(np.arange(size), len(moduli)))
-        self.matrix = sparse.csr_array((roots, places), shape=(int(offsets[-1]), size))
-
-    def solve(self, tolerance: float = _TOLERANCE) -> tuple[Floats, int]:
-        """Frequencies, and the iterations taken."""
-        right = [
-            root * (counts / max(reports, 1) - rates.false) / rates.gap for counts, reports, rates, root in self.blocks
-        ]
-        found = lsmr(self.matrix, np.concatenate(right), damp=self.damp, atol=tolerance, btol=tolerance, maxiter=20_000)
-        return np.asarray(found[0]), int(found[2])
 
 
 EXPERIMENT = Runtime()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 import sunzi
 from sunzi._typing import Floats, Integers
 from sunzi.planning import Population
+from sunzi.protocols.modular_variance import ModularVariance
 
-from .moduli_search import paper_search
+from .moduli_search import paper_search, shared_epsilon
 
 USERS = 10_000
 POPULATIONS = ("zipf:3", "spike")
@@ -49,9 +51,42 @@ def paper_plan(domain_size: int, epsilon: float, seed: int = 0) -> sunzi.Plan:
     return sunzi.make_plan("mss", domain_size, epsilon, moduli=paper_search(domain_size, epsilon, seed).moduli)
 
 
-def quick_options(plan: sunzi.Plan) -> dict[str, Any]:
-    """Options for an estimate of which only the frequencies are used."""
-    return {"errors": "quick"} if plan.protocol.name in MODULAR else {}
+def plan_of_trial(domain_size: int, epsilon: float, seed: int) -> sunzi.Plan:
+    """``mss`` with moduli of a search that several ε share; for experiments with many searches."""
+    moduli = paper_search(domain_size, shared_epsilon(domain_size, epsilon), seed).moduli
+    return sunzi.make_plan("mss", domain_size, epsilon, moduli=moduli)
+
+
+def moduli_of(plan: sunzi.Plan) -> tuple[int, ...]:
+    """The moduli of a plan for ``mss``."""
+    return tuple(response.points for response in plan.protocol.responses)
+
+
+def paper_decoder(plan: sunzi.Plan) -> dict[str, Any]:
+    """Options for an estimate as the paper makes it: for ``mss`` its weights and its ridge, for the others the linear
+    decoder.
+    """
+    paper = {"weights": "paper", "ridge": "paper", "errors": "quick"}
+    return paper if plan.protocol.name == "mss" else linear_decoder(plan)
+
+
+def linear_decoder(plan: sunzi.Plan) -> dict[str, Any]:
+    """Options for the library's fixed linear map, of which only the frequencies are used."""
+    options = {"weights": "planned", "errors": "quick"}
+    taken = signature(plan.protocol.estimate).parameters
+    return {name: value for name, value in options.items() if name in taken}
+
+
+def linear_error(plan: sunzi.Plan, users: int, histogram: Floats) -> float:
+    """The exact mean squared error of the linear map about these users' own histogram."""
+    protocol: Any = plan.protocol
+    if protocol.name not in MODULAR:
+        return float(plan.worst_mse(users))  # the same for every histogram
+    share = users / len(protocol.responses)
+    variance = ModularVariance(
+        protocol.gram, protocol.moments, protocol.planned_weights, [share] * len(protocol.responses)
+    )
+    return float(np.mean(variance.full(histogram) - histogram * (1 - histogram) / users))
 
 
 def errors_of(
@@ -66,7 +101,7 @@ def errors_of(
     for plan, seed in zip(_repeated(plans, len(seeds)), seeds, strict=True):
         size = plan.domain.size
         values = values_of(population, size, users, seed)
-        estimate = plan.estimate(plan.simulate(values, seed=[*seed, 1]), **{**quick_options(plan), **options})
+        estimate = plan.estimate(plan.simulate(values, seed=[*seed, 1]), **(options or paper_decoder(plan)))
         yield estimate.frequencies - histogram_of(values, size)
 
 

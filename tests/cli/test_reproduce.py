@@ -56,7 +56,7 @@ def test_writes_tables_pictures_and_the_report(tmp_path, capsys, monkeypatch):
     assert asked == [(["ridge"], "full", 3, 1)]
     assert catalogue.find("ridge").name == "ridge"
     assert capsys.readouterr().out.splitlines() == [str(out / "results" / "ridge.csv"), str(out / "report.html")]
-    assert {path.name for path in (out / "results").iterdir()} == {"ridge.csv", "ridge.svg", "ridge.png"}
+    assert {path.name for path in (out / "results").iterdir()} == {"ridge.csv", "ridge.svg", "ridge.pdf"}
     assert (out / "REPORT.md").is_file()
     assert (out / "work" / ".gitignore").read_text() == "*\n"
 

@@ -1,6 +1,7 @@
 """The experiments on bits, server time and attack: attackers, decoders and formulas against slow, obvious code."""
 
 import sys
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
@@ -13,8 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from reproduction.attackers import boxed_rate, expected_rate, success_rate
 from reproduction.bits import FIXED, LARGE, pooled
 from reproduction.comparison import formula_attack, formula_bits, formula_error
+from reproduction.decoders import LeastSquares, dynamic_frequencies
 from reproduction.dra import compare
-from reproduction.runtime import PAPER, LeastSquares, dynamic_frequencies, speedups
+from reproduction.exact import largest_ratio, output_probabilities, singleton_formula, truncated_formula
+from reproduction.geometry import closed_form, projective_size
+from reproduction.runtime import FROM_BYTES, PAPER, PHASES, speedups
 from reproduction.table import Table
 
 import sunzi
@@ -152,8 +156,9 @@ def test_pooling_searches_of_several_cells():
 
 
 def timed(seconds_of_pgr):
-    ways = {"mss": 0.01, "mss by lsmr": 0.05, "pgr": seconds_of_pgr, "pgr by programme": seconds_of_pgr}
+    ways = {"mss": 0.01, "mss by lsmr": 0.01, "pgr": seconds_of_pgr, "pgr by programme": seconds_of_pgr}
     counted = {"part": "iterations", "epsilon": 2.0, "kappa": 3.0}
+    sent = {"part": "bytes", "k": 300} | dict.fromkeys(PHASES, 0.01)
     return Table(
         [
             {"way": way, "epsilon": epsilon, "median": seconds, "counting": 0.001, "points": 500, "k": 300}
@@ -161,6 +166,7 @@ def timed(seconds_of_pgr):
             for way, seconds in (ways | {"ss-compact": 0.01, "mss-compact": 0.01}).items()
         ]
         + [counted | {"k": size, "iterations": number} for size, number in ((300, 17), (300, 19), (900, 20))]
+        + [sent | {"protocol": name, "epsilon": epsilon} for name in FROM_BYTES for epsilon in PAPER]
     )
 
 
@@ -170,8 +176,45 @@ def test_the_finding_on_the_speed_up(seconds, finding):
     assert speedups(table, "pgr", "mss") == pytest.approx([seconds / 0.01] * len(PAPER))
     piece = catalogue.find("runtime").evidence(table)[0]
     assert piece.claim == claims.SPEED_UP
-    assert piece.finding == finding
+    assert piece.finding == piece.beyond_finding == finding
     assert f"{seconds / 0.01:.2f}" in piece.measured
+    assert "from bytes to frequencies 1.00 to 1.00 times" in piece.beyond
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.5])
+def test_the_closed_form_of_pgr_is_right_on_its_own_domain(epsilon):
+    size = projective_size(100, epsilon)
+    assert closed_form(size, epsilon) == pytest.approx(sunzi.make_plan("pgr", size, epsilon).attackability, rel=1e-9)
+
+
+def test_the_appendix_on_truncated_pgr_against_all_messages():
+    """Each message listed: the formula takes a plain mean, the truth weights messages by their probability."""
+    plan = sunzi.make_plan("pgr", 5, 3, order=3)
+    response = plan.protocol.responses[0]
+    messages = np.arange(response.design.points)
+    table = np.array([response.design.contains(messages, np.full(13, value)) for value in range(5)])
+    inside, outside = (float(chance) for chance in response.message_probabilities())
+    likelihood = np.where(table, inside, outside)
+    posterior = likelihood.max(axis=0) / likelihood.sum(axis=0)
+    assert truncated_formula(plan) == pytest.approx(posterior.mean(), rel=1e-9)
+    assert plan.attackability == pytest.approx(posterior @ likelihood.mean(axis=0), rel=1e-9)
+    assert truncated_formula(plan) > 1.1 * plan.attackability
+
+
+def test_one_residue_is_the_special_case_of_the_expectation():
+    plan = sunzi.make_plan("mss", 17, 5, moduli=(3, 5, 7, 11))
+    assert {response.design.block_size for response in plan.protocol.responses} == {1}
+    listed = np.mean([listed_rate(plan, value) for value in range(17)])
+    assert singleton_formula(plan.protocol.responses, 17) == pytest.approx(listed, rel=1e-12)
+
+
+def test_enumerated_privacy_finds_the_exact_ratio_and_a_violation():
+    odds = Fraction(3)
+    blocks = [(m, w, w * odds / (w * odds + m - w)) for m, w in ((3, 1), (7, 2))]
+    assert sum(output_probabilities(4, blocks).values()) == 1
+    assert largest_ratio(10, blocks) == odds
+    greedy = [(m, w, truth + (1 - truth) / 100) for m, w, truth in blocks]
+    assert largest_ratio(10, greedy) > odds
 
 
 def attacked(rates):
@@ -187,17 +230,19 @@ def test_comparing_with_the_lowest_of_others(mine, expected):
     assert compare(attacked({"mss": mine, "ss": 0.3, "grr": 0.6}), ["ss", "grr"]) == expected
 
 
-def test_a_protocol_below_mss_everywhere_is_evidence_against_the_claim():
-    """Even if the two are close at single points."""
+def test_a_protocol_that_the_paper_does_not_run_is_evidence_beyond_its_setting():
     rates = {"mss": 0.5, "rappor": 0.3, "grr": 0.9, "ss": 0.8, "pgr": 0.8, "oue": 0.8}
     rows = [
-        row | {"k": 100, "population": "zipf:3", "best": 0.9, "uniform": 0.1, "expected": 0.1, "without_report": 0.8}
+        row | {"k": 100, "population": name, "best": 0.9, "uniform": 0.1, "expected": 0.1, "without_report": 0.8}
+        for name in ("zipf:3", "spike")
         for row in attacked(rates)
     ]
-    found = {piece.claim: piece.finding for piece in catalogue.find("dra").evidence(Table(rows))}
-    assert found[claims.LOWEST_OF_ALL] == "against"
-    assert found[claims.LOWEST_ATTACK] == "for"
-    assert found[claims.ANY_INPUT] == "against"
+    found = {piece.claim: piece for piece in catalogue.find("dra").evidence(Table(rows))}
+    assert found[claims.LOWEST_OF_ALL].finding == "for"
+    assert found[claims.LOWEST_OF_ALL].beyond_finding == "against"
+    assert found[claims.LOWEST_ATTACK].finding == "for"
+    assert found[claims.ANY_INPUT].finding == "for"
+    assert found[claims.GRR_ATTACK].finding == "for"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +283,8 @@ def test_full_sizes_are_the_papers():
     assert [cell["epsilon"] for cell in timed] == list(PAPER)
     assert all(cell["collections"] * cell["rounds"] >= 100 for cell in timed)
     assert {cell["k"] for cell in cells["runtime"]} == {1024, LARGE}
+    sent = [cell for cell in cells["runtime"] if dict(cell.parameters).get("part") == "bytes"]
+    assert [(cell["epsilon"], cell["users"]) for cell in sent] == [(epsilon, 10_000) for epsilon in PAPER]
     for size, least in ((1024, 300), (LARGE, 100)):
         found = [cell for cell in cells["bits"] if cell["part"] == "search" and cell["k"] == size]
         for epsilon in (0.5, 2.0, 3.5, 5.0):

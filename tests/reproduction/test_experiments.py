@@ -8,10 +8,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from reproduction.collecting import PAPERS
 from reproduction.experiment import Experiment
 from reproduction.geometry import projective_size
 from reproduction.moduli_per_trial import FIRST_TWENTY, NEIGHBOURS, kappa_bound
-from reproduction.moduli_search import find_valid_moduli
+from reproduction.moduli_search import find_valid_moduli, paper_search, search_for_trial, shared_epsilon
+from reproduction.mse import SIZES
 from reproduction.paper_formula import printed_mse
 from reproduction.trials import EPSILONS
 
@@ -21,7 +23,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.primes import is_prime
 from sunzi.planning import Population
 
-FINDINGS = {"for", "in part", "against"}
+FINDINGS = {"for", "in part", "against", None}
 CLAIMS = [value for value in vars(claims).values() if isinstance(value, claims.Claim)]
 
 
@@ -38,18 +40,20 @@ def test_runs_draws_and_judges(name, root):
     assert experiment.name == name
     runner.run([experiment], "tiny", root, jobs=1)
     results = root / "results"
-    for suffix in (".csv", ".svg", ".png"):
+    for suffix in (".csv", ".svg", ".pdf"):
         assert 0 < (results / f"{name}{suffix}").stat().st_size < 300_000
     table = runner.Table.load(results / f"{name}.csv")
     assert len(table) > 0
     evidence = experiment.evidence(table)
     assert evidence
-    assert {piece.finding for piece in evidence} <= FINDINGS
+    assert {piece.finding for piece in evidence} | {piece.beyond_finding for piece in evidence} <= FINDINGS
     assert len({piece.claim for piece in evidence}) == len(evidence)
     report = (root / "REPORT.md").read_text()
     for piece in evidence:
         assert piece.claim in CLAIMS
-        assert all([piece.measured, piece.why, piece.claim.where])
+        assert all([piece.measured or piece.beyond, piece.why, piece.claim.where, piece.claim.setting])
+        assert bool(piece.finding) <= bool(piece.measured)
+        assert bool(piece.beyond_finding) <= bool(piece.beyond)
         assert piece.claim.words in report
 
 
@@ -68,7 +72,13 @@ def test_quick_is_quick_and_full_is_the_papers_size():
     assert 10 * cost["quick"] < cost["full"] < 2 * 8 * 3600  # a night on two
     cells = catalogue.find("mse").cells("full")
     assert {cell["epsilon"] for cell in cells} == set(EPSILONS)
-    assert {cell["domain_size"]: cell["trials"] for cell in cells} == {1024: 300, 22_000: 100}
+    assert {cell["trials"] for cell in cells if cell["domain_size"] == 1024} == {300}
+    large = [cell for cell in cells if cell["domain_size"] == 22_000 and cell["protocol"] in PAPERS]
+    fewer = {(cell["protocol"], cell["epsilon"]) for cell in large if cell["trials"] < 300}
+    assert fewer == {("ss", 0.5), ("ss", 1.0)} | {("mss", epsilon) for epsilon in EPSILONS}
+    drawn = [cell for cell in catalogue.find("moduli-per-trial").cells("full") if cell["kind"] == "drawn"]
+    assert {(cell["domain_size"], cell["epsilon"]) for cell in drawn} == {(k, e) for k in SIZES for e in EPSILONS}
+    assert {cell["sets"] for cell in catalogue.find("lengths").cells("full")} == {200}
     assert {cell["users"] for cell in cells} == {10_000}
 
 
@@ -122,7 +132,8 @@ def test_the_printed_formula_is_the_dense_one_and_too_high_at_small_epsilon():
     total -= 4 / users**2 * np.outer(np.concatenate(means), np.concatenate(means))
     gain = np.linalg.solve(design.T @ diagonal @ design, design.T @ diagonal)
     dense = np.trace(gain @ total @ gain.T) / size
-    assert printed_mse(plan, users, chances) == pytest.approx(dense, rel=1e-9)
+    (probed,) = printed_mse(plan, users, [chances], probes=20_000)
+    assert probed == pytest.approx(dense, rel=0.01)  # the random signs of the trace
     assert dense > 1.2 * plan.expected_mse(users, chances)
 
 
@@ -134,6 +145,16 @@ def test_drawn_moduli_are_valid():
         assert sum(moduli) - length >= 200
         assert kappa <= 10
         assert find_valid_moduli(200, 1.0, length, seed=1) == (moduli, kappa)
+
+
+def test_a_shared_search_has_its_values_at_each_epsilon():
+    assert [shared_epsilon(22_000, 4.0), shared_epsilon(1024, 0.5), shared_epsilon(1024, 3.0)] == [2.5, 1.0, 3.0]
+    own, shared = paper_search(1024, 1.0, 0), search_for_trial(1024, 0.5, 0)
+    assert shared.moduli == own.moduli
+    assert shared.kappa == pytest.approx(own.kappa, rel=0.05)
+    assert shared.alpha != own.alpha
+    assert shared.error > 2 * own.error
+    assert search_for_trial(1024, 1.0, 0) == own
 
 
 @pytest.mark.parametrize(("base", "epsilon", "points"), [(100, 0.5, 121), (1024, 1.0, 1365), (1024, 4.5, 8011)])

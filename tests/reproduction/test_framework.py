@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from reproduction.claims import Claim
 from reproduction.experiment import Cell, Evidence, Experiment, finding, finding_of
-from reproduction.figures import head, house_style, panels, save_pictures
+from reproduction.figures import head, house_style, name_of, name_of_population, panels, save_pictures
 from reproduction.report import write_report
 from reproduction.table import Table, summary
 
@@ -25,7 +25,7 @@ from sunzi.errors import ParameterError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-FAIR = Claim("dice | are <fair>", "nowhere")
+FAIR = Claim("dice | are <fair>", "nowhere", "six sides")
 
 
 class Dice(Experiment):
@@ -53,7 +53,7 @@ class Dice(Experiment):
         return figure
 
     def evidence(self, table):
-        return [Evidence(FAIR, f"{len(table)} dice", "in part", "because of `chance`")]
+        return [Evidence(FAIR, "because of `chance`", f"{len(table)} dice", "in part", "twelve sides", "against")]
 
 
 @pytest.fixture
@@ -172,8 +172,12 @@ def test_findings():
     ],
 )
 def test_all_evidence_makes_one_verdict(findings, verdict, of_a_theorem):
-    assert Claim("words", "where").verdict(findings) == verdict
-    assert Claim("words", "where", theorem=True).verdict(findings) == of_a_theorem
+    assert Claim("words", "where", "setting").verdict(findings) == verdict
+    assert Claim("words", "where", "setting", theorem=True).verdict(findings) == of_a_theorem
+
+
+def test_a_claim_that_nothing_judges_has_no_verdict():
+    assert FAIR.verdict([]) == "–"
 
 
 def test_a_claim_of_two_experiments_is_counted_once(dice, tmp_path, monkeypatch):
@@ -181,18 +185,22 @@ def test_a_claim_of_two_experiments_is_counted_once(dice, tmp_path, monkeypatch)
         name = "again"
 
         def evidence(self, table):
-            return [Evidence(FAIR, "none of them", "for", "luck")]
+            return [Evidence(FAIR, "luck", "none of them", "for")]
 
     again = Again()
     monkeypatch.setattr(catalogue, "NAMES", ("dice", "again"))
     monkeypatch.setattr(catalogue, "find", lambda name: {"dice": dice, "again": again}[name])
     runner.run([dice, again], "tiny", tmp_path, jobs=1)
     text, page = (tmp_path / "REPORT.md").read_text(), (tmp_path / "report.html").read_text()
-    assert "1 claims; 1 hold in part." in text
-    assert "[dice](#dice) (in part): 3 dice<br>[again](#again) (for): none of them" in text
-    assert text.count("◐ **in part**: “dice | are <fair>”") == 2
-    assert "this experiment: for; see also [dice](#dice)" in text
-    assert 'This experiment: for; see also <a href="#dice">dice</a>' in page
+    assert "1 claims; in the paper's own setting 1 hold in part." in " ".join(text.split())
+    assert (
+        "[dice](#dice) (in part): 3 dice<br>[again](#again) (for): none of them<br>beyond it, [dice](#dice): twelve"
+        in text
+    )
+    assert text.count("**◐ in part, beyond it ✘ does not hold**: “dice | are <fair>”") == 2
+    assert "measured there (for): none of them" in text
+    assert "see also [dice](#dice)" in text
+    assert 'see also <a href="#dice">dice</a>' in page
 
 
 def test_cells_of_another_version_are_measured_again(dice, tmp_path, monkeypatch):
@@ -217,8 +225,37 @@ def test_pictures_are_the_same_bytes_each_time(tmp_path):
     for name in ("a", "b"):
         with house_style():
             save_pictures(Dice().draw(Table([{"sides": 2, "mean": 0.5}])), tmp_path / name)
-    for suffix in (".svg", ".png"):
+    for suffix in (".svg", ".pdf"):
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_pictures_are_vectors_with_text_as_text(tmp_path):
+    with house_style():
+        figure, axes = panels(1, 1)
+        axes[0, 0].plot([1.0, 2.0], [1.000, 1.001])
+        head(axes[0, 0], "dice 1.23456", "sides", "mean")
+        save_pictures(figure, tmp_path / "a")
+    picture, document = (tmp_path / "a.svg").read_text(), (tmp_path / "a.pdf").read_bytes()
+    assert ">dice 1.23456</text>" in picture
+    assert b"/Type3" not in document
+    assert b"/CIDFontType2" in document
+
+
+def test_names_for_print():
+    assert [name_of(name) for name in ("grr", "mss-compact", "mss, planned weights")] == [
+        "GRR",
+        "MSS-compact",
+        "MSS, planned weights",
+    ]
+    assert [name_of_population(name) for name in ("zipf:3", "zipf:1.1", "spike")] == ["Zipf(3)", "Zipf(1.1)", "Spike"]
+
+
+def test_the_papers_setting_comes_before_ours(dice, tmp_path):
+    run(dice, tmp_path)
+    for name in ("REPORT.md", "report.html"):
+        text = (tmp_path / name).read_text()
+        places = [text.rindex(words) for words in ("six sides", "3 dice", "twelve sides", "because of")]
+        assert places == sorted(places)
 
 
 def test_the_report_is_complete_and_self_contained(dice, tmp_path):

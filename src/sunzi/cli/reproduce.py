@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--quick", action="store_true", help="few trials and settings; all experiments take a few minutes"
     )
     scale.add_argument(
-        "--full", action="store_true", help="the paper's settings; all experiments take about nine core hours"
+        "--full", action="store_true", help="the paper's settings; all experiments take about three core hours"
     )
     parser.add_argument(
         "--out", metavar="DIR", help="output folder (default: sunzi-reproduction-quick or sunzi-reproduction-full)"
@@ -59,7 +59,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if not arguments.experiments:
         raise ParameterError("give the names of experiments to run, or all; --list shows them")
     if not (arguments.quick or arguments.full):
-        raise ParameterError("choose --quick (a few minutes) or --full (about nine core hours)")
+        raise ParameterError("choose --quick (a few minutes) or --full (about three core hours)")
     if arguments.jobs is not None and arguments.jobs < 1:
         raise ParameterError(f"--jobs must be at least 1, got {arguments.jobs}")
     if arguments.seed < 0:
