@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, collector, columns, files, growth, modular, planning, servers, whole
+from benchmarks import clients, collector, columns, files, growth, modular, planning, servers, subsets, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "randomise-vs-peer": clients.randomise_against_peer,
     "sample-and-count": clients.sample_and_count,
     "tally": servers.tally,
+    "subsets": subsets.subsets,
     "decode-compact": servers.decode_compact,
     "decode-pgr": servers.decode_pgr,
     "decode-mss": modular.decode_mss,

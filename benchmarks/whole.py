@@ -83,15 +83,13 @@ def whole_way(scale: float) -> Iterator[Result]:
 def _from_bytes(label: str, plan: Plan, count: int, rounds: int) -> Result:
     messages = plan.protocol.randomize(settings.values(count, plan.domain.size), ReproducibleSource(settings.SEED))
     batch = batch_of(plan, messages)
-    # Unranking subsets takes seconds and needs no warm-up, so one run is enough.
-    narrow = plan.report_bits < 64
-    taken = seconds(partial(_read, plan, batch), rounds if narrow else 1, warm_up=narrow)
+    taken = seconds(partial(_read, plan, batch), rounds)
     return Result(label, f"{_setting(plan, count)}, from bytes", taken, details={"start": "bytes", "bytes": len(batch)})
 
 
 def _from_memory(label: str, plan: Plan, count: int, rounds: int) -> Result:
-    """Subsets of a million users fill gigabytes and take minutes to unrank, so they are counted as they are drawn; the
-    measured time includes drawing them.
+    """The reports of a million users fill gigabytes, so their subsets are counted as they are drawn; the measured time
+    includes drawing them.
     """
     values = settings.values(count, plan.domain.size)
     start = process_time()

@@ -110,7 +110,7 @@ def test_streams_of_batches_in_odd_pieces(plan, data):
     expected = sum((plan.tally(batch) for batch in batches), start=plan.empty_tally())
     chunk = data.draw(st.sampled_from([1, 2, 3, 7, 8, 13, 50, 101]))
     fingerprint, layout = bytes.fromhex(plan.fingerprint), plan.protocol.report_layout
-    with mock.patch.object(wire, "_CHUNK_BYTES", chunk):
+    with mock.patch.multiple(wire, _CHUNK_BYTES=chunk, _WIDE_CHUNK_BYTES=chunk):
         assert plan.tally(io.BytesIO(b"".join(batches))) == expected
         pieces = list(wire.read_batches(io.BytesIO(b"".join(batches)), layout, fingerprint))
     assert sum(len(piece) for piece in pieces) == sum(sizes)
@@ -247,7 +247,10 @@ def test_padding_that_is_not_zero_is_refused(plan, chunk):
                 damaged = bytearray(body)
                 damaged[byte] |= 1 << bit
                 checked += 1
-                with mock.patch.object(wire, "_CHUNK_BYTES", chunk), pytest.raises(ReportError, match="padding"):
+                with (
+                    mock.patch.multiple(wire, _CHUNK_BYTES=chunk, _WIDE_CHUNK_BYTES=chunk),
+                    pytest.raises(ReportError, match="padding"),
+                ):
                     plan.tally(sealed(bytes(damaged)))
     assert checked or all(width % 8 == 0 for width in layout.payload_bits)
 

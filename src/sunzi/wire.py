@@ -38,8 +38,8 @@ BATCH_MAGIC = b"SUNZIRB\x01"
 _HEADER = struct.Struct("<8s32sQ")
 _CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 23
-_BITS_OF_INDICES = 256
-"""What the indices of one report take in memory while it is decoded."""
+_WIDE_CHUNK_BYTES, _WIDE_REPORTS = 1 << 25, 1 << 16
+"""Long reports are decoded together, faster in larger numbers."""
 _MOST_REPORTS = 1 << 48
 
 
@@ -274,7 +274,9 @@ def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Intege
 def _read_wide(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[EncodedReports]:
     selectors = _read_selectors(reader, layout, count) if layout.selector_bits else None
     start, spare, spare_bits = 0, b"", 0
-    for number in _pieces(layout.max_bits + _BITS_OF_INDICES, count):
+    step = max(1, min(_WIDE_REPORTS, 8 * _WIDE_CHUNK_BYTES // max(1, layout.max_bits)))
+    while start < count:
+        number = min(step, count - start)
         chosen = np.zeros(number, dtype=np.int64) if selectors is None else selectors[start : start + number]
         ends = spare_bits + np.cumsum(np.array(layout.payload_bits)[chosen])
         data = spare + reader.take(byte_length(int(ends[-1])) - len(spare))

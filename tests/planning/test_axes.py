@@ -195,6 +195,22 @@ def test_work_grows_with_what_is_done():
     )
 
 
+def test_work_counts_reading_every_report():
+    """Compact reports are integers; a subset is read point by point, a unary report bit by bit."""
+    for name in sunzi.catalogue():
+        plan = sunzi.make_plan(name, 1024, 1)
+        found = evaluate(plan, 5000)
+        assert found.read_work == 5000 * plan.protocol.reading_work
+        assert found.work == found.read_work + found.decode_work == found.to_json()["work"]
+    work = {name: sunzi.make_plan(name, 1024, 1).protocol.reading_work for name in sunzi.catalogue()}
+    assert work["grr"] == work["ss-compact"] == work["pgr"] < work["mss-compact"] < 10
+    assert work["ss"] == 2 * 1024
+    assert work["rappor"] == work["oue"] == 1024
+    moduli = sunzi.make_plan("mss", 1024, 1).protocol.moduli
+    assert work["mss"] == pytest.approx(1 + 2 * sum(moduli) / len(moduli))
+    assert sunzi.make_plan("ss", 1024, 1, code="bitmap").protocol.reading_work == 1024
+
+
 # --- attackability ----------------------------------------------------------------------------------------------------
 
 
@@ -272,3 +288,4 @@ def test_unknown_kinds_are_refused_by_name():
     with pytest.raises(ParameterError, match="'silent'"):
         error_curve(Silent())
     assert Silent().decoding_cost(10) is None
+    assert Silent().reading_work is None

@@ -16,7 +16,12 @@ def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsi
 
 def test_a_picture_has_four_panels_on_logarithmic_axes():
     figure = drawn("epsilon", epsilons=(1, 2, 3))
-    assert [panel.get_title(loc="left") for panel in figure.axes] == ["error", "report", "decoding", "attackability"]
+    assert [panel.get_title(loc="left") for panel in figure.axes] == [
+        "error",
+        "report",
+        "reading and decoding",
+        "attackability",
+    ]
     for panel in figure.axes:
         assert (panel.get_xscale(), panel.get_yscale()) == ("linear", "log")
         assert panel.get_xlabel() == "epsilon"

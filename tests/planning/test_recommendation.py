@@ -47,7 +47,7 @@ def test_every_objective_has_its_rule(objective, expected):
 
 def test_ties_go_to_less_work():
     slow, quick = options(slow=(1.0, 10, 0.5), quick=(1.0, 10, 0.5))
-    quick = replace(quick, axes=replace(quick.axes, decode_work=1.0))
+    quick = replace(quick, axes=replace(quick.axes, read_work=0.0, decode_work=1.0))
     assert choose_among([slow, quick], "balanced").protocol == "quick"
 
 

@@ -177,7 +177,7 @@ def axes_cells(axes: Axes) -> list[str]:
         percent_of_three_digits(axes.detectable_share) if axes.detectable_share < math.inf else "none",
         mean if axes.max_bits == axes.bits else f"{axes.bits:,.0f} ({axes.max_bits:,})",
         f"{with_prefix(axes.tally_bytes)}B",
-        "-" if axes.decode_work is None else with_prefix(axes.decode_work).strip(),
+        "-" if axes.work is None else with_prefix(axes.work).strip(),
         percent_of_three_digits(axes.attackability),
         "-" if axes.push is None else percent_of_three_digits(axes.push),
     ]

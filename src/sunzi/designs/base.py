@@ -18,6 +18,9 @@ from sunzi.numerics.bits import index_bits
 from sunzi.numerics.counters import Counters
 from sunzi.wire import Payloads
 
+READING_WORK = 8.0
+"""The operations of reading and counting one integer, as measured in the time of one operation of a transform."""
+
 _CELLS_AT_ONCE = 1 << 20
 _MOST_QUESTIONS = 1 << 28
 
@@ -208,6 +211,13 @@ class Design(ABC):
     def payload_limit(self) -> int | None:
         """Encoded messages lie in [0, payload_limit), at most 2^53; None if they are rows of bytes."""
         return self.message_count
+
+    @property
+    def reading_work(self) -> float:
+        """Operations of reading one report and counting it, in the unit of :class:`DecodingCost`: for an integer, a few
+        steps of unpacking, a comparison and a counter.
+        """
+        return READING_WORK
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

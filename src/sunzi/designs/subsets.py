@@ -171,6 +171,11 @@ class Subsets(Design):
         """One read per point."""
         return DecodingCost(limit, "counters")
 
+    @property
+    def reading_work(self) -> float:
+        """One operation per point of a bitmap, two per point of a word, with the compiled loop."""
+        return self.points * (2.0 if self.code == ARITHMETIC else 1.0)
+
     def best_message(self, values: Floats) -> tuple[Integers, float]:
         """The w points of the largest values."""
         largest = np.argpartition(values, values.size - self.block_size)[values.size - self.block_size :]

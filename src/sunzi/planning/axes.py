@@ -68,6 +68,8 @@ class Axes:
     """Number of counters in the tally."""
     tally_bytes: int
     """Their memory: while few are filled, only the filled ones are stored."""
+    read_work: float | None
+    """Elementary operations of reading and counting all reports; None if the protocol cannot tell."""
     decode_work: float | None
     """Elementary operations of one decoding; None if the protocol or its design cannot tell."""
     decode_route: str | None
@@ -89,10 +91,18 @@ class Axes:
         """The skewed error if it was requested, else the flat one."""
         return self.flat_error if self.skewed_error is None else self.skewed_error
 
+    @property
+    def work(self) -> float | None:
+        """Elementary operations from the bytes of all reports to frequencies."""
+        if self.read_work is None or self.decode_work is None:
+            return None
+        return self.read_work + self.decode_work
+
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name; infinity becomes null, ε a string."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         record["epsilon"] = str(self.epsilon)
+        record["work"] = self.work
         record["detectable_share"] = self.detectable_share if self.detectable_share < inf else None
         return record
 
@@ -158,6 +168,7 @@ def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat") -> 
         client_words=protocol.words_per_report,
         tally_counters=protocol.tally_layout.length,
         tally_bytes=tally_bytes(protocol.tally_layout, users),
+        read_work=None if protocol.reading_work is None else users * protocol.reading_work,
         decode_work=None if cost is None else cost.operations,
         decode_route=None if cost is None else cost.route,
         attackability=plan.attackability,

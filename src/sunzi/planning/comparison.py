@@ -112,6 +112,8 @@ AXES_COLUMNS = (
     "client_words",
     "tally_counters",
     "tally_bytes",
+    "work",
+    "read_work",
     "decode_work",
     "decode_route",
     "attackability",

@@ -62,7 +62,7 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
         error = _panel(
             records, varied, f"{histogram}_error", "error", f"root mean squared error, {histogram} histogram"
         )
-        work = _panel(records, varied, "decode_work", "decoding", "elementary operations")
+        work = _panel(records, varied, "work", "reading and decoding", "elementary operations")
     bits = _panel(records, varied, "bits", "report", "mean bits")
     attack = _panel(records, varied, "attackability", "attackability", "success of the best guess from one report")
     return [error, bits, work, attack]

@@ -12,7 +12,7 @@ attack     2 times the smallest               attackability within 5 % of the le
 balanced   1.05 times the smallest            attackability within 25 % of the least; of these the shortest reports
 =========  =================================  ========================================================================
 
-Ties go to less decoding work. Four times the users would make up for twice the error.
+Ties go to less work. Four times the users would make up for twice the error.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class _Weight:
 def _weight_of(option: Option) -> _Weight:
     found = option.axes
     assert found is not None, "only options with axes are weighed"
-    work = inf if found.decode_work is None else found.decode_work
+    work = inf if found.work is None else found.work
     return _Weight(found.mean_error, found.bits, found.attackability, work)
 
 

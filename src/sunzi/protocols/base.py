@@ -193,6 +193,11 @@ class Protocol(ABC):
         """The work of turning a tally of ``reports`` reports into frequencies; None if the protocol cannot tell."""
         return None
 
+    @property
+    def reading_work(self) -> float | None:
+        """Mean operations of reading one report and counting it, in the same unit; None if the protocol cannot tell."""
+        return None
+
     def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:  # noqa: ARG002 - for linear decoders
         """How the estimates of some items depend on the reports, one at a time; raises ParameterError if the protocol
         cannot tell.

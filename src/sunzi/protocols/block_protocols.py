@@ -137,6 +137,11 @@ class BlockProtocol(SupportProtocol):
         """The design's cost of counting points."""
         return self.design.point_counts_cost(reports, self.domain_size)
 
+    @property
+    def reading_work(self) -> float:
+        """The design's."""
+        return self.design.reading_work
+
     def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:
         """The counted messages, where the design counts them and their likelihoods fit in memory."""
         if not self.design.counts_blocks or self.design.counter_count > LARGEST_DENSE:

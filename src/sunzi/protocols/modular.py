@@ -235,6 +235,11 @@ class ModularProtocol(Protocol):
         total = sum(cost.operations for cost in costs) + solving_cost(self.domain_size, len(costs))
         return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
 
+    @property
+    def reading_work(self) -> float:
+        """The mean over the moduli, and the selector."""
+        return 1 + sum(response.design.reading_work for response in self.responses) / len(self.responses)
+
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
         """The sums of the targets' decoder rows."""
         rows = zip(*(row.parts for row in self.decoder_rows(targets)), strict=True)

@@ -161,6 +161,11 @@ class UnaryProtocol(SupportProtocol):
         return DecodingCost(self.domain_size, "counters")
 
     @property
+    def reading_work(self) -> float:
+        """One operation per bit."""
+        return float(self.domain_size)
+
+    @property
     def attackability(self) -> float:
         """(1/k)[(p/q)(1−(1−q)^k) + (1−p)(1−q)^{k−1}]: the attacker guesses among the bits that are 1."""
         true, false, size = self.probabilities.true, self.probabilities.false, self.domain_size
