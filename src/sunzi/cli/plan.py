@@ -229,6 +229,6 @@ def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
         "protocol": option.protocol,
         "chosen": option.protocol == recommendation.protocol,
         "excluded": option.excluded,
-        "note": option.note,
         **{name: figures.get(name) for name in AXES_COLUMNS},
+        "note": option.note,
     }
