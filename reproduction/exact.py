@@ -236,7 +236,7 @@ def _sizes(table: Table) -> Evidence:
         finding=finding(float((~broken).mean())),
         why="Where m_j < (e^ε+1)/2 the printed size rounds to 0: the report is empty, p_j = q_j = 0, and the debiased "
         "estimate divides by 0. The size must be at least 1, as the appendix's special case ω_j = 1 and our "
-        "implementation have it.",
+        "implementation have it (erratum 16 of docs/paper-notes.md).",
     )
 
 

@@ -218,7 +218,7 @@ def _highest(table: Table) -> Evidence:
         claim=claims.GRR_WORST,
         measured=f"{best.min():.2g} to {best.max():,.0f} times the error of the next worst of OUE, SS, PGR and MSS",
         finding=finding(float((best > 1).mean())),
-        beyond=f"{_range(rappor)} times the error of RAPPOR, which the paper does not run",
+        beyond=f"{rappor.min():.2f} to {rappor.max():,.0f} times the error of RAPPOR, which the paper does not run",
         beyond_finding=finding(float((rappor > 1).mean())),
         why="The error of GRR is (e^ε+k−2)/(n(e^ε−1)²): about k/(4e^ε) times the optimum while e^ε is far below k.",
     )

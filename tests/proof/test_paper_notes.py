@@ -17,7 +17,7 @@ from sunzi.plan import make_plan
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs" / "paper-notes.md"
-ERRATA = 15
+ERRATA = 16
 
 
 def sections():
@@ -129,3 +129,11 @@ def test_15_full_rank_needs_one_residue_less():
     frequencies = np.random.default_rng(1).dirichlet(np.ones(reached + 1))
     estimate = plan.estimate(oracle.expected_tally(plan, frequencies))
     np.testing.assert_allclose(estimate.frequencies, frequencies, atol=1e-8)
+
+
+def test_16_a_subset_has_at_least_one_residue():
+    moduli = paper_search(100, 5).moduli
+    assert len(moduli) == 20
+    assert [round(modulus / (exp(5) + 1)) for modulus in moduli].count(0) == 18
+    plan = make_plan("mss", 100, 5, moduli=moduli)
+    assert {response.design.block_size for response in plan.protocol.responses} == {1}
