@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Target = Literal["reporters", "population"]
+Weights = Literal["efficient", "planned", "paper"]
 Method = Literal["auto", "normal", "score", "exact"]
 Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
 POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)
@@ -153,6 +154,10 @@ class Estimate:
     _refit: Callable[[], Floats] | None = None
     """Computes the constrained fit from the tally."""
     _refit_effect: str = ""
+    weights: Weights = "planned"
+    """How reports are weighted: "planned" is a fixed linear map, exactly unbiased. "efficient" follows the reports and
+    errs less: unbiased to first order, with a bias measured below 0.1 standard errors. "paper" as in the paper.
+    """
     _errors: dict[Target, Floats] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:

@@ -112,15 +112,16 @@ class Design(ABC):
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
         """Whether each message's block contains the point in the same row."""
 
-    def incidence(self, messages: Integers) -> NDArray[np.bool_]:
-        """Whether each message's block (row) contains each point (column)."""
-        found = np.empty((len(messages), self.points), dtype=np.bool_)
-        step = max(1, _CELLS_AT_ONCE // self.points)
+    def incidence(self, messages: Integers, limit: int | None = None) -> NDArray[np.bool_]:
+        """Whether each message's block (row) contains each point (column); of all points, or those below ``limit``."""
+        columns = self.points if limit is None else limit
+        found = np.empty((len(messages), columns), dtype=np.bool_)
+        step = max(1, _CELLS_AT_ONCE // columns)
         for start in range(0, len(messages), step):
             part = messages[start : start + step]
-            points = np.tile(np.arange(self.points), len(part))
-            contained = self.contains(np.repeat(part, self.points, axis=0), points)
-            found[start : start + step] = contained.reshape(len(part), self.points)
+            points = np.tile(np.arange(columns), len(part))
+            contained = self.contains(np.repeat(part, columns, axis=0), points)
+            found[start : start + step] = contained.reshape(len(part), columns)
         return found
 
     def first_support_shares(self, points: Integers) -> Floats | None:

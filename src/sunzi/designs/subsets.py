@@ -130,11 +130,11 @@ class Subsets(Design):
         """Whether the message lists the point."""
         return np.any(messages == points[:, None], axis=1)
 
-    def incidence(self, messages: Integers) -> NDArray[np.bool_]:
+    def incidence(self, messages: Integers, limit: int | None = None) -> NDArray[np.bool_]:
         """From the points that a message lists."""
         found = np.zeros((len(messages), self.points), dtype=np.bool_)
         np.put_along_axis(found, messages, True, axis=1)
-        return found
+        return found[:, :limit]
 
     def first_support_shares(self, points: Integers) -> Floats:
         """w/(v−i)·Π_{t<i}(v−w−t)/(v−t)."""

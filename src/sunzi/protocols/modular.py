@@ -26,7 +26,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
-from sunzi.estimate import Estimate
+from sunzi.estimate import Estimate, Weights
 from sunzi.numerics.bits import index_bits
 from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
@@ -35,8 +35,9 @@ from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
+from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error
 from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, flat_error, sampling_variance
+from sunzi.protocols.modular_variance import BlockMoments, flat_error, sampling_variance
 from sunzi.protocols.moduli import MOST_MODULI, default_moduli, residues_pay
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -212,17 +213,23 @@ class ModularProtocol(Protocol):
         self,
         domain: Domain,
         tally: Tally,
-        weights: Literal["planned", "paper"] = "planned",
+        weights: Weights = "efficient",
         ridge: float | Literal["paper"] = 0.0,
         errors: Literal["full", "quick"] = "full",
+        pilot: Pilot | None = None,
     ) -> Estimate:
         """Weighted least squares for all residues at once.
 
-        ``weights`` "planned" (expected block sizes; one fixed linear map) or "paper" (actual block sizes). ``ridge`` λ
-        > 0, or "paper" for 1/ε², biases the estimate, which then has no intervals. ``errors`` "quick" replaces standard
-        errors by an upper bound.
+        ``weights`` "efficient" (from the reports, or from a ``pilot``), "planned" (one fixed linear map) or "paper"
+        (actual block sizes). ``ridge`` λ > 0, or "paper" for 1/ε², biases the estimate, which then has no intervals.
+        ``errors`` "quick" replaces standard errors by an upper bound. Both imply "planned" weights unless "paper" is
+        given.
         """
-        return ModularDecoder(self, tally, weights, ridge, errors).estimate(domain)
+        check_weights(weights, pilot)
+        is_linear = weights != "efficient" or ridge != 0 or errors == "quick"
+        decoder = ModularDecoder(self, tally, "planned" if weights == "efficient" else weights, ridge, errors)
+        linear = decoder.estimate(domain)
+        return linear if is_linear else efficient_estimate(self, tally, linear, decoder.gram, pilot)
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
@@ -264,16 +271,13 @@ class ModularProtocol(Protocol):
             )
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """At the flat histogram from one solve (:func:`~sunzi.protocols.modular_variance.flat_error`); for another
-        histogram the mean of all variances.
+        """At the flat histogram from one solve (:func:`~sunzi.protocols.modular_variance.flat_error`); at another one
+        the error of the efficient estimate.
         """
         check_users(users)
         if histogram is None:
             return flat_error(self.gram, self.domain_size) / users
-        frequencies = check_histogram(histogram, self.domain_size)
-        share = users / len(self.responses)
-        variance = ModularVariance(self.gram, self.moments, self.planned_weights, [share] * len(self.responses))
-        return float(np.mean(variance.full(frequencies) - frequencies * (1 - frequencies) / users))
+        return expected_error(check_histogram(histogram, self.domain_size), self.responses, self.gram) / users
 
     def worst_mse(self, users: int) -> float:
         """An upper bound: the error of residues that nobody holds plus what one value held by everybody can add, by the

@@ -55,6 +55,7 @@ class ModularDecoder:
         if self.ridge < 0:
             raise ParameterError(f"ridge must be at least 0, or 'paper', got {ridge!r}")
         self._check_determined()
+        self.rule = weights
         self.weights = self._weights(weights)
         self.gram = self._gram(planned=weights == "planned")
 
@@ -132,7 +133,7 @@ class ModularDecoder:
         # Methods and not functions of this one, so that an estimate can be pickled.
         refit = partial(self._likeliest, frequencies) if likelihood else partial(self._closest, goal, frequencies)
         effect = LIKELIHOOD_EFFECT if likelihood else LEAST_SQUARES_EFFECT
-        return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect)
+        return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect, self.rule)
 
     def _likeliest(self, frequencies: Floats) -> Floats:
         blocks = [

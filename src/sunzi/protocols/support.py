@@ -7,17 +7,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
-from sunzi.estimate import Estimate, SupportUncertainty
+from sunzi.errors import ParameterError
+from sunzi.estimate import Estimate, SupportUncertainty, Weights
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
+from sunzi.protocols.efficient import Pilot, check_weights, counts_whole_blocks, efficient_estimate, expected_error
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
@@ -25,6 +28,9 @@ LIKELIHOOD_EFFECT = "maximum likelihood over all histograms; rare items pulled t
 LEAST_SQUARES_EFFECT = (
     "weighted least squares over all histograms; rare items pulled to 0, frequent ones slightly downwards"
 )
+
+# Up to this many points per value, those beyond the domain tell next to nothing.
+_FEW_SPARE_POINTS = 1.05
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,21 @@ class SupportProtocol(Protocol):
         """The tally as a sufficient statistic, where it is one."""
         return []
 
-    def estimate(self, domain: Domain, tally: Tally) -> Estimate:
-        """(c[x]/n − q)/Δ for every item; unbiased."""
+    def estimate(
+        self, domain: Domain, tally: Tally, weights: Weights = "efficient", pilot: Pilot | None = None
+    ) -> Estimate:
+        """(c[x]/n − q)/Δ for every item; unbiased. Nothing more can be had from counts of points, so both weights give
+        the same; where the tally counts whole blocks, ``weights`` "efficient" uses them (and a ``pilot``).
+        """
+        check_weights(weights, pilot)
+        if weights == "paper":
+            raise ParameterError(f"weights='paper' is for modular protocols; {self.name} takes efficient or planned")
+        linear = self._linear(domain, tally)
+        if weights == "planned" or not any(map(counts_whole_blocks, self.responses)):
+            return linear
+        return efficient_estimate(self, tally, linear, self._flat, pilot)
+
+    def _linear(self, domain: Domain, tally: Tally) -> Estimate:
         check_reports(tally)
         support = self.support_counts(tally)
         frequencies = (support / tally.reports - self.probabilities.false) / self.probabilities.gap
@@ -54,16 +73,37 @@ class SupportProtocol(Protocol):
         effect = LIKELIHOOD_EFFECT if blocks else LEAST_SQUARES_EFFECT
         return Estimate(domain, tally.reports, frequencies, uncertainty, partial(_refit, uncertainty, blocks), effect)
 
+    @cached_property
+    def _flat(self) -> ToeplitzGram:
+        """The information of one report at the flat histogram, nearly: a multiple of the identity."""
+        points = (response.design.points for response in self.responses)
+        return ToeplitzGram(
+            self.domain_size, tuple(points), np.array([1 / self.probabilities.variance(1 / self.domain_size)])
+        )
+
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """[p(1−p) + (k−1)q(1−q)]/(knΔ²), the same for every histogram: frequencies add up to 1."""
+        """[p(1−p) + (k−1)q(1−q)]/(knΔ²) for every histogram, from counts of points: frequencies add up to 1. From whole
+        blocks it is less where values are unequally frequent, or where the design has many points beyond the domain.
+        """
         check_users(users)
-        if histogram is not None:
-            check_histogram(histogram, self.domain_size)
-        return self.probabilities.variance(1 / self.domain_size) / users
+        frequencies = None if histogram is None else check_histogram(histogram, self.domain_size)
+        if not any(map(counts_whole_blocks, self.responses)):
+            return self.probabilities.variance(1 / self.domain_size) / users
+        if frequencies is None:
+            return self._flat_error / users
+        return expected_error(frequencies, self.responses, self._flat) / users
+
+    @cached_property
+    def _flat_error(self) -> float:
+        """n times the error at the flat histogram."""
+        if self._flat.moduli[0] <= _FEW_SPARE_POINTS * self.domain_size:
+            return self.probabilities.variance(1 / self.domain_size)
+        return expected_error(np.full(self.domain_size, 1 / self.domain_size), self.responses, self._flat)
 
     def worst_mse(self, users: int) -> float:
-        """As :meth:`expected_mse`."""
-        return self.expected_mse(users)
+        """From counts of points, the same for every histogram."""
+        check_users(users)
+        return self.probabilities.variance(1 / self.domain_size) / users
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
         """A vector that is 1 at each target and 0 elsewhere."""

@@ -1,0 +1,199 @@
+"""The efficient estimate: weights from the reports themselves, in two passes (docs/mathematics.md §10).
+
+The first pass takes its pilot from the linear estimate, the second from the first. A pilot is shrunk towards the flat
+histogram as far as it is noise (James and Stein), so that no weight follows what the reports do not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from sunzi._typing import Floats
+from sunzi.designs.response import BlockResponse
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.estimate import Estimate, Method, Target, Weights
+from sunzi.numerics import intervals, simplex
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.toeplitz import ToeplitzGram
+from sunzi.protocols.base import check_histogram
+from sunzi.protocols.information import Information, block_information
+from sunzi.protocols.modular_variance import BlockMoments
+from sunzi.tally import Tally
+
+if TYPE_CHECKING:
+    from sunzi.protocols.base import Protocol
+
+Pilot = Floats | Sequence[float] | Estimate | Tally
+
+FEWEST_REPORTS = 50
+"""With fewer reports per block a pilot is mostly noise, and the linear estimate does as well."""
+
+# Messages of a design that fit in memory a dozen times, and take a fraction of a second to go through.
+_MOST_MESSAGES = 1 << 23
+_PASSES = 2
+
+
+def check_weights(weights: Weights, pilot: Pilot | None) -> None:
+    """Raise ParameterError for an unknown rule, or a pilot that the rule has no use for."""
+    if weights not in get_args(Weights):
+        raise ParameterError(f"weights must be efficient, planned or paper, got {weights!r}")
+    if pilot is not None and weights != "efficient":
+        raise ParameterError(f"weights={weights!r} take no pilot; leave one of them out")
+
+
+def counts_whole_blocks(response: BlockResponse) -> bool:
+    """Whether a tally of this response tells more than its point counts, and can be decoded in reasonable time."""
+    design = response.design
+    return design.counts_blocks and design.block_size > 1 and design.counter_count <= _MOST_MESSAGES
+
+
+def information_at(
+    pilot: Floats, responses: Sequence[BlockResponse], reports: Sequence[float], flat: ToeplitzGram
+) -> Information:
+    """The information, at a pilot, of some number of reports of every block."""
+    blocks = [
+        block_information(response, number, pilot, counts_whole_blocks(response))
+        for response, number in zip(responses, reports, strict=True)
+    ]
+    return Information(pilot.size, blocks, flat, sum(reports))
+
+
+def expected_error(histogram: Floats, responses: Sequence[BlockResponse], flat: ToeplitzGram) -> float:
+    """n times the mean squared error per item, about the users' own histogram, that the efficient estimate approaches as
+    their number n grows: no unbiased estimate from the same tally has less.
+    """
+    shares = [1 / len(responses)] * len(responses)
+    population = information_at(histogram, responses, shares, flat).trace()
+    return (population - float(histogram @ (1 - histogram))) / histogram.size
+
+
+@dataclass(frozen=True)
+class ReportedBlock:
+    """One block's part of a tally."""
+
+    response: BlockResponse
+    reports: int
+    counters: Counters
+
+    @cached_property
+    def statistic(self) -> Floats:
+        """What the information's score takes: the counts of all messages, or unbiased residue estimates."""
+        if counts_whole_blocks(self.response):
+            return self.counters.dense().astype(np.float64)
+        rates = self.response.probabilities
+        return (self.response.point_counts(self.counters) / self.reports - rates.false) / rates.gap
+
+
+@dataclass(frozen=True, eq=False)
+class EfficientFit:
+    """An estimate and the information that weighted it."""
+
+    frequencies: Floats
+    pilot: Floats
+    information: Information
+
+
+def efficient_fit(
+    blocks: Sequence[ReportedBlock], flat: ToeplitzGram, linear: Floats, pilot: Floats | None = None
+) -> EfficientFit:
+    """The efficient estimate from the linear one, whose Gram matrix is ``flat``.
+
+    Two passes; one with a given pilot, and then exactly unbiased if the pilot does not depend on these reports.
+    """
+    frequencies = linear + (1 - linear.sum()) / linear.size
+    if pilot is not None:
+        return _reweighted(blocks, flat, frequencies, pilot)
+    variance = flat.inverse_trace() / sum(block.reports for block in blocks)
+    for _ in range(_PASSES):
+        fit = _reweighted(blocks, flat, frequencies, _shrunk(frequencies, variance))
+        frequencies, variance = fit.frequencies, fit.information.total_variance
+    return fit
+
+
+def _shrunk(frequencies: Floats, variance: float) -> Floats:
+    """The estimate moved towards the flat histogram by the share of its spread that is noise, then projected."""
+    deviations = frequencies - 1 / frequencies.size
+    spread = float(deviations @ deviations)
+    share = max(0.0, 1 - variance / spread) if spread else 0.0
+    return simplex.project(1 / frequencies.size + share * deviations)
+
+
+def _reweighted(blocks: Sequence[ReportedBlock], flat: ToeplitzGram, start: Floats, pilot: Floats) -> EfficientFit:
+    responses, reports = [block.response for block in blocks], [block.reports for block in blocks]
+    information = information_at(pilot, responses, reports, flat)
+    scores = (part.score(block.statistic) for part, block in zip(information.blocks, blocks, strict=True))
+    return EfficientFit(information.solve(information.adjoint(scores), start), pilot, information)
+
+
+def efficient_estimate(
+    protocol: Protocol, tally: Tally, linear: Estimate, flat: ToeplitzGram, pilot: Pilot | None
+) -> Estimate:
+    """The linear estimate of a tally, made efficient; as it is if there are too few reports to choose weights by."""
+    blocks = [
+        ReportedBlock(response, reports, tally.block(index))
+        for index, (response, reports) in enumerate(zip(protocol.responses, tally.block_reports, strict=True))
+        if reports
+    ]
+    if pilot is None and tally.reports < FEWEST_REPORTS * len(blocks):
+        return linear
+    reference = None if pilot is None else _read_pilot(protocol, linear, pilot)
+    fit = efficient_fit(blocks, flat, linear.frequencies, reference)
+    return replace(
+        linear, frequencies=fit.frequencies, _uncertainty=EfficientUncertainty(fit, blocks), weights="efficient"
+    )
+
+
+def _read_pilot(protocol: Protocol, linear: Estimate, pilot: Pilot) -> Floats:
+    """A histogram, or the projection of an estimate, of this tally's plan or another one of the same domain."""
+    if isinstance(pilot, Tally):
+        pilot = protocol.estimate(linear.domain, pilot)
+    if not isinstance(pilot, Estimate):
+        return check_histogram(np.asarray(pilot), linear.domain.size)
+    if pilot.domain.size != linear.domain.size:
+        raise ParameterError(f"the pilot has {pilot.domain.size} values, this plan {linear.domain.size}")
+    return simplex.project(pilot.frequencies)
+
+
+class EfficientUncertainty:
+    """Errors of an efficient estimate: V at the pilot."""
+
+    def __init__(self, fit: EfficientFit, blocks: Sequence[ReportedBlock]) -> None:
+        self._fit = fit
+        self._blocks = blocks
+        self._reports = sum(block.reports for block in blocks)
+
+    def variances(self, target: Target) -> Floats:
+        """V_ii, and for "reporters" without f(1−f)/n."""
+        population, pilot = self._fit.information.variances, self._fit.pilot
+        return population if target == "population" else population - pilot * (1 - pilot) / self._reports
+
+    @cached_property
+    def _slopes(self) -> Floats:
+        """Σ_j (d1_j/n_j)·H_j[i, i mod m_j]²: how fast the variance of an item grows with the item's own frequency."""
+        responses = zip(self._blocks, self._fit.information.own_responses(), strict=True)
+        return np.sum(
+            [BlockMoments.of(block.response).heavy / block.reports * own**2 for block, own in responses], axis=0
+        )
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """The farther end of the normal and of the score interval; either of them on request."""
+        if method == "exact":
+            raise EstimateError("method 'exact' needs a fixed linear estimate; estimate with weights='planned'")
+        quantile = intervals.normal_quantile(confidence)
+        frequencies, pilot = self._fit.frequencies, self._fit.pilot
+        variances = self.variances(target)
+        half = quantile * intervals.standard_error(variances)
+        normal = frequencies - half, frequencies + half
+        if method == "normal":
+            return normal
+        sampling = 1 / self._reports
+        square = sampling if target == "population" else 0.0
+        slopes = self._slopes if target == "population" else self._slopes - sampling
+        base = variances - slopes * pilot + square * pilot**2
+        score = intervals.score_of(frequencies, base, slopes, square, quantile)
+        return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))

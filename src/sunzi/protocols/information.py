@@ -1,0 +1,474 @@
+"""The Fisher information of all reports at a reference histogram, and the estimate that it weights
+(docs/mathematics.md §10).
+
+A reference histogram, the *pilot*, fixes for every block j a symmetric matrix W_j and, from its reports, a vector r_j
+with E r_j = W_j g_j for every true residue histogram g_j = A_j f. The solution f̂ of
+
+    T f̂ = Σ_j A_jᵀ r_j + c·1,        T = Σ_j A_jᵀ W_j A_j,        1ᵀf̂ = 1
+
+is therefore exactly unbiased for any fixed pilot, and if the pilot is the true histogram no unbiased estimate has a
+smaller variance. Its covariance is then V = T⁻¹ − ττᵀ/(1ᵀτ), τ = T⁻¹1. A protocol with one design has one block, whose
+modulus is the design's number of points.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sunzi._typing import Floats
+from sunzi.designs.base import Design
+from sunzi.designs.response import BlockResponse
+from sunzi.numerics.toeplitz import ToeplitzGram, fold, tile
+from sunzi.protocols.modular_variance import BlockMoments
+
+# Up to this domain size T is formed and inverted, in a tenth of a second.
+_FORMED_SIZE = 1500
+# A block's matrix is formed from its messages if that takes at most this many additions, about half a second.
+_MOST_ADDITIONS = 1 << 25
+_LISTED_INCIDENCES = 1 << 22
+# A residue histogram counts as flat if its largest entry changes the variance by a smaller share.
+_NEGLIGIBLE = 1e-6
+# A residue is heavy if it changes the information by more than this share: its own, or that of messages that name it.
+_HEAVY = 0.3
+_HEAVY_MESSAGES = 0.02
+# At most this many heavy residues of a block whose rows cost a pass over all messages each.
+_MOST_MESSAGE_ROWS = 8
+# At most this many numbers in the columns for heavy residues: 256 MiB.
+_MOST_CELLS = 1 << 25
+# Conjugate gradients stop at this squared distance from the solution per item, in squared standard errors.
+_TOLERANCE = 1e-10
+_ITERATIONS = 1000
+# Random signs for the trace of V, for weights; up to this size it is formed instead.
+_SIGNS = 1 << 10
+_SMALL_SIZE = 128
+# Vectors of signs for the trace of V, for errors.
+_TRACES = 4
+_SEED = 9
+# Items above this multiple of the median variance are heavy.
+_OUTSTANDING = 1.5
+
+
+class BlockInformation(ABC):
+    """W_j of one block at a pilot, for all its reports; on the residues that occur, which are fewer than the points if
+    the domain is smaller.
+    """
+
+    @property
+    @abstractmethod
+    def points(self) -> int:
+        """m_j, the number of points."""
+
+    @abstractmethod
+    def heavy_residues(self, most: int) -> NDArray[np.intp]:
+        """The residues, at most ``most``, whose rows of W_j are unlike the others."""
+
+    @abstractmethod
+    def score(self, statistic: Floats) -> Floats:
+        """r_j, from what this block's reports are counted as."""
+
+    @abstractmethod
+    def apply(self, vector: Floats) -> Floats:
+        """The product W_j·vector."""
+
+    @property
+    @abstractmethod
+    def diagonal(self) -> Floats:
+        """The diagonal of W_j."""
+
+    @abstractmethod
+    def formed(self) -> Floats | None:
+        """W_j as a matrix; None if that is too much work."""
+
+
+@dataclass(frozen=True)
+class PointInformation(BlockInformation):
+    """What the point counts of a block tell: W = n·S⁻, S the covariance of one debiased report at the pilot.
+
+    S⁻ = diag(h) − γhhᵀ with h = 1/(d0 + d1·g), γ = c/(c·Σh − m²), c = m·d0 + d1 − d1², inverts S on vectors that sum to
+    0, and no others occur: two histograms differ by such a vector.
+    """
+
+    moments: BlockMoments
+    reports: float
+    pilot: Floats
+    """The residue histogram, one entry per point."""
+    size: int
+    """How many residues occur."""
+
+    @property
+    def points(self) -> int:
+        """The modulus."""
+        return self.moments.points
+
+    def heavy_residues(self, most: int) -> NDArray[np.intp]:
+        """Where h is far from its median; light residues have about the same."""
+        weights = self._weights[: self.size]
+        deviations = np.abs(weights - np.median(weights))
+        ranked = np.argsort(-deviations)[: min(most, self.size - 1)]
+        return ranked[deviations[ranked] > _HEAVY * np.median(weights)]
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """h."""
+        return 1 / (self.moments.light + self.moments.heavy * self.pilot)
+
+    @cached_property
+    def _coupling(self) -> float:
+        """γ."""
+        points, heavy = self.moments.points, self.moments.heavy
+        if heavy * self.pilot.max() < _NEGLIGIBLE * self.moments.light:
+            return 0.0  # h is constant, and hhᵀ does nothing to vectors that sum to 0
+        constant = points * self.moments.light + heavy - heavy**2
+        return float(constant / (constant * self._weights.sum() - points**2))
+
+    def score(self, statistic: Floats) -> Floats:
+        """W·s for the unbiased residue estimates s, one per point."""
+        return self._times(statistic, self._weights)[: self.size]
+
+    def apply(self, vector: Floats) -> Floats:
+        """n·(h∘v − γh·(hᵀv))."""
+        return self._times(vector, self._weights[: self.size])
+
+    def _times(self, vector: Floats, weights: Floats) -> Floats:
+        weighted: Floats = weights * vector
+        weighted -= self._coupling * weighted.sum() * weights
+        weighted *= self.reports
+        return weighted
+
+    @property
+    def diagonal(self) -> Floats:
+        """n·(h − γh²)."""
+        weights = self._weights[: self.size]
+        return self.reports * (weights - self._coupling * weights**2)
+
+    def formed(self) -> Floats:
+        """A diagonal matrix less one of rank 1."""
+        weights = self._weights[: self.size]
+        return self.reports * (np.diag(weights) - self._coupling * np.outer(weights, weights))
+
+
+@dataclass(frozen=True)
+class MessageInformation(BlockInformation):
+    """What the counted messages of a block tell, each of them naming a whole block B_y of points.
+
+    P(y|x) = P0·a_y[x] with a_y = 1 + (E−1)·1_{B_y} and E = e^ε, so message y has probability P0·μ_y at the pilot, μ_y =
+    a_yᵀg, and W = n·P0·Σ_y a_y a_yᵀ/μ_y is the Fisher information.
+    """
+
+    design: Design
+    odds: float
+    reports: float
+    pilot: Floats
+    """The histogram of the residues that occur."""
+
+    @property
+    def points(self) -> int:
+        """The design's points."""
+        return self.design.points
+
+    def heavy_residues(self, most: int) -> NDArray[np.intp]:
+        """The most frequent ones, as far as they change the probability of messages."""
+        ranked = np.argsort(-self.pilot)[: min(most, _MOST_MESSAGE_ROWS, self.pilot.size - 1)]
+        typical = 1 + (self.odds - 1) * self.design.block_size / self.points
+        return ranked[(self.odds - 1) * self.pilot[ranked] > _HEAVY_MESSAGES * typical]
+
+    @cached_property
+    def _mixture(self) -> Floats:
+        """μ_y."""
+        return 1 + (self.odds - 1) * np.maximum(self.design.block_sums(self.pilot), 0.0)
+
+    @property
+    def _scale(self) -> float:
+        """n·P0."""
+        expected = 1 + (self.odds - 1) * self.design.block_size / self.points
+        return self.reports / (self.design.message_count * expected)
+
+    def score(self, statistic: Floats) -> Floats:
+        """Σ_y (c_y/μ_y)·a_y for the counts c_y of all messages."""
+        return self._gather(statistic / self._mixture)
+
+    def apply(self, vector: Floats) -> Floats:
+        """Σ_y (n·P0·(a_yᵀv)/μ_y)·a_y."""
+        sums = self.design.block_sums(vector)
+        sums *= self.odds - 1
+        sums += vector.sum()
+        sums /= self._mixture
+        return self._scale * self._gather(sums)
+
+    def _gather(self, shares: Floats) -> Floats:
+        """Σ_y shares_y·a_y."""
+        return shares.sum() + (self.odds - 1) * self.design.spread(shares, self.pilot.size)
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """n·P0·Σ_y a_y²/μ_y."""
+        inverse = 1 / self._mixture
+        return self._scale * (inverse.sum() + (self.odds**2 - 1) * self.design.spread(inverse, self.pilot.size))
+
+    def formed(self) -> Floats | None:
+        """Σ_y 1_B 1_Bᵀ/μ_y from the incidence of all messages, and what E and the ones add."""
+        size, inverse = self.pilot.size, 1 / self._mixture
+        if self.design.message_count * (size + self.design.block_size**2) > _MOST_ADDITIONS:
+            return None
+        messages = self.design.decode(np.arange(self.design.message_count, dtype=np.uint64))
+        matrix, step = np.zeros((size, size)), max(1, _LISTED_INCIDENCES // size)
+        for start in range(0, len(messages), step):
+            inside = csr_array(self.design.incidence(messages[start : start + step], size), dtype=np.float64)
+            weighted = inside.multiply(inverse[start : start + step, None])
+            matrix += csr_array(inside.T @ weighted).toarray()
+        along = self.design.spread(inverse, size)
+        matrix *= (self.odds - 1) ** 2
+        matrix += (self.odds - 1) * (along[:, None] + along) + inverse.sum()
+        matrix *= self._scale
+        return matrix
+
+
+def block_information(
+    response: BlockResponse, reports: float, pilot: Floats, whole: bool
+) -> PointInformation | MessageInformation:
+    """The information of a block's reports, at a pilot of the whole domain: of whole messages, or of point counts."""
+    folded = fold(pilot, response.design.points)
+    size = min(folded.size, pilot.size)
+    if whole:
+        return MessageInformation(response.design, response.odds, reports, folded[:size])
+    return PointInformation(BlockMoments.of(response), reports, folded, size)
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """T = Σ_j A_jᵀ W_j A_j on a domain of ``size`` values.
+
+    ``flat`` is the Gram matrix of the planned weights, near T divided by the number of reports, with a fast inverse.
+    """
+
+    size: int
+    blocks: Sequence[BlockInformation]
+    flat: ToeplitzGram
+    reports: float
+
+    def multiply(self, vector: Floats) -> Floats:
+        """The product T·vector."""
+        total = np.zeros(self.size)
+        for block in self.blocks:
+            total += tile(block.apply(_folded(vector, block)), self.size)
+        return total
+
+    def adjoint(self, scores: Iterable[Floats]) -> Floats:
+        """Σ_j A_jᵀ r_j."""
+        return np.sum([tile(score, self.size) for score in scores], axis=0)
+
+    def solve(self, goal: Floats, start: Floats) -> Floats:
+        """T⁻¹(goal + c·1) with the c for which the entries sum to what the start sums to.
+
+        Conjugate gradients among vectors that sum to 0, preconditioned by ``flat``. The squared length of the residual
+        in that norm is the squared distance from the solution in standard errors.
+        """
+        solution = start.copy()
+        residual = goal - self.multiply(start)
+        step = self._precondition(residual)
+        direction, length = step, float(residual @ step)
+        for _ in range(_ITERATIONS):
+            if not length > _TOLERANCE * self.size:
+                break
+            image = self.multiply(direction)
+            rate = length / float(direction @ image)
+            solution += rate * direction
+            residual -= rate * image
+            step = self._precondition(residual)
+            length, before = float(residual @ step), length
+            direction = step + length / before * direction
+        return solution
+
+    def _precondition(self, residual: Floats) -> Floats:
+        """The inverse of n·flat among vectors that sum to 0."""
+        ones = self.flat.ones_solution
+        step = self.flat.apply_inverse(residual - residual.mean())
+        step -= step.sum() / ones.sum() * ones
+        return step / self.reports
+
+    @cached_property
+    def _covariance(self) -> Floats | None:
+        """V, if it is small enough to form."""
+        if self.size > _FORMED_SIZE:
+            return None
+        total = np.zeros((self.size, self.size))
+        places = np.arange(self.size)
+        for block in self.blocks:
+            matrix = block.formed()
+            if matrix is None:
+                return None
+            residues = places % block.points
+            total += matrix[residues[:, None], residues]
+        # Any multiple of 11ᵀ leaves V as it is; this one makes T positive definite.
+        total += total.trace() / self.size
+        inverse = scipy.linalg.inv(total, check_finite=False)
+        ones = inverse.sum(axis=1)
+        inverse -= np.outer(ones, ones / ones.sum())
+        return inverse
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The diagonal of V: exact on small domains, elsewhere within a few per cent."""
+        if self._covariance is not None:
+            return self._covariance.diagonal().copy()
+        variances = self._structured.variances
+        if any(isinstance(block, MessageInformation) for block in self.blocks):
+            # Light items are alike, and messages couple them in ways that means do not show: match their total.
+            heavy = variances > _OUTSTANDING * np.median(variances)
+            variances[~heavy] *= (self._sampled_trace(_TRACES) - variances[heavy].sum()) / variances[~heavy].sum()
+        return variances
+
+    @cached_property
+    def total_variance(self) -> float:
+        """trace V: exact on small domains, elsewhere within a few per cent."""
+        if self.size <= _SMALL_SIZE and self._covariance is not None:
+            return float(self._covariance.trace())
+        return self._sampled_trace(max(1, _SIGNS // self.size))
+
+    def _sampled_trace(self, number: int) -> float:
+        """trace V as the mean of vᵀVv over random vectors of signs v (Hutchinson)."""
+        rows = np.random.default_rng(_SEED).choice([-1.0, 1.0], (number, self.size))
+        return float(np.mean([signs @ self.solve(signs, np.zeros(self.size)) for signs in rows]))
+
+    def own_responses(self) -> Iterator[Floats]:
+        """For every block, how much f̂_i moves with its estimate of the residue that item i has there."""
+        for index, block in enumerate(self.blocks):
+            if self._covariance is None:
+                yield self._structured.own_response(index)
+            else:
+                places = np.arange(self.size)
+                same = places % block.points
+                own = np.array([self._covariance[i, same[i] :: block.points].sum() for i in places])
+                yield own * tile(_diagonal_part(block), self.size)
+
+    @cached_property
+    def _structured(self) -> StructuredInverse:
+        return StructuredInverse.of(self.size, self.blocks)
+
+
+def _folded(vector: Floats, block: BlockInformation) -> Floats:
+    """The sums of a vector over the residues that occur."""
+    return fold(vector, block.points)[: vector.size]
+
+
+def _unit(size: int, place: int) -> Floats:
+    vector = np.zeros(size)
+    vector[place] = 1.0
+    return vector
+
+
+def _diagonal_part(block: BlockInformation) -> Floats:
+    """D of W ≈ diag(D) + κ·11ᵀ, κ the mean of the other entries."""
+    diagonal = block.diagonal
+    others = block.apply(np.ones(diagonal.size)).sum() - diagonal.sum()
+    return diagonal - others / max(diagonal.size * (diagonal.size - 1), 1)
+
+
+@dataclass(frozen=True)
+class _Arrow:
+    """One block's W as diag(D) plus a small part: exact among its heavy residues, and between a heavy residue and the
+    light ones, or two light ones, the mean.
+
+    W = diag(typical + excess) + [e_H, 1]·coupling·[e_H, 1]ᵀ, with the excess 0 at heavy residues.
+    """
+
+    points: int
+    heavy: NDArray[np.intp]
+    typical: float
+    excess: Floats
+    coupling: Floats
+
+    @classmethod
+    def of(cls, block: BlockInformation, most: int) -> _Arrow:
+        """Ask for the rows of the heavy residues."""
+        diagonal, heavy = block.diagonal, block.heavy_residues(most)
+        size = diagonal.size
+        rows = np.array([block.apply(_unit(size, residue)) for residue in heavy]).reshape(heavy.size, size)
+        light = np.ones(size, dtype=np.bool_)
+        light[heavy] = False
+        among, count = rows[:, heavy], size - heavy.size
+        tails = rows[:, light].sum(axis=1)
+        whole = block.apply(np.ones(size)).sum()
+        pairs = whole - diagonal[light].sum() - 2 * tails.sum() - among.sum()
+        level = float(pairs / (count * (count - 1))) if count > 1 else 0.0
+        typical = float(diagonal[light].mean() - level)
+        coupling = np.empty((heavy.size + 1, heavy.size + 1))
+        coupling[:-1, :-1] = among - typical * np.eye(heavy.size)
+        coupling[-1, :-1] = coupling[:-1, -1] = tails / count
+        coupling[-1, -1] = level
+        # From the indicator of the light residues to the vector of ones.
+        change = np.eye(heavy.size + 1)
+        change[:-1, -1] = -1
+        excess = np.where(light, diagonal - level - typical, 0.0)
+        return cls(block.points, heavy, typical, excess, change @ coupling @ change.T)
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredInverse:
+    """V on a large domain: T = T₀ + CΘCᵀ, T₀ Toeplitz and C the indicators of all heavy residue classes and the vector
+    of ones, inverted by Woodbury's formula. What else the diagonals of the W_j deviate by counts for the items of that
+    residue only.
+    """
+
+    gram: ToeplitzGram
+    arrows: Sequence[_Arrow]
+
+    @classmethod
+    def of(cls, size: int, blocks: Sequence[BlockInformation]) -> StructuredInverse:
+        """The heaviest residues of all blocks, as many as memory allows."""
+        most = max(1, _MOST_CELLS // (size * len(blocks)))
+        arrows = [_Arrow.of(block, most) for block in blocks]
+        weights = np.array([arrow.typical for arrow in arrows])
+        return cls(ToeplitzGram(size, tuple(arrow.points for arrow in arrows), weights), arrows)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """diag V."""
+        size = self.gram.size
+        rank = sum(arrow.heavy.size for arrow in self.arrows) + 1
+        columns, coupling, start = np.zeros((rank, size)), np.zeros((rank, rank)), 0
+        for arrow in self.arrows:
+            for residue in arrow.heavy:
+                columns[start, residue :: arrow.points] = 1.0
+                start += 1
+            places = np.r_[start - arrow.heavy.size : start, rank - 1]
+            coupling[np.ix_(places, places)] += arrow.coupling
+        columns[-1] = 1.0
+        # Any multiple of 11ᵀ leaves V as it is; this one makes T positive definite.
+        coupling[-1, -1] += self.gram.weights.sum()
+        solved = np.concatenate([self.gram.apply_inverse(part) for part in np.array_split(columns, -(-rank // 8))])
+        inner = columns @ solved.T
+        small = coupling @ np.linalg.inv(np.eye(rank) + inner @ coupling)
+        ones = np.eye(rank)[-1] - small @ inner[:, -1]
+        small += np.outer(ones, ones) / float(inner[-1] @ ones)
+        total = self.gram.inverse_diagonal() - np.einsum("ri,ri->i", small @ solved, solved)
+        for index, arrow in enumerate(self.arrows):
+            excess = tile(arrow.excess, size)
+            total -= excess * self._own(index) * self._unmoved(index)
+        return total
+
+    def own_response(self, index: int) -> Floats:
+        """How much f̂_i moves with the block's estimate of its residue."""
+        arrow = self.arrows[index]
+        deviation = arrow.excess.copy()
+        deviation[arrow.heavy] = arrow.coupling.diagonal()[:-1]
+        return self._own(index, deviation) * tile(arrow.typical + deviation, self.gram.size)
+
+    def _unmoved(self, index: int) -> Floats:
+        """(T₀⁻¹A_jᵀ)[i, i mod m_j]."""
+        return self.gram.product_diagonal(self.arrows[index].points)
+
+    def _own(self, index: int, deviation: Floats | None = None) -> Floats:
+        """The same for T₀ and the deviation of that one residue, by the formula for a change of rank 1."""
+        unmoved, arrow = self._unmoved(index), self.arrows[index]
+        deviation = arrow.excess if deviation is None else deviation
+        loops = fold(unmoved, arrow.points)[: deviation.size]
+        return unmoved / tile(1 + deviation * loops, self.gram.size)
