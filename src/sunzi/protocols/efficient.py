@@ -35,7 +35,6 @@ FEWEST_REPORTS = 50
 
 # Messages of a design that fit in memory a dozen times, and take a fraction of a second to go through.
 _MOST_MESSAGES = 1 << 23
-_PASSES = 2
 
 
 def check_weights(weights: Weights, pilot: Pilot | None) -> None:
@@ -109,10 +108,8 @@ def efficient_fit(
     if pilot is not None:
         return _reweighted(blocks, flat, frequencies, pilot)
     variance = flat.inverse_trace() / sum(block.reports for block in blocks)
-    for _ in range(_PASSES):
-        fit = _reweighted(blocks, flat, frequencies, _shrunk(frequencies, variance))
-        frequencies, variance = fit.frequencies, fit.information.total_variance
-    return fit
+    first = _reweighted(blocks, flat, frequencies, _shrunk(frequencies, variance))
+    return _reweighted(blocks, flat, first.frequencies, _shrunk(first.frequencies, first.information.total_variance))
 
 
 def _shrunk(frequencies: Floats, variance: float) -> Floats:

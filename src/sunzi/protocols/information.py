@@ -29,9 +29,9 @@ from sunzi.designs.response import BlockResponse
 from sunzi.numerics.toeplitz import ToeplitzGram, fold, tile
 from sunzi.protocols.modular_variance import BlockMoments
 
-# Up to this domain size T is formed and inverted, in a tenth of a second.
+# T is formed and inverted up to this domain size, which takes a tenth of a second,
 _FORMED_SIZE = 1500
-# A block's matrix is formed from its messages if that takes at most this many additions, about half a second.
+# and if the matrices of all blocks take at most this many additions, about half a second.
 _MOST_ADDITIONS = 1 << 25
 _LISTED_INCIDENCES = 1 << 22
 # A residue histogram counts as flat if its largest entry changes the variance by a smaller share.
@@ -43,8 +43,10 @@ _HEAVY_MESSAGES = 0.02
 _MOST_MESSAGE_ROWS = 8
 # At most this many numbers in the columns for heavy residues: 256 MiB.
 _MOST_CELLS = 1 << 25
-# Conjugate gradients stop at this squared distance from the solution per item, in squared standard errors.
-_TOLERANCE = 1e-10
+# Conjugate gradients stop at this mean squared distance from the solution, in squared standard errors; for a trace, at
+# this share of it.
+_TOLERANCE = 1e-9
+_TRACE_TOLERANCE = 1e-3
 _ITERATIONS = 1000
 # Random signs for the trace of V, for weights; up to this size it is formed instead.
 _SIGNS = 1 << 10
@@ -83,9 +85,14 @@ class BlockInformation(ABC):
     def diagonal(self) -> Floats:
         """The diagonal of W_j."""
 
+    @property
     @abstractmethod
-    def formed(self) -> Floats | None:
-        """W_j as a matrix; None if that is too much work."""
+    def forming_cost(self) -> float:
+        """About how many additions :meth:`formed` takes."""
+
+    @abstractmethod
+    def formed(self) -> Floats:
+        """W_j as a matrix."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,11 @@ class PointInformation(BlockInformation):
         """n·(h − γh²)."""
         weights = self._weights[: self.size]
         return self.reports * (weights - self._coupling * weights**2)
+
+    @property
+    def forming_cost(self) -> float:
+        """One per entry."""
+        return float(self.size**2)
 
     def formed(self) -> Floats:
         """A diagonal matrix less one of rank 1."""
@@ -213,11 +225,15 @@ class MessageInformation(BlockInformation):
         inverse = 1 / self._mixture
         return self._scale * (inverse.sum() + (self.odds**2 - 1) * self.design.spread(inverse, self.pilot.size))
 
-    def formed(self) -> Floats | None:
+    @property
+    def forming_cost(self) -> float:
+        """For every message a look at every residue, and a product for every pair of them in its block."""
+        size = self.pilot.size
+        return self.design.message_count * (size + (self.design.block_size * size / self.points) ** 2)
+
+    def formed(self) -> Floats:
         """Σ_y 1_B 1_Bᵀ/μ_y from the incidence of all messages, and what E and the ones add."""
         size, inverse = self.pilot.size, 1 / self._mixture
-        if self.design.message_count * (size + self.design.block_size**2) > _MOST_ADDITIONS:
-            return None
         messages = self.design.decode(np.arange(self.design.message_count, dtype=np.uint64))
         matrix, step = np.zeros((size, size)), max(1, _LISTED_INCIDENCES // size)
         for start in range(0, len(messages), step):
@@ -265,7 +281,7 @@ class Information:
         """Σ_j A_jᵀ r_j."""
         return np.sum([tile(score, self.size) for score in scores], axis=0)
 
-    def solve(self, goal: Floats, start: Floats) -> Floats:
+    def solve(self, goal: Floats, start: Floats, tolerance: float = _TOLERANCE) -> Floats:
         """T⁻¹(goal + c·1) with the c for which the entries sum to what the start sums to.
 
         Conjugate gradients among vectors that sum to 0, preconditioned by ``flat``. The squared length of the residual
@@ -276,7 +292,7 @@ class Information:
         step = self._precondition(residual)
         direction, length = step, float(residual @ step)
         for _ in range(_ITERATIONS):
-            if not length > _TOLERANCE * self.size:
+            if not length > tolerance * self.size:
                 break
             image = self.multiply(direction)
             rate = length / float(direction @ image)
@@ -297,16 +313,12 @@ class Information:
     @cached_property
     def _covariance(self) -> Floats | None:
         """V, if it is small enough to form."""
-        if self.size > _FORMED_SIZE:
+        if self.size > _FORMED_SIZE or sum(block.forming_cost for block in self.blocks) > _MOST_ADDITIONS:
             return None
         total = np.zeros((self.size, self.size))
-        places = np.arange(self.size)
         for block in self.blocks:
-            matrix = block.formed()
-            if matrix is None:
-                return None
-            residues = places % block.points
-            total += matrix[residues[:, None], residues]
+            residues = np.arange(self.size) % block.points
+            total += block.formed()[residues[:, None], residues]
         # Any multiple of 11ᵀ leaves V as it is; this one makes T positive definite.
         total += total.trace() / self.size
         inverse = scipy.linalg.inv(total, check_finite=False)
@@ -335,8 +347,9 @@ class Information:
 
     def _sampled_trace(self, number: int) -> float:
         """trace V as the mean of vᵀVv over random vectors of signs v (Hutchinson)."""
-        rows = np.random.default_rng(_SEED).choice([-1.0, 1.0], (number, self.size))
-        return float(np.mean([signs @ self.solve(signs, np.zeros(self.size)) for signs in rows]))
+        rows, zeros = np.random.default_rng(_SEED).choice([-1.0, 1.0], (number, self.size)), np.zeros(self.size)
+        tolerance = _TRACE_TOLERANCE * self.flat.inverse_trace() / (self.size * self.reports)
+        return float(np.mean([signs @ self.solve(signs, zeros, tolerance) for signs in rows]))
 
     def own_responses(self) -> Iterator[Floats]:
         """For every block, how much f̂_i moves with its estimate of the residue that item i has there."""
