@@ -131,7 +131,7 @@ def test_the_fit_residual_is_constrained_least_squares(population):
     plan = sunzi.make_plan("mss", 12, 2, moduli=[5, 7, 11, 13])
     tally = honest_tally(plan, 2000, 3, population)
     decoder = ModularDecoder(plan.protocol, tally, "planned", 0.0, "quick")
-    residual = ResidueResidual(decoder, plan.estimate(tally).frequencies)
+    residual = ResidueResidual(decoder, plan.estimate(tally, weights="planned").frequencies)
     quadratic, covariance, matrix = dense_residual(decoder, residual.histograms)
     stacked = np.concatenate(residual.residues)
     for histogram in np.random.default_rng(1).dirichlet(np.ones(12), 3):  # for every histogram

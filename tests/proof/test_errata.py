@@ -248,7 +248,7 @@ def test_9_the_error_of_rappor_is_not_that_of_oue(epsilon):
     unary = evaluate(make_plan("oue", 61, epsilon), users)
     assert unary.standard_error**2 * users == pytest.approx(optimal_error(epsilon), rel=1e-9)
     values = np.zeros(users, dtype=np.int64)
-    errors = [plan.estimate(plan.simulate(values, seed=run)).frequencies[1:] for run in range(runs)]
+    errors = [plan.estimate(plan.simulate(values, seed=run), weights="planned").frequencies[1:] for run in range(runs)]
     measured = np.mean(np.square(errors)) * users
     low, high = statistics.variance_bounds(60 * runs, 1)
     assert low < measured / ours < high

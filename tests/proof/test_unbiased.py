@@ -42,11 +42,15 @@ def frequencies_for(size):
 
 @pytest.mark.parametrize(("name", "size", "epsilon", "options"), LISTED)
 def test_expected_tallies_give_back_the_histogram(name, size, epsilon, options):
-    """An estimate is linear in the counts once block sizes are fixed, so this proves exact unbiasedness."""
+    """With planned weights it is linear in the counts once block sizes are fixed, so this proves exact unbiasedness."""
     plan = make_plan(name, size, epsilon, **options)
     for frequencies in frequencies_for(size):
-        estimate = plan.estimate(oracle.expected_tally(plan, frequencies))
+        estimate = plan.estimate(oracle.expected_tally(plan, frequencies), weights="planned")
         np.testing.assert_allclose(estimate.frequencies, frequencies, rtol=0, atol=1e-9)
+
+
+def _planned(plan, tally):
+    return plan.estimate(tally, weights="planned").frequencies
 
 
 @pytest.mark.parametrize("histogram", HISTOGRAMS)
@@ -56,7 +60,7 @@ def test_simulated_runs_have_the_right_mean(name, histogram):
     runs, users = 120, 1500
     plan = make_plan(name, SIZE, 1, **(MODULAR if name.startswith("mss") else {}))
     values, truth = statistics.values_of(statistics.histogram(histogram, SIZE), users)
-    mean = np.mean([plan.estimate(plan.simulate(values, seed=run)).frequencies for run in range(runs)], axis=0)
+    mean = np.mean([_planned(plan, plan.simulate(values, seed=run)) for run in range(runs)], axis=0)
     errors = np.sqrt(statistics.stated_variances(plan.protocol, truth, users) / runs)
     assert np.abs((mean - truth) / errors).max() < statistics.normal_bound(SIZE)
 
@@ -69,7 +73,7 @@ def test_reports_through_bytes_have_the_mean_of_simulated_ones(name):
     values, truth = statistics.values_of(statistics.histogram("zipf", SIZE), users)
     sent = [plan.tally(plan.client(seed=run).report_batch(values)) for run in range(runs)]
     drawn = [plan.simulate(values, seed=run + runs) for run in range(runs)]
-    means = [np.mean([plan.estimate(tally).frequencies for tally in tallies], axis=0) for tallies in (sent, drawn)]
+    means = [np.mean([_planned(plan, tally) for tally in tallies], axis=0) for tallies in (sent, drawn)]
     errors = np.sqrt(statistics.stated_variances(plan.protocol, truth, users) / runs)
     bound = statistics.normal_bound(2 * SIZE)
     assert np.abs((means[0] - truth) / errors).max() < bound

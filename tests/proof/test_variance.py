@@ -72,15 +72,16 @@ def test_measured_errors_are_the_stated_ones(name, epsilon, options):
     squares, generator, sampler = np.zeros(SIZE), np.random.default_rng(11), statistics.Sampler(plan)
     for _ in range(runs // 500):
         for tally in sampler.tallies(holders, generator):
-            squares += (plan.estimate(tally).frequencies - truth) ** 2 / runs
+            squares += (plan.estimate(tally, weights="planned").frequencies - truth) ** 2 / runs
     low, high = statistics.variance_bounds(runs, SIZE + 1)
     slack = 1.08 if name == "mss-compact" else 1.0
-    ratios = squares / statistics.stated_variances(protocol, truth, users)
+    stated = statistics.stated_variances(protocol, truth, users)
+    ratios = squares / stated
     assert low / slack < ratios.min()
     assert ratios.max() < high * slack
     covariance = oracle.estimate_covariance(protocol, truth, users)
     bound = statistics.mean_square_bound(covariance, runs, SIZE + 1) + (slack - 1) / 10
-    assert squares.mean() == pytest.approx(plan.expected_mse(users, truth), rel=bound)
+    assert squares.mean() == pytest.approx(stated.mean(), rel=bound)
 
 
 @pytest.mark.parametrize("epsilon", [1, 3])
@@ -89,30 +90,37 @@ def test_simulated_subsets_have_the_stated_error(epsilon):
     runs, users = 400, 3000
     values, truth = statistics.values_of(statistics.histogram("mixture", SIZE), users)
     for plan in (make_plan("ss", SIZE, epsilon), make_plan("mss", SIZE, epsilon, moduli=(7, 11, 31, 53))):
-        errors = np.array([plan.estimate(plan.simulate(values, seed=run)).frequencies - truth for run in range(runs)])
+        errors = np.array(
+            [
+                plan.estimate(plan.simulate(values, seed=run), weights="planned").frequencies - truth
+                for run in range(runs)
+            ]
+        )
         low, high = statistics.variance_bounds(runs, 2 * SIZE + 2)
-        ratios = np.mean(errors**2, axis=0) / statistics.stated_variances(plan.protocol, truth, users)
+        stated = statistics.stated_variances(plan.protocol, truth, users)
+        ratios = np.mean(errors**2, axis=0) / stated
         assert low < ratios.min()
         assert ratios.max() < high
         covariance = oracle.estimate_covariance(plan.protocol, truth, users)
         bound = statistics.mean_square_bound(covariance, runs, 2 * SIZE + 2)
-        assert np.mean(errors**2) == pytest.approx(plan.expected_mse(users, truth), rel=bound + 2e-3)
+        assert np.mean(errors**2) == pytest.approx(stated.mean(), rel=bound + 2e-3)
 
 
 @pytest.mark.parametrize(
     ("name", "size", "epsilon", "runs"),
-    [("mss", 1024, 1, 100), ("mss-compact", 1024, 1, 100), ("mss", 22_000, 2, 5), ("mss-compact", 22_000, 2, 5)],
+    [("mss", 1024, 1, 60), ("mss-compact", 1024, 1, 60), ("ss-compact", 1024, 3, 60), ("mss-compact", 22_000, 2, 3)],
 )
-def test_modular_error_is_within_3_per_cent_of_its_prediction(name, size, epsilon, runs):
-    """Zipf(3), 10,000 users. The error of one run varies by about 1.3·√(2/k), so 3 per cent is over five deviations."""
+def test_efficient_errors_are_within_5_per_cent_of_their_prediction(name, size, epsilon, runs):
+    """Zipf(3), 10,000 users. The error of one run varies by about 1.3·√(2/k), so 4 per cent is over five deviations,
+    and an efficient estimate is allowed one more for weights that are estimated themselves.
+    """
     users = 10_000
     plan = make_plan(name, size, epsilon)
     values, truth = statistics.values_of(statistics.histogram("zipf", size), users)
     runs_errors = [
         np.mean((plan.estimate(plan.simulate(values, seed=run)).frequencies - truth) ** 2) for run in range(runs)
     ]
-    assert np.mean(runs_errors) == pytest.approx(plan.expected_mse(users, truth), rel=0.03)
-    assert plan.expected_mse(users, truth) == pytest.approx(plan.expected_mse(users), rel=0.03)
+    assert np.mean(runs_errors) == pytest.approx(plan.expected_mse(users, truth), rel=0.05)
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", 1, 2, 4])

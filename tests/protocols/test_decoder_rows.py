@@ -31,7 +31,9 @@ def spread_over(size: int, users: int, items: np.ndarray) -> np.ndarray:
 
 def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int) -> np.ndarray:
     """Estimates of repeated collections, one per row."""
-    return np.array([plan.estimate(plan.simulate(values, seed=run)).frequencies for run in range(runs)])
+    return np.array(
+        [plan.estimate(plan.simulate(values, seed=run), weights="planned").frequencies for run in range(runs)]
+    )
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("mss", 4), ("mss-compact", 1), ("mss-compact", 4)])
@@ -55,7 +57,7 @@ def test_decoder_rows_are_the_decoder(name):
     plan = sunzi.make_plan(name, 50, 2)
     protocol = plan.protocol
     tally = plan.simulate(np.arange(2000) % 50, seed=1)
-    estimate = plan.estimate(tally)
+    estimate = plan.estimate(tally, weights="planned")
     ones = protocol.gram.ones_solution
     items = [0, 7, 49]
     share = np.full(50, (1 - 0.3) / 49)
@@ -121,7 +123,10 @@ def test_crafted_reports_push_as_far_as_predicted(name, epsilon):
     predicted = push_bound(plan, share, item)
     liars = plan.tally(lies(plan, item, predicted.shares, users))
     honest = spread_over(size, users - liars.reports, np.delete(np.arange(size), item))
-    reached = [plan.estimate(plan.simulate(honest, seed=run) + liars).frequencies[item] for run in range(runs)]
+    reached = [
+        plan.estimate(plan.simulate(honest, seed=run) + liars, weights="planned").frequencies[item]
+        for run in range(runs)
+    ]
     noise = SURE * np.std(reached) / math.sqrt(runs)
     assert noise < 0.15 * predicted.expected
     assert abs(np.mean(reached) - predicted.expected) < noise + 0.01 * predicted.expected
@@ -141,7 +146,9 @@ def test_fake_clients_in_one_block_push_it_as_the_formula_predicts():
     shares = tuple(share * (index == best) for index in range(count))
     liars = plan.tally(lies(plan, 13, shares, 20_000))
     honest = spread_over(50, 19_000, np.delete(np.arange(50), 13))
-    reached = [plan.estimate(plan.simulate(honest, seed=run) + liars).frequencies[13] for run in range(40)]
+    reached = [
+        plan.estimate(plan.simulate(honest, seed=run) + liars, weights="planned").frequencies[13] for run in range(40)
+    ]
     alone = share / ((1 - share) / count + share) * gains[best]
     assert abs(np.mean(reached) - alone) < SURE * np.std(reached) / math.sqrt(40) + 0.01 * alone
     divided = push_bound(plan, share, 13).expected

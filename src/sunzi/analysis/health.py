@@ -140,7 +140,7 @@ def _check_support(plan: Plan, tally: Tally) -> list[HealthFinding]:
     channel, findings = protocol.channels[0], []
     support = channel.point_counts(tally.block(0))
     if protocol.responses:
-        histogram = simplex.project(plan.estimate(tally).frequencies)
+        histogram = simplex.project(protocol.linear_estimate(plan.domain, tally).frequencies)
         counted = CountedDesign(protocol.responses[0], tally.block(0), tally.reports, support, histogram)
         findings += _check_designs([counted])
         findings += unused_points(counted, protocol.domain_size)

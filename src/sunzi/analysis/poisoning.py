@@ -152,7 +152,7 @@ class PoisoningStudy:
         return Tally(self.plan.contract.fingerprint, self.plan.protocol.tally_layout, users, counters)
 
     def _targets_of(self, tally: Tally) -> float:
-        return float(self.plan.estimate(tally).frequencies[list(self.targets)].sum())
+        return float(self.plan.protocol.linear_estimate(self.plan.domain, tally).frequencies[list(self.targets)].sum())
 
     def _seed(self, run: int, *purpose: int) -> list[int]:
         return [self.seed, run, *purpose]

@@ -171,6 +171,12 @@ class Protocol(ABC):
     def estimate(self, domain: Domain, tally: Tally, *args: Any, **options: Any) -> Estimate:
         """The unbiased histogram. Options depend on the protocol; unknown ones raise TypeError."""
 
+    def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """The estimate as a fixed linear function of the counts, which analyses of single reports assume; by default
+        :meth:`estimate`.
+        """
+        return self.estimate(domain, tally)
+
     @abstractmethod
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """Mean squared error per item about the users' own histogram: the given one, or the flat one, in which all

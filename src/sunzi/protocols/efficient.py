@@ -63,8 +63,8 @@ def information_at(
 
 
 def expected_error(histogram: Floats, responses: Sequence[BlockResponse], flat: ToeplitzGram) -> float:
-    """n times the mean squared error per item, about the users' own histogram, that the efficient estimate approaches as
-    their number n grows: no unbiased estimate from the same tally has less.
+    """n times the mean squared error per item, about the users' own histogram, that the efficient estimate approaches
+    as their number n grows: no unbiased estimate from the same tally has less.
     """
     shares = [1 / len(responses)] * len(responses)
     population = information_at(histogram, responses, shares, flat).trace()
@@ -109,7 +109,7 @@ def efficient_fit(
         return _reweighted(blocks, flat, frequencies, pilot)
     variance = flat.inverse_trace() / sum(block.reports for block in blocks)
     first = _reweighted(blocks, flat, frequencies, _shrunk(frequencies, variance))
-    return _reweighted(blocks, flat, first.frequencies, _shrunk(first.frequencies, first.information.total_variance))
+    return _reweighted(blocks, flat, first.frequencies, _shrunk(first.frequencies, first.information.quick_trace))
 
 
 def _shrunk(frequencies: Floats, variance: float) -> Floats:

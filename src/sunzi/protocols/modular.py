@@ -231,6 +231,10 @@ class ModularProtocol(Protocol):
         linear = decoder.estimate(domain)
         return linear if is_linear else efficient_estimate(self, tally, linear, decoder.gram, pilot)
 
+    def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """With planned weights."""
+        return self.estimate(domain, tally, "planned")
+
     def decoding_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
         costs = []

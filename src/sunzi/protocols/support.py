@@ -59,12 +59,13 @@ class SupportProtocol(Protocol):
         check_weights(weights, pilot)
         if weights == "paper":
             raise ParameterError(f"weights='paper' is for modular protocols; {self.name} takes efficient or planned")
-        linear = self._linear(domain, tally)
+        linear = self.linear_estimate(domain, tally)
         if weights == "planned" or not any(map(counts_whole_blocks, self.responses)):
             return linear
         return efficient_estimate(self, tally, linear, self._flat, pilot)
 
-    def _linear(self, domain: Domain, tally: Tally) -> Estimate:
+    def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """(c[x]/n − q)/Δ for every item."""
         check_reports(tally)
         support = self.support_counts(tally)
         frequencies = (support / tally.reports - self.probabilities.false) / self.probabilities.gap
