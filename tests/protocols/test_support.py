@@ -17,7 +17,7 @@ def test_the_estimate_is_the_debiased_share_of_supports(name):
     tally = plan.simulate(np.arange(1000) % 20, seed=1)
     rates, counts = plan.protocol.probabilities, plan.protocol.support_counts(tally)
     expected = (counts / 1000 - rates.false) / (rates.true - rates.false)
-    np.testing.assert_allclose(plan.estimate(tally).frequencies, expected, rtol=1e-9)
+    np.testing.assert_allclose(plan.estimate(tally, weights="planned").frequencies, expected, rtol=1e-9)
 
 
 def test_errors_of_the_literature():
@@ -32,7 +32,7 @@ def test_errors_of_the_literature():
         assert rappor == pytest.approx(root / (root - 1) ** 2)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["grr", "ss", "rappor", "oue"])
 def test_no_histogram_matters_to_the_mean_error(name):
     """Frequencies add up to 1, and the error is linear in them: every histogram has the worst error."""
     plan = make_plan(name, 20, 2)

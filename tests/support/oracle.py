@@ -6,6 +6,7 @@ Imported as ``oracle``. Slow on purpose, so for small settings only.
 from itertools import combinations
 
 import numpy as np
+import scipy.linalg
 from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
@@ -80,6 +81,12 @@ def decode(protocol, tally, rule="planned", ridge=0.0):
 
 def _least_squares(matrix, right, ridge):
     return lsmr(matrix, right, damp=ridge**0.5, atol=1e-15, btol=1e-15, conlim=0, maxiter=20_000)[0]
+
+
+def constrained_inverse(information):
+    """The covariance of the best unbiased estimate that sums to 1, given the information about all frequencies."""
+    basis = scipy.linalg.null_space(np.ones((1, len(information))))
+    return basis @ np.linalg.inv(basis.T @ information @ basis) @ basis.T
 
 
 def listed_covariance(response, residues):

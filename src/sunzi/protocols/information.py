@@ -350,21 +350,29 @@ class Information:
         return self._sampled_trace(max(1, _SIGNS // self.size))
 
     def _sampled_trace(self, number: int) -> float:
-        """trace V as the mean of vᵀVv over random vectors of signs v (Hutchinson)."""
-        rows, zeros = np.random.default_rng(_SEED).choice([-1.0, 1.0], (number, self.size)), np.zeros(self.size)
-        tolerance = _TRACE_TOLERANCE * self.flat.inverse_trace() / (self.size * self.reports)
-        return float(np.mean([signs @ self.solve(signs, zeros, tolerance) for signs in rows]))
+        """trace V from vᵀVv for random vectors of signs v (Hutchinson), relative to the same for the flat inverse,
+        whose trace is known.
+        """
+        ones, zeros = self.flat.ones_solution, np.zeros(self.size)
+        known = (self.flat.inverse_trace() - float(ones @ ones) / ones.sum()) / self.reports
+        tolerance = _TRACE_TOLERANCE * known / self.size
+        sampled = reference = 0.0
+        for signs in np.random.default_rng(_SEED).choice([-1.0, 1.0], (number, self.size)):
+            sampled += float(signs @ self.solve(signs, zeros, tolerance))
+            reference += float(signs @ self._precondition(signs))
+        return known * sampled / reference
 
     def own_responses(self) -> Iterator[Floats]:
-        """For every block, how much f̂_i moves with its estimate of the residue that item i has there."""
+        """For every block, how much f̂_i moves with its estimate of the residue that item i has there:
+        (V·A_jᵀ·W_j)[i, i mod m_j].
+        """
         for index, block in enumerate(self.blocks):
             if self._covariance is None:
                 yield self._structured.own_response(index)
             else:
-                places = np.arange(self.size)
-                same = places % block.points
-                own = np.array([self._covariance[i, same[i] :: block.points].sum() for i in places])
-                yield own * tile(_diagonal_part(block), self.size)
+                residues = np.arange(self.size) % block.points
+                folded = np.array([_folded(row, block) for row in self._covariance])
+                yield np.einsum("ia,ai->i", folded, block.formed()[:, residues])
 
     @cached_property
     def _structured(self) -> StructuredInverse:
@@ -380,13 +388,6 @@ def _unit(size: int, place: int) -> Floats:
     vector = np.zeros(size)
     vector[place] = 1.0
     return vector
-
-
-def _diagonal_part(block: BlockInformation) -> Floats:
-    """D of W ≈ diag(D) + κ·11ᵀ, κ the mean of the other entries."""
-    diagonal = block.diagonal
-    others = block.apply(np.ones(diagonal.size)).sum() - diagonal.sum()
-    return diagonal - others / max(diagonal.size * (diagonal.size - 1), 1)
 
 
 @dataclass(frozen=True)
