@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -74,6 +76,61 @@ class SupportUncertainty:
             return intervals.score(self.support, self.reports, self.probabilities, quantile, at_hand)
         half = quantile * intervals.standard_error(self.variances(target))
         return self.frequencies - half, self.frequencies + half
+
+
+@dataclass(frozen=True)
+class CombinedUncertainty(ABC):
+    """Errors of estimates that combine the counts of several points: of residues, or of whole blocks.
+
+    ``plausible`` is the histogram at which variances are computed, non-negative and of sum 1.
+    """
+
+    frequencies: Floats
+    plausible: Floats
+    reports: int
+    _jumps: dict[Target, intervals.Jumps] = field(default_factory=dict, init=False)
+
+    @cached_property
+    @abstractmethod
+    def population(self) -> Floats:
+        """The variances about a population."""
+
+    @cached_property
+    @abstractmethod
+    def slopes(self) -> Floats:
+        """How fast the variance of an item about a population grows with the item's own frequency."""
+
+    @abstractmethod
+    def jumps(self, at_hand: bool) -> intervals.Jumps:
+        """How far the errors come in few large steps."""
+
+    def variances(self, target: Target) -> Floats:
+        """At the plausible histogram; for "reporters" without f(1−f)/n."""
+        sampling = self.plausible * (1 - self.plausible) / self.reports
+        return self.population if target == "population" else self.population - sampling
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Intervals for errors that come in jumps; normal or score intervals on request."""
+        if method == "exact":
+            raise EstimateError(
+                "method 'exact' needs an estimate from support counts alone: a protocol that has one per item, and "
+                "weights='planned'"
+            )
+        quantile = intervals.normal_quantile(confidence)
+        variances = self.variances(target)
+        if method == "normal":
+            half = quantile * intervals.standard_error(variances)
+            return self.frequencies - half, self.frequencies + half
+        # The variance as a function of the item's own frequency, all others staying as they are.
+        sampling = 1 / self.reports
+        square = sampling if target == "population" else 0.0
+        slopes = self.slopes if target == "population" else self.slopes - sampling
+        base = variances - slopes * self.plausible + square * self.plausible**2
+        if method == "score":
+            return intervals.score_of(self.frequencies, base, slopes, square, quantile)
+        if target not in self._jumps:
+            self._jumps[target] = self.jumps(target == "reporters")
+        return intervals.skewed(self.frequencies, self.plausible, base, slopes, square, self._jumps[target], quantile)
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
-from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Estimate, Method, Target, Weights
+from sunzi.errors import ParameterError
+from sunzi.estimate import CombinedUncertainty, Estimate, Weights
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import check_histogram
 from sunzi.protocols.information import Information, block_information
-from sunzi.protocols.modular_variance import BlockMoments
+from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, own_count
 from sunzi.tally import Tally
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ FEWEST_REPORTS = 50
 
 # e^ε below which whole blocks tell at most 0.3 % more than point counts, and rounding would spoil it.
 _LEAST_ODDS = 1.1
-# Messages of a design that fit in memory a dozen times, and take a fraction of a second to go through.
+# So many messages of all designs fit in memory a dozen times, and an estimate takes a few seconds.
 _MOST_MESSAGES = 1 << 23
 
 
@@ -49,11 +49,16 @@ def check_weights(weights: Weights, pilot: Pilot | None) -> None:
         raise ParameterError(f"weights={weights!r} take no pilot; leave one of them out")
 
 
-def counts_whole_blocks(response: BlockResponse) -> bool:
-    """Whether a tally of this response tells more than its point counts, and can be decoded in reasonable time."""
-    design = response.design
-    fits = design.block_size > 1 and design.counter_count <= _MOST_MESSAGES
-    return design.counts_blocks and fits and response.odds > _LEAST_ODDS
+def whole_blocks(responses: Sequence[BlockResponse]) -> list[bool]:
+    """For each response, whether its tally tells more than its point counts; for none if it takes too long to find out
+    what.
+    """
+    found = [
+        response.design.counts_blocks and response.design.block_size > 1 and response.odds > _LEAST_ODDS
+        for response in responses
+    ]
+    messages = sum(response.design.message_count for response, whole in zip(responses, found, strict=True) if whole)
+    return found if messages <= _MOST_MESSAGES else [False] * len(found)
 
 
 def information_at(
@@ -61,8 +66,8 @@ def information_at(
 ) -> Information:
     """The information, at a pilot, of some number of reports of every block."""
     blocks = [
-        block_information(response, number, pilot, counts_whole_blocks(response))
-        for response, number in zip(responses, reports, strict=True)
+        block_information(response, number, pilot, whole)
+        for response, number, whole in zip(responses, reports, whole_blocks(responses), strict=True)
     ]
     return Information(pilot.size, blocks, flat, sum(reports))
 
@@ -83,11 +88,12 @@ class ReportedBlock:
     response: BlockResponse
     reports: int
     counters: Counters
+    whole: bool
 
     @cached_property
     def statistic(self) -> Floats:
         """What the information's score takes: the counts of all messages, or unbiased residue estimates."""
-        if counts_whole_blocks(self.response):
+        if self.whole:
             return self.counters.dense().astype(np.float64)
         rates = self.response.probabilities
         return (self.response.point_counts(self.counters) / self.reports - rates.false) / rates.gap
@@ -142,18 +148,18 @@ def efficient_estimate(
     protocol: Protocol, tally: Tally, linear: Estimate, flat: ToeplitzGram, pilot: Pilot | None
 ) -> Estimate:
     """The linear estimate of a tally, made efficient; as it is if there are too few reports to choose weights by."""
+    used = [index for index, reports in enumerate(tally.block_reports) if reports]
+    responses = [protocol.responses[index] for index in used]
     blocks = [
-        ReportedBlock(response, reports, tally.block(index))
-        for index, (response, reports) in enumerate(zip(protocol.responses, tally.block_reports, strict=True))
-        if reports
+        ReportedBlock(response, tally.block_reports[index], tally.block(index), whole)
+        for index, response, whole in zip(used, responses, whole_blocks(responses), strict=True)
     ]
     if pilot is None and tally.reports < FEWEST_REPORTS * len(blocks):
         return linear
     reference = None if pilot is None else _read_pilot(protocol, linear, pilot)
     fit = efficient_fit(blocks, flat, linear.frequencies, reference)
-    return replace(
-        linear, frequencies=fit.frequencies, _uncertainty=EfficientUncertainty(fit, blocks), weights="efficient"
-    )
+    uncertainty = EfficientUncertainty(fit.frequencies, fit.pilot, tally.reports, fit.information, blocks)
+    return replace(linear, frequencies=fit.frequencies, _uncertainty=uncertainty, weights="efficient")
 
 
 def _read_pilot(protocol: Protocol, linear: Estimate, pilot: Pilot) -> Floats:
@@ -167,41 +173,37 @@ def _read_pilot(protocol: Protocol, linear: Estimate, pilot: Pilot) -> Floats:
     return simplex.project(pilot.frequencies)
 
 
-class EfficientUncertainty:
-    """Errors of an efficient estimate: V at the pilot."""
+@dataclass(frozen=True)
+class EfficientUncertainty(CombinedUncertainty):
+    """Errors of an efficient estimate, at its pilot."""
 
-    def __init__(self, fit: EfficientFit, blocks: Sequence[ReportedBlock]) -> None:
-        self._fit = fit
-        self._blocks = blocks
-        self._reports = sum(block.reports for block in blocks)
-
-    def variances(self, target: Target) -> Floats:
-        """V_ii, and for "reporters" without f(1−f)/n."""
-        population, pilot = self._fit.information.variances, self._fit.pilot
-        return population if target == "population" else population - pilot * (1 - pilot) / self._reports
+    information: Information
+    blocks: Sequence[ReportedBlock]
 
     @cached_property
-    def _slopes(self) -> Floats:
-        """Σ_j (d1_j/n_j)·H_j[i, i mod m_j]²: how fast the variance of an item grows with the item's own frequency."""
-        responses = zip(self._blocks, self._fit.information.own_responses(), strict=True)
-        return np.sum(
-            [BlockMoments.of(block.response).heavy / block.reports * own**2 for block, own in responses], axis=0
-        )
+    def population(self) -> Floats:
+        """The diagonal of V."""
+        return self.information.variances
 
-    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """The farther end of the normal and of the score interval; either of them on request."""
-        if method == "exact":
-            raise EstimateError("method 'exact' needs a fixed linear estimate; estimate with weights='planned'")
-        quantile = intervals.normal_quantile(confidence)
-        frequencies, pilot = self._fit.frequencies, self._fit.pilot
-        variances = self.variances(target)
-        half = quantile * intervals.standard_error(variances)
-        normal = frequencies - half, frequencies + half
-        if method == "normal":
-            return normal
-        sampling = 1 / self._reports
-        square = sampling if target == "population" else 0.0
-        slopes = self._slopes if target == "population" else self._slopes - sampling
-        base = variances - slopes * pilot + square * pilot**2
-        score = intervals.score_of(frequencies, base, slopes, square, quantile)
-        return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))
+    @cached_property
+    def _own(self) -> list[Floats]:
+        return list(self.information.own_responses())
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """Σ_j (d1_j/n_j)·H_j[i, i mod m_j]², H_j the response of the estimate to block j."""
+        pairs = zip(self.blocks, self._own, strict=True)
+        slopes = (BlockMoments.of(block.response).heavy / block.reports * own**2 for block, own in pairs)
+        return np.sum(list(slopes), axis=0)
+
+    def jumps(self, at_hand: bool) -> intervals.Jumps:
+        """From the counts of the item's own residues; what else moves an estimate does so as in the linear one."""
+        rates = [block.response.probabilities for block in self.blocks]
+        counts = [
+            own_count(own, self.plausible, rate, block.reports, block.response.points)
+            for block, rate, own in zip(self.blocks, rates, self._own, strict=True)
+        ]
+        flat, reports = self.information.flat, [block.reports for block in self.blocks]
+        moments = [BlockMoments.of(block.response) for block in self.blocks]
+        step = ModularVariance(flat, moments, flat.weights, reports).typical_step(rates)
+        return intervals.Jumps.of_counts(counts, step, at_hand)

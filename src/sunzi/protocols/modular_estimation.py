@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +13,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Estimate, Method, Target
+from sunzi.estimate import CombinedUncertainty, Estimate
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
@@ -127,7 +128,9 @@ class ModularDecoder:
         """f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along T⁻¹1 so that it sums to 1; a ridge estimate stays as it is."""
         goal = self._right_side()
         frequencies = self.gram.solve(goal, total=None if self.ridge else 1.0)
-        uncertainty = None if self.ridge else ModularUncertainty(self, frequencies)
+        uncertainty = None
+        if not self.ridge:
+            uncertainty = ModularUncertainty(frequencies, simplex.project(frequencies), self.tally.reports, self)
         likelihood = all(response.design.counts_blocks for response in self.protocol.responses)
         likelihood = likelihood and self.protocol.tally_layout.length <= LARGEST_DENSE
         # Methods and not functions of this one, so that an estimate can be pickled.
@@ -162,52 +165,29 @@ class ModularDecoder:
         return current
 
 
-class ModularUncertainty:
-    """Errors of one modular estimate."""
+@dataclass(frozen=True)
+class ModularUncertainty(CombinedUncertainty):
+    """Errors of one modular estimate by a fixed linear map."""
 
-    def __init__(self, decoder: ModularDecoder, frequencies: Floats) -> None:
-        self._decoder = decoder
-        self._frequencies = frequencies
-        self._variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
-        self._jumps: dict[Target, intervals.Jumps] = {}
+    decoder: ModularDecoder
 
     @cached_property
-    def _projected(self) -> Floats:
-        return simplex.project(self._frequencies)
+    def _variance(self) -> ModularVariance:
+        return ModularVariance(self.decoder.gram, self.decoder.moments, self.decoder.weights, self.decoder.reports)
 
     @cached_property
-    def _population(self) -> Floats:
-        rule = self._variance.full if self._decoder.errors == "full" else self._variance.quick
-        return rule(self._projected)
+    def population(self) -> Floats:
+        """In full, or their quick bound."""
+        return (self._variance.full if self.decoder.errors == "full" else self._variance.quick)(self.plausible)
 
     @cached_property
-    def _slopes(self) -> Floats:
+    def slopes(self) -> Floats:
+        """From the item's own residues."""
         return self._variance.own_slopes()
 
-    def variances(self, target: Target) -> Floats:
-        """The variances at the projection of the estimate onto the simplex; for "reporters" without f(1−f)/n."""
-        sampling = self._projected * (1 - self._projected) / self._decoder.tally.reports
-        return self._population if target == "population" else self._population - sampling
-
-    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Intervals for errors that come in jumps; normal or score intervals on request."""
-        if method == "exact":
-            raise EstimateError("method 'exact' needs a support count for every item; modular protocols have none")
-        quantile = intervals.normal_quantile(confidence)
-        variances = self.variances(target)
-        if method == "normal":
-            half = quantile * intervals.standard_error(variances)
-            return self._frequencies - half, self._frequencies + half
-        # The variance as a function of the item's own frequency, all others staying as estimated.
-        sampling = 1 / self._decoder.tally.reports
-        square = sampling if target == "population" else 0.0
-        slopes = self._slopes if target == "population" else self._slopes - sampling
-        base = variances - slopes * self._projected + square * self._projected**2
-        if method == "score":
-            return intervals.score_of(self._frequencies, base, slopes, square, quantile)
-        if target not in self._jumps:
-            self._jumps[target] = self._variance.jumps(self._projected, self._decoder.rates, target == "reporters")
-        return intervals.skewed(self._frequencies, self._projected, base, slopes, square, self._jumps[target], quantile)
+    def jumps(self, at_hand: bool) -> intervals.Jumps:
+        """From the counts of the item's own residues."""
+        return self._variance.jumps(self.plausible, self.decoder.rates, at_hand)
 
 
 def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:

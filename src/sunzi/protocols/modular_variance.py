@@ -181,13 +181,11 @@ class ModularVariance:
 
     def jumps(self, frequencies: Floats, rates: Sequence[SupportProbabilities], at_hand: bool) -> Jumps:
         """How far the errors come in few large steps: see :class:`Jumps`. ``rates`` are those of the blocks."""
-        counts = [
-            OwnCount(own, tile(fold(frequencies, moments.points), own.size) - frequencies, rate, round(reports))
-            for own, moments, rate, reports in zip(self._own_entries(), self.moments, rates, self.reports, strict=True)
-        ]
-        return Jumps.of_counts(counts, self._typical_step(rates), at_hand)
+        blocks = zip(self._own_entries(), rates, self.reports, self.moments, strict=True)
+        counts = [own_count(own, frequencies, rate, reports, moments.points) for own, rate, reports, moments in blocks]
+        return Jumps.of_counts(counts, self.typical_step(rates), at_hand)
 
-    def _typical_step(self, rates: Sequence[SupportProbabilities]) -> float:
+    def typical_step(self, rates: Sequence[SupportProbabilities]) -> float:
         """By how much a lie moves the estimate of an item whose residue it does not name: the root of the ratio of the
         fourth to the second cumulant, for the first item, whose row of H_j is a fold of u.
         """
@@ -286,6 +284,12 @@ class ModularVariance:
         np.sqrt(np.maximum(total, 0.0, out=total), out=total)
         total += (float(spread) ** 0.5 / ones.sum()) * np.abs(ones)
         return np.square(total, out=total)
+
+
+def own_count(own: Floats, frequencies: Floats, rates: SupportProbabilities, reports: float, points: int) -> OwnCount:
+    """How a block's count of every item's own residue enters its estimate, with weight ``own``."""
+    others = tile(fold(frequencies, points), own.size) - frequencies
+    return OwnCount(own, others, rates, round(reports))
 
 
 def _fold_rows(rows: Floats, modulus: int) -> Floats:

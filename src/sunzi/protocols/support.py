@@ -20,7 +20,7 @@ from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
-from sunzi.protocols.efficient import Pilot, check_weights, counts_whole_blocks, efficient_estimate, expected_error
+from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
@@ -60,7 +60,7 @@ class SupportProtocol(Protocol):
         if weights == "paper":
             raise ParameterError(f"weights='paper' is for modular protocols; {self.name} takes efficient or planned")
         linear = self.linear_estimate(domain, tally)
-        if weights == "planned" or not any(map(counts_whole_blocks, self.responses)):
+        if weights == "planned" or not any(whole_blocks(self.responses)):
             return linear
         return efficient_estimate(self, tally, linear, self._flat, pilot)
 
@@ -88,7 +88,7 @@ class SupportProtocol(Protocol):
         """
         check_users(users)
         frequencies = None if histogram is None else check_histogram(histogram, self.domain_size)
-        if not any(map(counts_whole_blocks, self.responses)):
+        if not any(whole_blocks(self.responses)):
             return self.probabilities.variance(1 / self.domain_size) / users
         if frequencies is None:
             return self._flat_error / users
