@@ -15,7 +15,6 @@ from .collecting import (
     collecting_cell,
     decoders_in,
     efficient_cell,
-    has_efficient_estimator,
     tallies_for,
     trials_for,
 )
@@ -68,7 +67,7 @@ class MeanSquaredError(CollectingExperiment):
     def cells(self, scale: Scale) -> list[Cell]:
         """The cells of :func:`error_cells`, and some of the tallies of ``mss`` decoded by the efficient estimator."""
         cells = error_cells(scale)
-        again = [cell for cell in cells if cell["protocol"] == "mss" and has_efficient_estimator()]
+        again = [cell for cell in cells if cell["protocol"] == "mss"]
         return cells + [efficient_cell(cell, tallies_for(scale, cell["domain_size"])) for cell in again]
 
     def draw(self, table: Table) -> Figure:
