@@ -217,3 +217,16 @@ def test_without_the_extras_csv_and_a_page_still_work(counted):
     assert re.findall(r"sunzi\[(\w+)\]", run.stderr) == ["frames", "plot"]
     assert {"x.csv", "x.html", "x.bin"} <= set(counted.names())
     assert not {"x.parquet", "x.png"} & set(counted.names())
+
+
+def test_weights_are_chosen_and_named(tmp_path):
+    plan = sunzi.make_plan("mss", 30, 4)
+    tally = plan.simulate(np.arange(9000) ** 2 % 30, seed=1)
+    plan.save(tmp_path / "plan.json")
+    tally.save(tmp_path / "tally.bin")
+    for weights in ("efficient", "planned"):
+        target, files = tmp_path / f"{weights}.json", [str(tmp_path / name) for name in ("plan.json", "tally.bin")]
+        assert main(["estimate", *files, "--weights", weights, "-o", str(target)]) == 0
+        assert json.loads(target.read_text(encoding="utf-8"))["weights"] == weights
+        frequencies = plan.estimate(tally, weights=weights).frequencies
+        np.testing.assert_array_equal([row["frequency"] for row in read(target)], frequencies)

@@ -186,9 +186,13 @@ def test_work_grows_with_what_is_done():
     plan = sunzi.make_plan("ss-compact", 1024, 5)
     few, many = (plan.protocol.decoding_cost(reports) for reports in (100, 1000))
     assert few.route == many.route == "additions"
-    assert few.operations == pytest.approx(100 * plan.protocol.design.block_size, rel=0.01)
-    modular = sunzi.make_plan("mss", 1024, 1).protocol.decoding_cost(1000)
-    assert modular.operations == pytest.approx(sum(sunzi.make_plan("mss", 1024, 1).protocol.moduli) + 72 * 1024)
+    additions = 900 * plan.protocol.design.block_size
+    assert many.operations - few.operations == pytest.approx(additions, rel=0.01)
+    messages = plan.protocol.design.message_count * math.log2(plan.protocol.design.points)
+    assert few.operations == pytest.approx(24 * messages, rel=0.05)  # to all messages and back, twelve times
+    modular = sunzi.make_plan("mss", 1024, 1).protocol
+    assert modular.linear_cost(1000).operations == pytest.approx(sum(modular.moduli) + 72 * 1024)
+    assert modular.decoding_cost(1000).operations == pytest.approx(sum(modular.moduli) + 13 * 72 * 1024)
     assert (
         sunzi.make_plan("oue", 77, 1).protocol.domain_size
         == sunzi.make_plan("oue", 77, 1).protocol.decoding_cost(9).operations

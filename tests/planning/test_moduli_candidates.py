@@ -36,7 +36,7 @@ def test_axes_are_those_of_the_plan(kind, size, epsilon, moduli):
     assert found.bits == pytest.approx(plan.report_bits, rel=1e-12)
     assert found.max_bits == plan.max_report_bits
     assert found.attackability == pytest.approx(plan.attackability, rel=1e-9)
-    assert found.decode_work == pytest.approx(plan.protocol.decoding_cost(10**9).operations, rel=1e-9)
+    assert found.decode_work == pytest.approx(plan.protocol.linear_cost(10**9).operations, rel=1e-9)
 
 
 @pytest.mark.parametrize(

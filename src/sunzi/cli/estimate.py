@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram
     from sunzi.plan import Plan
     from sunzi.tables.writers import HistogramTable, Note
+    from sunzi.tally import Tally
 
 _PICTURES = (".png", ".svg")
 _SUFFIXES = (*TABLES, *_PICTURES, ".html")
@@ -92,6 +93,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default="reporters",
         help="the group that the intervals describe: the users who reported, or the population they are a random "
         "sample of (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("efficient", "planned"),
+        default="efficient",
+        help="how reports are weighted: efficient weights follow the reports and give the smallest error; planned ones "
+        "are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -173,15 +181,20 @@ def _check_source(arguments: argparse.Namespace) -> None:
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
     if arguments.source:
         plan, tally = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
-        return plan, plan.estimate(tally)
+        return plan, _decoded(plan, tally, arguments.weights)
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the tally can come from standard input")
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     tally = read_tally(arguments.tally)
     try:
-        return plan, plan.estimate(tally)
+        return plan, _decoded(plan, tally, arguments.weights)
     except TallyError as error:
         raise TallyError(f"{input_name(arguments.tally)}: {error}") from None
+
+
+def _decoded(plan: Plan, tally: Tally, weights: str) -> Estimate:
+    """The estimate. Registered protocols need not know the option, so the default is not passed on."""
+    return plan.estimate(tally) if weights == "efficient" else plan.estimate(tally, weights=weights)
 
 
 def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:

@@ -23,6 +23,7 @@ from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.protocols.efficient import reweighting_work
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
@@ -134,8 +135,10 @@ class BlockProtocol(SupportProtocol):
         return self.design.point_counts(tally.block(0), self.domain_size)
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """The design's cost of counting points."""
-        return self.design.point_counts_cost(reports, self.domain_size)
+        """The design's cost of counting points, and two passes over whole blocks where they tell more."""
+        linear = self.design.point_counts_cost(reports, self.domain_size)
+        work = reweighting_work(self.responses, self.domain_size)
+        return None if linear is None else DecodingCost(linear.operations + work, linear.route)
 
     @property
     def reading_work(self) -> float:

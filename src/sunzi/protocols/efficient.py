@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import log, sqrt
+from math import log, log2, sqrt
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -39,6 +39,8 @@ FEWEST_REPORTS = 50
 _LEAST_ODDS = 1.1
 # So many messages of all designs fit in memory a dozen times, and an estimate takes a few seconds.
 _MOST_MESSAGES = 1 << 23
+# Products with the information for two passes and a trace, up to ε of about 5.
+_PRODUCTS = 12
 
 
 def check_weights(weights: Weights, pilot: Pilot | None) -> None:
@@ -59,6 +61,17 @@ def whole_blocks(responses: Sequence[BlockResponse]) -> list[bool]:
     ]
     messages = sum(response.design.message_count for response, whole in zip(responses, found, strict=True) if whole)
     return found if messages <= _MOST_MESSAGES else [False] * len(found)
+
+
+def reweighting_work(responses: Sequence[BlockResponse], domain_size: int) -> float:
+    """Operations, beyond those of a linear estimate, that both passes take at moderate ε: products with the
+    information, each with one linear solve.
+    """
+    pairs = zip(responses, whole_blocks(responses), strict=True)
+    messages = sum(response.design.message_count * log2(response.points) for response, whole in pairs if whole)
+    if not messages and len(responses) == 1:
+        return 0.0
+    return _PRODUCTS * (2 * messages + 2 * len(responses) * domain_size + 4 * domain_size * log2(max(domain_size, 2)))
 
 
 def information_at(

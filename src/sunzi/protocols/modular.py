@@ -35,7 +35,7 @@ from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
-from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error
+from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, sampling_variance
 from sunzi.protocols.moduli import MOST_MODULI, default_moduli, residues_pay
@@ -236,6 +236,12 @@ class ModularProtocol(Protocol):
         return self.estimate(domain, tally, "planned")
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
+        """The linear estimate, and two passes that reweight it."""
+        linear = self.linear_cost(reports)
+        work = reweighting_work(self.responses, self.domain_size)
+        return None if linear is None else DecodingCost(linear.operations + work, linear.route)
+
+    def linear_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
         costs = []
         for response in self.responses:

@@ -79,7 +79,12 @@ def histogram_table(
         "standard_error": estimate.standard_errors(target)[chosen].tolist(),
         "count": estimate.counts[chosen].tolist(),
     }
-    about: dict[str, Note] = {"reports": estimate.reports, "confidence": confidence, "target": target}
+    about: dict[str, Note] = {
+        "reports": estimate.reports,
+        "confidence": confidence,
+        "target": target,
+        "weights": estimate.weights,
+    }
     if processed is not None:
         columns[f"frequency_{processed.method}"] = processed.frequencies[chosen].tolist()
         about |= {"postprocess": processed.method, "postprocess_effect": processed.effect}
