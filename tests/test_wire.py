@@ -110,7 +110,7 @@ def test_streams_of_batches_in_odd_pieces(plan, data):
     expected = sum((plan.tally(batch) for batch in batches), start=plan.empty_tally())
     chunk = data.draw(st.sampled_from([1, 2, 3, 7, 8, 13, 50, 101]))
     fingerprint, layout = bytes.fromhex(plan.fingerprint), plan.protocol.report_layout
-    with mock.patch.multiple(wire, _CHUNK_BYTES=chunk, _WIDE_CHUNK_BYTES=chunk):
+    with mock.patch.multiple(wire, _NARROW_REPORTS=8 * chunk, _WIDE_CHUNK_BYTES=chunk):
         assert plan.tally(io.BytesIO(b"".join(batches))) == expected
         pieces = list(wire.read_batches(io.BytesIO(b"".join(batches)), layout, fingerprint))
     assert sum(len(piece) for piece in pieces) == sum(sizes)
@@ -248,7 +248,7 @@ def test_padding_that_is_not_zero_is_refused(plan, chunk):
                 damaged[byte] |= 1 << bit
                 checked += 1
                 with (
-                    mock.patch.multiple(wire, _CHUNK_BYTES=chunk, _WIDE_CHUNK_BYTES=chunk),
+                    mock.patch.multiple(wire, _NARROW_REPORTS=8 * chunk, _WIDE_CHUNK_BYTES=chunk),
                     pytest.raises(ReportError, match="padding"),
                 ):
                     plan.tally(sealed(bytes(damaged)))
@@ -365,6 +365,28 @@ def test_a_huge_count_allocates_nothing(plan, count, there):
     finally:
         tracemalloc.stop()
     assert peak < 40 << 20
+
+
+@pytest.mark.parametrize("name", ["grr", "rappor", "oue", "mss", "mss-compact"])
+def test_millions_of_tiny_reports_take_little_memory(name):
+    """A batch of a megabyte: reports are decoded and counted in pieces."""
+    plan = make_plan(name, 3, 1)
+    layout = plan.protocol.report_layout
+    count = int(8e6 / layout.mean_bits)
+    valid = plan.client(seed=1).report_indices(np.zeros(1000, dtype=np.int64))
+    pieces = list(wire.read_batches(io.BytesIO(valid), layout, bytes.fromhex(plan.fingerprint)))
+    many = wire.EncodedReports(
+        np.tile(pieces[0].selectors, count // 1000),
+        tuple(np.concatenate([part] * (count // 1000)) for part in pieces[0].payloads),
+    )
+    batch = wire.encode_batch(layout, bytes.fromhex(plan.fingerprint), many)
+    tracemalloc.start()
+    try:
+        plan.tally(batch)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 << 20
 
 
 @pytest.mark.parametrize("magic", [b"SUNZIRB\x02", b"SUNZIRB\x00", b"SUNZITL\x01", b"sunzirb\x01"])

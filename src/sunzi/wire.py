@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,8 @@ Payloads = NDArray[np.uint64] | Rows
 BATCH_MAGIC = b"SUNZIRB\x01"
 _HEADER = struct.Struct("<8s32sQ")
 _CHECKSUM = struct.Struct("<I")
-_CHUNK_BYTES = 1 << 23
-_WIDE_CHUNK_BYTES, _WIDE_REPORTS = 1 << 25, 1 << 16
-"""Long reports are decoded together, faster in larger numbers."""
+_NARROW_REPORTS, _WIDE_REPORTS, _WIDE_CHUNK_BYTES = 1 << 18, 1 << 16, 1 << 25
+"""The most reports, and bytes of long reports, that are decoded together: fewer are slower, more take memory."""
 _MOST_REPORTS = 1 << 48
 
 
@@ -172,7 +171,7 @@ def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedRep
     return _taken(layout, selectors, 8 * (ends - lengths) + layout.selector_bits, buffer)
 
 
-def _check_selectors(layout: ReportLayout, selectors: Integers) -> None:
+def _check_selectors(layout: ReportLayout, selectors: Integers | NDArray[np.uint64]) -> None:
     if selectors.size and int(selectors.max()) >= len(layout.payload_bits):
         raise ReportError(f"a report's selector must be below {len(layout.payload_bits)}, got {int(selectors.max())}")
 
@@ -247,28 +246,28 @@ def _read_batch(reader: _Reader, first: bytes, layout: ReportLayout, fingerprint
         raise ReportError("the batch is corrupted: its checksum does not match")
 
 
-def _pieces(bits: int, count: int) -> Iterator[int]:
-    """Numbers of reports that fill about 8 MiB, each but the last a multiple of 8, hence of whole bytes."""
-    step = max(8, _CHUNK_BYTES * 8 // max(bits, 1) // 8 * 8)
-    for start in range(0, count, step):
-        yield min(step, count - start)
+def _pieces(count: int) -> Iterator[int]:
+    """Bounded numbers of reports, each but the last a multiple of 8, hence of whole bytes."""
+    for start in range(0, count, _NARROW_REPORTS):
+        yield min(_NARROW_REPORTS, count - start)
 
 
 def _read_narrow(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[EncodedReports]:
     width, limit = layout.payload_bits[0], layout.payload_limits[0]
-    for number in _pieces(width, count):
+    for number in _pieces(count):
         values = unpack(reader.take(byte_length(number * width)), number, width)
         yield EncodedReports.single(_checked(values, limit))
 
 
-def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> Integers:
-    pieces = [
-        unpack(reader.take(byte_length(number * layout.selector_bits)), number, layout.selector_bits)
-        for number in _pieces(layout.selector_bits, count)
-    ]
-    selectors = np.concatenate(pieces or [np.empty(0, dtype=np.uint64)]).astype(np.int64)
-    _check_selectors(layout, selectors)
-    return selectors
+def _read_selectors(reader: _Reader, layout: ReportLayout, count: int) -> NDArray[np.unsignedinteger[Any]]:
+    """All selectors of a batch, as small integers: they precede the payloads, so memory grows with their number."""
+    small = np.min_scalar_type(len(layout.payload_bits))
+    pieces = [np.empty(0, dtype=small)]
+    for number in _pieces(count):
+        selectors = unpack(reader.take(byte_length(number * layout.selector_bits)), number, layout.selector_bits)
+        _check_selectors(layout, selectors)
+        pieces.append(selectors.astype(small))
+    return np.concatenate(pieces)
 
 
 def _read_wide(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[EncodedReports]:
@@ -277,7 +276,9 @@ def _read_wide(reader: _Reader, layout: ReportLayout, count: int) -> Iterator[En
     step = max(1, min(_WIDE_REPORTS, 8 * _WIDE_CHUNK_BYTES // max(1, layout.max_bits)))
     while start < count:
         number = min(step, count - start)
-        chosen = np.zeros(number, dtype=np.int64) if selectors is None else selectors[start : start + number]
+        chosen = np.zeros(number, dtype=np.int64)
+        if selectors is not None:
+            chosen[:] = selectors[start : start + number]
         ends = spare_bits + np.cumsum(np.array(layout.payload_bits)[chosen])
         data = spare + reader.take(byte_length(int(ends[-1])) - len(spare))
         starts = np.concatenate([[spare_bits], ends[:-1]])
