@@ -15,6 +15,8 @@ import sunzi
 pytestmark = pytest.mark.slow
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
+TOKEN = "a-token-of-sixteen-or-more"
+ADMIN = f"Authorization: Bearer {TOKEN}\r\n"
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def test_a_connection_that_drips_empty_lines_is_closed(service):
             drip(connection, b"\r\n")
 
 
-# Operator routes whose bodies the framework reads before it authenticates the client, and routes that read no body.
+# Uploads and operator routes, which read bodies, and a route that reads none.
 BODIES = {
     "upload": "/v1/collections/default/epochs/1/batches?id=" + "0" * 32,
     "operator": "/v1/collections/new/epochs",
@@ -118,7 +120,7 @@ def begin(connection, path, headers):
 
 @pytest.fixture
 def strict(tmp_path):
-    settings = {"body_bytes": 1000, "body_seconds": 1.5, "admin_token": "a-token-of-sixteen-or-more"}
+    settings = {"body_bytes": 1000, "body_seconds": 1.5, "admin_token": TOKEN}
     with running(tmp_path / "strict.db", {"default": PLAN}, **settings) as made:
         yield made
 
@@ -127,7 +129,7 @@ def strict(tmp_path):
 @pytest.mark.parametrize("headers", ["Content-Length: 1001\r\n", "Transfer-Encoding: chunked\r\n"])
 def test_no_route_reads_a_body_that_is_too_large(strict, path, headers):
     with socket.create_connection((strict.host, strict.port)) as connection:
-        begin(connection, path, headers)
+        begin(connection, path, ADMIN + headers)
         connection.sendall(b"3e9\r\n" + b" " * 1001 if "chunked" in headers else b"")
         answer = connection.recv(4096)
         while not answer.endswith(b"}"):  # it may arrive in pieces
@@ -137,10 +139,18 @@ def test_no_route_reads_a_body_that_is_too_large(strict, path, headers):
         assert b"TooLarge" in answer
 
 
+@pytest.mark.parametrize("path", ["/v1/collections/new/epochs", "/v1/collections/default/epochs/1/tokens"])
+@pytest.mark.parametrize("headers", ["", "Authorization: Bearer wrong\r\n"])
+def test_an_operator_route_refuses_a_stranger_before_it_reads_the_body(strict, path, headers):
+    with socket.create_connection((strict.host, strict.port)) as connection:
+        begin(connection, path, f"{headers}Content-Length: 900\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 401")
+
+
 @pytest.mark.parametrize("path", [BODIES["upload"], BODIES["operator"]])
 def test_no_route_waits_for_ever_for_a_body(strict, path):
     with socket.create_connection((strict.host, strict.port)) as connection:
-        begin(connection, path, "Content-Length: 100\r\n")
+        begin(connection, path, f"{ADMIN}Content-Length: 100\r\n")
         connection.sendall(b"{")
         assert connection.recv(4096).startswith(b"HTTP/1.1 408")
         assert closes_within(connection, 20)

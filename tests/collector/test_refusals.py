@@ -71,6 +71,3 @@ def test_errors_of_the_framework_have_the_same_shape():
     status, body, headers = answer(refuse_http, HTTPException(405, "Method Not Allowed", {"Allow": "GET"}))
     assert (status, body) == (405, {"error": "HTTP", "message": "Method Not Allowed"})
     assert headers["Allow"] == "GET"
-    wrapped = HTTPException(400, "There was an error parsing the body")
-    wrapped.__cause__ = RefusalError(413, "TooLarge", "the body is too large")
-    assert answer(refuse_http, wrapped)[:2] == (413, {"error": "TooLarge", "message": "the body is too large"})

@@ -68,6 +68,11 @@ def test_everything_but_uploading_asks_for_the_admin_token(guarded, method, path
     assert guarded.collector.find("default", 1).epoch.is_open
 
 
+def test_a_small_request_has_a_small_body(guarded):
+    answer = guarded.post_json(f"{BASE}/tokens", {"count": 1, "more": "x" * 5000}, ADMIN)
+    assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
+
+
 def test_the_admin_token_opens_it(guarded):
     assert guarded.get("/v1/collections", **ADMIN).json()[0]["collection"] == "default"
     assert guarded.get(f"{BASE}/estimate.json", **ADMIN).status == 409  # no report yet
@@ -152,7 +157,7 @@ def test_a_bad_plan_opens_nothing(service):
     good = PLAN.contract.to_json()
     for wrong in ({}, {**good, "epsilon": "1"}, {**good, "version": 2}, {**good, "extra": 1}):
         assert service.post_json("/v1/collections/new/epochs", wrong).status == 400
-    assert service.post_json("/v1/collections/new/epochs", []).status == 422
+    assert service.post_json("/v1/collections/new/epochs", []).status == 400
     assert "new" not in service.collector.collections()
 
 

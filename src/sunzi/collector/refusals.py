@@ -75,11 +75,9 @@ async def refuse_invalid(_: Request, error: Exception) -> JSONResponse:
     return refusal(422, "Invalid", f"{where}: {first['msg']}")
 
 
-async def refuse_http(request: Request, error: Exception) -> JSONResponse:
+async def refuse_http(_: Request, error: Exception) -> JSONResponse:
     """The response to an error of the framework, such as an unknown path or method."""
     assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, SunziError):  # raised by LimitedBody while the framework read the body
-        return await refuse(request, error.__cause__)
     response = refusal(error.status_code, "HTTP", str(error.detail))
     response.headers.update(error.headers or {})
     return response

@@ -121,7 +121,7 @@ async def _upload(
     if plan not in (None, live.plan.fingerprint):
         named = f"epoch {live.epoch.number} of {live.epoch.collection}"
         raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
-    body = await _body(request)
+    body = await whole_body(request)
     if is_batch(body) != (plan is None):
         raise ReportError("send batches to /batches and single reports to /reports; this body is of the other kind")
     deposit = await _decoded(service, live, bytes.fromhex(identity), body, token)
@@ -144,7 +144,7 @@ def _authorised(request: Request, service: Service, token: str | None) -> Upload
     return key
 
 
-async def _body(request: Request) -> bytes:
+async def whole_body(request: Request) -> bytes:
     """The complete body, within the limits of LimitedBody."""
     try:
         return await request.body()
