@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -42,15 +42,15 @@ def throughput(scale: float) -> Iterator[Result]:
     rounds, seconds = settings.rounds(5, scale), max(0.2, SECONDS * scale)
     with _server(plan) as (host, port):
 
-        def rate(path: Callable[[], str], body: bytes) -> float:
+        def rate(path: str, body: bytes) -> float:
             return asyncio.run(_requests_per_second(host, port, path, body, seconds))
 
         measured = [
             (
-                rate(lambda: "/empty", batch),
-                rate(lambda: f"{EPOCH}/batches?id={secrets.token_hex(16)}", batch),
-                rate(lambda: f"/one-commit?id={secrets.token_hex(16)}", single),
-                rate(lambda: f"{EPOCH}/reports?id={secrets.token_hex(16)}&plan={plan.fingerprint}", single),
+                rate("/empty", batch),
+                rate(f"{EPOCH}/batches", batch),
+                rate("/one-commit", single),
+                rate(f"{EPOCH}/reports?plan={plan.fingerprint}", single),
             )
             for _ in range(rounds)
         ]
@@ -127,7 +127,7 @@ async def _honest(host: str, port: int, batch: bytes, until: float) -> list[floa
     delays = []
     while time.monotonic() < until:
         begun = time.monotonic()
-        status = await _exchange(reader, writer, f"{EPOCH}/batches?id={secrets.token_hex(16)}", batch)
+        status = await _exchange(reader, writer, f"{EPOCH}/batches", batch)
         if status != "200":
             raise RuntimeError(f"an honest upload was answered with {status}")
         delays.append(time.monotonic() - begun)
@@ -143,7 +143,7 @@ async def _attack(host: str, port: int, batch: bytes, until: float, number: int,
         reader, writer = await asyncio.open_connection(host, port)
         for place in range(50):
             body = bodies[(number + place) % len(bodies)]
-            refused[await _exchange(reader, writer, f"{EPOCH}/batches?id={secrets.token_hex(16)}", body)] += 1
+            refused[await _exchange(reader, writer, f"{EPOCH}/batches", body)] += 1
             if time.monotonic() >= until:
                 break
         writer.close()
@@ -152,7 +152,7 @@ async def _attack(host: str, port: int, batch: bytes, until: float, number: int,
 async def _dawdle(host: str, port: int, until: float) -> None:
     """Send a request that never ends."""
     _, writer = await asyncio.open_connection(host, port)
-    writer.write(f"POST {EPOCH}/batches?id={secrets.token_hex(16)} HTTP/1.1\r\nHost: x\r\n".encode())
+    writer.write(f"POST {EPOCH}/batches HTTP/1.1\r\nHost: x\r\n".encode())
     await asyncio.sleep(max(0.0, until - time.monotonic()))
     writer.close()
 
@@ -180,18 +180,18 @@ def _server(plan: Plan) -> Iterator[tuple[str, int]]:
             process.wait(60)
 
 
-async def _requests_per_second(host: str, port: int, path: Callable[[], str], body: bytes, seconds: float) -> float:
+async def _requests_per_second(host: str, port: int, path: str, body: bytes, seconds: float) -> float:
     """Answered requests per second over all connections."""
     begun = time.monotonic()
     counts = await asyncio.gather(*(_requests(host, port, path, body, begun + seconds) for _ in range(CONNECTIONS)))
     return sum(counts) / (time.monotonic() - begun)
 
 
-async def _requests(host: str, port: int, path: Callable[[], str], body: bytes, until: float) -> int:
+async def _requests(host: str, port: int, path: str, body: bytes, until: float) -> int:
     reader, writer = await asyncio.open_connection(host, port)
     count = 0
     while time.monotonic() < until:
-        status = await _exchange(reader, writer, path(), body)
+        status = await _exchange(reader, writer, path, body)
         if status != "200":
             raise RuntimeError(f"the collector answered with {status}")
         count += 1
@@ -200,7 +200,8 @@ async def _requests(host: str, port: int, path: Callable[[], str], body: bytes, 
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> str:
-    """Send one request on an open connection and return the status of the response."""
+    """Upload a body under a new id on an open connection and return the status of the response."""
+    body = f"{secrets.token_hex(16)}\n".encode() + body
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     answer = await reader.readuntil(b"\r\n\r\n")

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sunzi.collector import Collector, Settings, create_app, open_store
+from sunzi.collector.epochs import Upload
 from sunzi.collector.server import make_server
 from sunzi.collector.service import service_of
 from sunzi.plan import load_plan
@@ -35,8 +36,8 @@ def main(directory: Path) -> None:
 
     async def one_commit(request: Request) -> Response:
         """Commit one report in one transaction with one flush to disk."""
-        identity = bytes.fromhex(request.query_params["id"])
-        deposit = service_of(request).collector.deposit(live, identity, await request.body())
+        upload = Upload.from_bytes(await request.body())
+        deposit = service_of(request).collector.deposit(live, upload.identity, upload.content)
         async with alone:
             await run_in_threadpool(collector.store.commit, [deposit])
         return Response(b"{}", media_type="application/json")

@@ -17,6 +17,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from running import framed
 
 import sunzi
 from sunzi.collector.sqlite import SqliteStore
@@ -71,9 +72,9 @@ def upload_until_dead(connection, chance, pending, acknowledged, until):
             identity, value = chance.choice(list(source.items())) if again else source.popitem()
         except (KeyError, RuntimeError):  # nothing left, or another client changed the list meanwhile
             continue
-        path = f"/v1/collections/default/epochs/1/reports?id={identity}&plan={PLAN.fingerprint}"
+        path = f"/v1/collections/default/epochs/1/reports?plan={PLAN.fingerprint}"
         try:
-            connection.request("POST", path, crafted(value))
+            connection.request("POST", path, framed(crafted(value), identity))
             answer = connection.getresponse()
             content = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):

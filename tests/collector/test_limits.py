@@ -84,7 +84,7 @@ def test_a_connection_with_an_endless_header_is_closed(service):
 )
 def test_a_connection_with_an_endless_line_is_closed(service, begun):
     """A header, path or trailer that the parser does not report until it is complete."""
-    head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
+    head = "POST /v1/collections/default/epochs/1/batches HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(begun.replace(b"%s", head.encode()))
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
@@ -107,7 +107,7 @@ def test_a_connection_that_drips_empty_lines_is_closed(service):
 
 # Uploads and operator routes, which read bodies, and a route that reads none.
 BODIES = {
-    "upload": "/v1/collections/default/epochs/1/batches?id=" + "0" * 32,
+    "upload": "/v1/collections/default/epochs/1/batches",
     "operator": "/v1/collections/new/epochs",
     "nobody": "/nowhere",
 }
@@ -196,7 +196,7 @@ def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
 
 
 def test_a_body_that_drips_is_answered_with_408(service):
-    head = f"POST /v1/collections/default/epochs/1/batches?id={fresh_id()} HTTP/1.1\r\nHost: x\r\n"
+    head = "POST /v1/collections/default/epochs/1/batches HTTP/1.1\r\nHost: x\r\n"
     with socket.create_connection((service.host, service.port)) as connection:
         connection.sendall(f"{head}Content-Length: 200\r\n\r\n".encode())
         connection.sendall(b"SUNZI")

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from running import fresh_id, running
+from running import framed, running
 
 import sunzi
 
@@ -48,10 +48,10 @@ def send_malformed(service, seed, good, statuses):
     with closing(http.client.HTTPConnection(service.host, service.port, timeout=30)) as connection:
         for number in range(REQUESTS // CLIENTS):
             body = mutated(chance, good) if number % 20 else chance.randbytes(3000)
-            kind, query = ("batches", "") if number % 3 else ("reports", f"&plan={PLAN.fingerprint}")
+            kind, query = ("batches", "") if number % 3 else ("reports", f"?plan={PLAN.fingerprint}")
             if (kind == "reports" and len(body) == 2) or body == good:
                 continue  # may be a valid report, or is the valid batch
-            connection.request("POST", f"/v1/collections/default/epochs/1/{kind}?id={fresh_id()}{query}", body)
+            connection.request("POST", f"/v1/collections/default/epochs/1/{kind}{query}", framed(body))
             answer = connection.getresponse()
             answer.read()
             statuses.append(answer.status)

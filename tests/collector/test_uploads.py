@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from running import fresh_id, running
+from running import framed, fresh_id, running
 
 import sunzi
 from sunzi.collector.epochs import Shard
@@ -157,21 +157,41 @@ def test_bad_single_reports_are_refused(service):
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/v1/collections/nobody/epochs/1/batches?id=" + "0" * 32, 404),
-        ("/v1/collections/default/epochs/9/batches?id=" + "0" * 32, 404),
-        ("/v1/collections/default/epochs/0/batches?id=" + "0" * 32, 404),
-        ("/v1/collections/Default/epochs/1/batches?id=" + "0" * 32, 404),
-        ("/v1/collections/default/epochs/1/batches", 422),
-        ("/v1/collections/default/epochs/1/batches?id=xyz", 422),
-        ("/v1/collections/default/epochs/1/batches?id=" + "0" * 31, 422),
-        ("/v1/collections/default/epochs/1/reports?id=" + "0" * 32, 422),
+        ("/v1/collections/nobody/epochs/1/batches", 404),
+        ("/v1/collections/default/epochs/9/batches", 404),
+        ("/v1/collections/default/epochs/0/batches", 404),
+        ("/v1/collections/Default/epochs/1/batches", 404),
+        ("/v1/collections/default/epochs/1/reports", 422),
+        ("/v1/collections/default/epochs/1/reports?plan=xyz", 422),
         ("/v1/nothing", 404),
     ],
 )
 def test_wrong_addresses(service, path, status):
-    answer = service.post(path, batch())
+    answer = service.post(path, framed(batch()))
     assert answer.status == status
     assert set(answer.json()) == {"error", "message"}
+
+
+@pytest.mark.parametrize("query", ["id=" + "0" * 32, "token=" + "0" * 64, "id="])
+def test_ids_and_tokens_in_an_address_are_refused(service, query):
+    """Proxies log addresses."""
+    for path in (
+        f"batches?{query}",
+        f"reports?plan={PLAN.fingerprint}&{query}",
+        f"reports?{query}&plan={PLAN.fingerprint}",
+    ):
+        answer = service.post(f"/v1/collections/default/epochs/1/{path}", framed(batch()))
+        assert (answer.status, "in the body" in answer.json()["message"]) == (400, True)
+    assert service.tally().reports == 0
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"\n", b"0" * 31 + b"\n", b"0" * 32, b"G" * 32 + b"\n", b"0" * 32 + b" 00\n", b"A" * 32 + b"\n"]
+)
+def test_a_malformed_first_line_is_refused(service, line):
+    answer = service.post("/v1/collections/default/epochs/1/batches", line + batch())
+    assert (answer.status, "starts with a line" in answer.json()["message"]) == (400, True)
+    assert service.tally().reports == 0
 
 
 def test_wrong_methods(service):
@@ -183,9 +203,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path):
     with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=1000) as service:
         answer = service.send_batch(b"\0" * 1001)
         assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
-        chunked = service.post(
-            f"/v1/collections/default/epochs/1/batches?id={fresh_id()}", iter([b"\0" * 600, b"\0" * 600])
-        )
+        chunked = service.post("/v1/collections/default/epochs/1/batches", iter([b"\0" * 600, b"\0" * 600]))
         assert chunked.status == 413
         assert service.send_batch(batch()).status == 200
 
@@ -279,12 +297,12 @@ def test_single_use_tokens_are_spent_once(tmp_path):
         made = service.post_json("/v1/collections/default/epochs/1/tokens", {"count": 2}).json()["tokens"]
         identity = fresh_id()
         assert service.send_batch(batch()).status == 401
-        assert service.send_batch(batch(), extra="&token=" + "0" * 64).status == 401
-        first = service.send_batch(batch(), identity, extra=f"&token={made[0]}")
+        assert service.send_batch(batch(), token="0" * 64).status == 401
+        first = service.send_batch(batch(), identity, token=made[0])
         assert first.json()["outcome"] == "counted"
-        assert service.send_batch(batch(), identity, extra=f"&token={made[0]}").json()["outcome"] == "repeated"
-        assert service.send_batch(batch(), extra=f"&token={made[0]}").status == 401
-        assert service.send_batch(batch(), extra=f"&token={made[1]}").json()["outcome"] == "counted"
+        assert service.send_batch(batch(), identity, token=made[0]).json()["outcome"] == "repeated"
+        assert service.send_batch(batch(), token=made[0]).status == 401
+        assert service.send_batch(batch(), token=made[1]).json()["outcome"] == "counted"
         assert service.tally().reports == 40
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import packages
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Response, expect
-from running import Running, running
+from running import Running, framed, running
 
 from sunzi.plan import Plan
 
@@ -63,7 +62,7 @@ class LiveService:
 
     def send(self, path: str, batch: bytes) -> None:
         """Upload a batch to an epoch's path."""
-        answer = self._service.post(f"{path}/batches?id={secrets.token_hex(16)}", batch)
+        answer = self._service.post(f"{path}/batches", framed(batch))
         assert answer.json()["outcome"] == "counted"
 
     def close(self, path: str) -> None:

@@ -47,13 +47,13 @@ class Running:
     def post_json(self, path, value, headers=None):
         return self.request("POST", path, json.dumps(value), {"Content-Type": "application/json", **(headers or {})})
 
-    def send_batch(self, body, identity=None, epoch=1, collection="default", extra="", headers=None):
-        identity = identity or fresh_id()
-        return self.post(f"/v1/collections/{collection}/epochs/{epoch}/batches?id={identity}{extra}", body, headers)
+    def send_batch(self, body, identity=None, epoch=1, collection="default", token=None, headers=None):
+        path = f"/v1/collections/{collection}/epochs/{epoch}/batches"
+        return self.post(path, framed(body, identity, token), headers)
 
-    def send_report(self, plan, body, identity=None, epoch=1, collection="default", extra="", headers=None):
-        query = f"id={identity or fresh_id()}&plan={plan.fingerprint}{extra}"
-        return self.post(f"/v1/collections/{collection}/epochs/{epoch}/reports?{query}", body, headers)
+    def send_report(self, plan, body, identity=None, epoch=1, collection="default", token=None, headers=None):
+        path = f"/v1/collections/{collection}/epochs/{epoch}/reports?plan={plan.fingerprint}"
+        return self.post(path, framed(body, identity, token), headers)
 
     def tally(self, collection="default", epoch=1):
         return self.collector.tally(self.collector.find(collection, epoch))
@@ -61,6 +61,11 @@ class Running:
 
 def fresh_id():
     return secrets.token_hex(16)
+
+
+def framed(body, identity=None, token=None):
+    """The body of an upload: a line of its id and token, then a report or batch."""
+    return f"{identity or fresh_id()}{f' {token}' if token else ''}\n".encode() + body
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 import type { Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
-import { type Outcome, type SendOptions, uploadAddress, uploadPersistently } from "./uploading.js";
+import { framed, type Outcome, type SendOptions, uploadAddress, uploadPersistently } from "./uploading.js";
 import { encodeBatch, encodeReport } from "./wire.js";
 
 /** Limits on the plans that a client accepts, and what a plan may need. */
@@ -102,7 +102,7 @@ export class Client {
   async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
     check(body, "make a report first", ParameterError);
     const address = await uploadAddress(url, this.plan, body, options);
-    return uploadPersistently(address, body, options);
+    return uploadPersistently(address, framed(body, options), options);
   }
 
   #randomize(indices: ArrayLike<number>): Reports {

@@ -1,11 +1,12 @@
 /**
  * Uploads over HTTP. Every retry sends the same bytes under the same id, so that an upload is counted once. Only a
  * collector's own response acknowledges or rejects it; responses of proxies and captive portals do neither. Bodies have
- * no content type, so that cross-origin uploads need no preflight.
+ * no content type, and ids and tokens travel in the body, so that cross-origin uploads need no preflight and no proxy
+ * logs an id.
  */
 
 import { check, ReportError, StoreError } from "./errors.js";
-import { type JsonObject, parseJson } from "./json.js";
+import { encodeText, type JsonObject, parseJson } from "./json.js";
 import { Plan, type PlanOptions } from "./plan.js";
 import { randomBytes } from "./randomness.js";
 import { hexadecimal } from "./sha256.js";
@@ -77,25 +78,30 @@ async function fetchEnvelope(url: string, options: RequestOptions): Promise<[Jso
   return [envelope, response.url.replace(/plan$/, `epochs/${Number(envelope.epoch)}`)];
 }
 
-/** The address of one upload, including its id. */
+/** The address of one upload. */
 export async function uploadAddress(url: string, plan: Plan, body: Uint8Array, options: SendOptions): Promise<string> {
   if (!/\/epochs\/\d+$/.test(url)) {
     const [envelope, address] = await fetchEnvelope(url, options);
     check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
     url = address;
   }
-  return addressOf(url, plan, body, options);
+  return addressOf(url, plan, body);
 }
 
 /** {@link uploadAddress} within a known epoch. */
-export function addressOf(epoch: string, plan: Plan, body: Uint8Array, options: SendOptions = {}): string {
+export function addressOf(epoch: string, plan: Plan, body: Uint8Array): string {
+  return `${epoch}/${isBatch(body) ? "batches" : `reports?plan=${plan.fingerprint}`}`;
+}
+
+/** What to send for a report or batch: a line with its id, and its token if there is one, then its bytes. */
+export function framed(body: Uint8Array, options: { id?: string; token?: string | undefined } = {}): Uint8Array {
   const id = options.id ?? ids.get(body) ?? freshId();
   ids.set(body, id);
-  const query = new URLSearchParams({ id });
-  const kind = isBatch(body) ? "batches" : "reports";
-  if (kind === "reports") query.set("plan", plan.fingerprint);
-  if (options.token) query.set("token", options.token);
-  return `${epoch}/${kind}?${query}`;
+  const line = encodeText(`${options.token ? `${id} ${options.token}` : id}\n`);
+  const upload = new Uint8Array(line.length + body.length);
+  upload.set(line);
+  upload.set(body, line.length);
+  return upload;
 }
 
 /**

@@ -17,7 +17,7 @@ import {
 } from "../src/device.js";
 import { FileStore } from "../src/node.js";
 import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
-import { bytesOf, expectError, expectRejection, hexOf, load } from "./support.js";
+import { bytesOf, expectError, expectRejection, hexOf, load, split } from "./support.js";
 
 const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
 const PLAN = new Plan(load("grr_k5").plan);
@@ -36,11 +36,14 @@ afterEach(() => {
 });
 
 /** Mock a collector that responds with `answer`; returns the uploads it receives. */
-function collector(answer: (address: string) => Response | Promise<Response>): { address: string; body: string }[] {
-  const received: { address: string; body: string }[] = [];
+function collector(
+  answer: (address: string, line: string) => Response | Promise<Response>,
+): { address: string; line: string; body: string }[] {
+  const received: { address: string; line: string; body: string }[] = [];
   vi.stubGlobal("fetch", async (address: string, init: RequestInit) => {
-    received.push({ address, body: hexOf(init.body as Uint8Array) });
-    return answer(address);
+    const [line, body] = split(init.body);
+    received.push({ address, line, body: hexOf(body) });
+    return answer(address, line);
   });
   return received;
 }
@@ -139,7 +142,7 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
     await device.queue(PLAN, "browser", 0, EPOCH);
-    const queued = (await device.waiting()).map(({ address, body }) => ({ address, body: hexOf(body) }));
+    const queued = (await device.waiting()).map(({ id, address, body }) => ({ address, line: id, body: hexOf(body) }));
 
     collector(() => Promise.reject(new TypeError("offline")));
     expect(await device.flush()).toEqual({ acknowledged: 0, rejected: 0, waiting: 6 });
@@ -150,7 +153,7 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
 
     const received = collector(counted);
     expect(await device.flush()).toEqual({ acknowledged: 6, rejected: 0, waiting: 0 });
-    const key = ({ address }: { address: string }): string => address;
+    const key = ({ line }: { line: string }): string => line;
     expect(received.sort((a, b) => key(a).localeCompare(key(b)))).toEqual(
       queued.sort((a, b) => key(a).localeCompare(key(b))),
     );
@@ -194,8 +197,8 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
     const tokens = [...Array(12).keys()].map((number) => `${number}`.padStart(64, "0"));
     for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token });
-    const known = (address: string): boolean => tokens.indexOf(new URL(address).searchParams.get("token")!) >= 8;
-    collector((address) => (known(address) ? counted() : new Response(REFUSAL, { status: 401 })));
+    const known = (line: string): boolean => tokens.indexOf(line.split(" ")[1]) >= 8;
+    collector((_, line) => (known(line) ? counted() : new Response(REFUSAL, { status: 401 })));
     expect(await device.flush()).toEqual({ acknowledged: 4, rejected: 0, waiting: 8 });
   });
 

@@ -72,3 +72,10 @@ export async function expectRejection(name: string, action: Promise<unknown>): P
     if (thrown) throw thrown;
   });
 }
+
+/** The first line of an upload, with its id and token, and the report or batch that follows. */
+export function split(body: unknown): [line: string, content: Uint8Array] {
+  const bytes = body as Uint8Array;
+  const end = bytes.indexOf(10);
+  return [new TextDecoder().decode(bytes.subarray(0, end)), bytes.slice(end + 1)];
+}

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError
+from sunzi.errors import ParameterError, ReportError
 
 ID_BYTES = 16
 TOKEN_BYTES = 32
 
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+_FIRST_LINE = re.compile(rb"([0-9a-f]{32})(?: ([0-9a-f]{64}))?\n")
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,39 @@ class Outcome(enum.Enum):
     TOKEN_REFUSED = "token refused"
 
 
+@dataclass(frozen=True)
+class Upload:
+    """The body of an upload: a first line ``ID`` or ``ID TOKEN`` in lower-case hexadecimal, then a report or a batch.
+
+    Ids and tokens travel in the body, because proxies log addresses, and because browsers send a body without headers
+    of its own to another origin without asking first.
+
+    >>> Upload(bytes(16), b"report").to_bytes()
+    b'00000000000000000000000000000000\\nreport'
+    """
+
+    identity: bytes
+    content: bytes
+    token: bytes | None = None
+
+    def to_bytes(self) -> bytes:
+        """The body."""
+        token = "" if self.token is None else f" {self.token.hex()}"
+        return f"{self.identity.hex()}{token}\n".encode() + self.content
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Upload:
+        """Read a body; raise ReportError if its first line is malformed."""
+        matched = _FIRST_LINE.match(body)
+        if matched is None:
+            raise ReportError(
+                "an upload starts with a line: its id in 32 lower-case hexadecimal digits and, if the collector needs "
+                "a token, a space and the token in 64 digits; the report follows"
+            )
+        token = None if matched[2] is None else bytes.fromhex(matched[2].decode())
+        return cls(bytes.fromhex(matched[1].decode()), body[matched.end() :], token)
+
+
 def check_name(name: str) -> str:
     """Return the name of a collection; raise ParameterError if it cannot be part of a URL."""
     if not _NAME.fullmatch(name):
@@ -102,6 +136,13 @@ def check_name(name: str) -> str:
             f"a collection's name is 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit, got {name!r}"
         )
     return name
+
+
+def parse_token(text: str) -> bytes:
+    """Read a single-use token; raise ParameterError unless it is 64 lower-case hexadecimal digits."""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ParameterError("a single-use token is 64 lower-case hexadecimal digits")
+    return bytes.fromhex(text)
 
 
 def check_identities(identities: Sequence[bytes]) -> None:

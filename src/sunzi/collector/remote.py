@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, urlencode, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from sunzi.collector.epochs import ID_BYTES, check_name
+from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
 from sunzi.contract import Contract
 from sunzi.errors import ParameterError, PlanError, ReportError, StoreError
 from sunzi.plan import Plan
@@ -121,13 +121,9 @@ class RemoteCollector:
         """:meth:`upload`, given only the epoch's number and the plan's fingerprint."""
         from sunzi.wire import is_batch
 
-        query = {"id": identity.hex()}
-        if not is_batch(body):
-            query["plan"] = fingerprint
-        if token is not None:
-            query["token"] = token
-        kind = "batches" if is_batch(body) else "reports"
-        status, answer = self._persist("POST", f"epochs/{number}/{kind}?{urlencode(query)}", body)
+        kind = "batches" if is_batch(body) else f"reports?plan={fingerprint}"
+        upload = Upload(identity, body, None if token is None else parse_token(token))
+        status, answer = self._persist("POST", f"epochs/{number}/{kind}", upload.to_bytes())
         said = _fields(answer)
         if status == 200 and said.get("outcome") in ("counted", "repeated"):
             return str(said["outcome"])

@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sunzi.collector.collector import ClosedEpochError, LiveEpoch
-from sunzi.collector.epochs import Deposit, Outcome
+from sunzi.collector.epochs import Deposit, Outcome, Upload
 from sunzi.collector.refusals import RefusalError, documented, refuse
 from sunzi.collector.service import Service, Ticket, bearer, service_of
 from sunzi.collector.settings import UploadKey
-from sunzi.errors import ReportError, SunziError
+from sunzi.errors import ParameterError, ReportError, SunziError
 from sunzi.wire import is_batch
 
 CollectionName = Annotated[
@@ -30,24 +30,16 @@ CollectionName = Annotated[
 EpochNumber = Annotated[
     int, Path(ge=1, le=1 << 31, description="The epoch's number, as in the plan download.", examples=[1])
 ]
-Identity = Annotated[
-    str,
-    Query(
-        alias="id",
-        pattern="^[0-9a-f]{32}$",
-        description="16 random bytes; the same for every attempt.",
-        examples=["0" * 32],
-    ),
-]
 Fingerprint = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="The plan's fingerprint.")]
-Token = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{64}$", description="A single-use token, if the collector requires one.")
-]
-
 _PATH = re.compile("/v1/collections/(?P<collection>[^/]+)/epochs/(?P<epoch>[0-9]{1,10})/(?P<kind>reports|batches)")
-_QUERY = re.compile("id=([0-9a-f]{32})(?:&plan=([0-9a-f]{64}))?(?:&token=([0-9a-f]{64}))?")
+_QUERY = re.compile("plan=([0-9a-f]{64})")
 _SMALL_BODY = 1 << 16
-_BODY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_BODY = {
+    "description": "A line with the id, 16 bytes in hexadecimal and the same for every attempt; if the collector "
+    "requires a single-use token, a space and the token on the same line; then the report or the batch.",
+    "required": True,
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+}
 
 
 class Receipt(BaseModel):
@@ -62,29 +54,22 @@ _ROUTE: dict[str, Any] = {
     "response_model": Receipt,
     "response_description": "Counted, now or earlier.",
     "responses": documented(400, 401, 404, 408, 409, 410, 413, 421, 422, 429, 503),
-    "openapi_extra": {"requestBody": {"required": True, "content": _BODY}},
+    "openapi_extra": {"requestBody": _BODY},
 }
 
 
 @router.post("/reports", summary="Count one report", **_ROUTE)
 async def upload_report(
-    request: Request,
-    collection: CollectionName,
-    epoch: EpochNumber,
-    identity: Identity,
-    plan: Fingerprint,
-    token: Token = None,
+    request: Request, collection: CollectionName, epoch: EpochNumber, plan: Fingerprint
 ) -> Response:
     """Count one report. Repeat it under the same id until it is acknowledged."""
-    return await _upload(request, collection, epoch, identity, token, plan)
+    return await _upload(request, collection, epoch, plan)
 
 
 @router.post("/batches", summary="Count a batch", **_ROUTE)
-async def upload_batch(
-    request: Request, collection: CollectionName, epoch: EpochNumber, identity: Identity, token: Token = None
-) -> Response:
+async def upload_batch(request: Request, collection: CollectionName, epoch: EpochNumber) -> Response:
     """Count all reports of a batch, or none if any is malformed. Repeat it under the same id until acknowledged."""
-    return await _upload(request, collection, epoch, identity, token)
+    return await _upload(request, collection, epoch)
 
 
 class UploadGate:
@@ -97,45 +82,46 @@ class UploadGate:
         """Handle one request."""
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         path = _PATH.fullmatch(scope["path"]) if is_post else None
-        query = _QUERY.fullmatch(scope["query_string"].decode("latin-1")) if path else None
-        if path is None or query is None or (path["kind"] == "reports" and query[2] is None):
+        query = scope["query_string"].decode("latin-1") if path else ""
+        named = _QUERY.fullmatch(query)
+        if path is None or (named is None if path["kind"] == "reports" else bool(query)):
             await self._app(scope, receive, send)
             return
-        request, plan = Request(scope, receive), query[2] if path["kind"] == "reports" else None
+        request, plan = Request(scope, receive), None if named is None else named[1]
         try:
-            response = await _upload(request, path["collection"], int(path["epoch"]), query[1], query[3], plan)
+            response = await _upload(request, path["collection"], int(path["epoch"]), plan)
         except SunziError as error:
             response = await refuse(request, error)
         await response(scope, receive, send)
 
 
-async def _upload(
-    request: Request, collection: str, number: int, identity: str, token: str | None, plan: str | None = None
-) -> Response:
+async def _upload(request: Request, collection: str, number: int, plan: str | None = None) -> Response:
     """Count an upload: a single report if it names its plan, else a batch."""
     service = service_of(request)
-    key = _authorised(request, service, token)
+    key = _authorised(request, service)
+    if set(request.query_params) - {"plan"}:
+        raise ParameterError("only plan=FINGERPRINT belongs in the address; send the id and the token in the body")
     live = service.collector.known(collection, number)
     if live is None:  # ask the store, in another thread
         live = await service.lookups.run(service.collector.find, collection, number)
     if plan not in (None, live.plan.fingerprint):
         named = f"epoch {live.epoch.number} of {live.epoch.collection}"
         raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
-    body = await whole_body(request)
-    if is_batch(body) != (plan is None):
+    upload = Upload.from_bytes(await whole_body(request))
+    if is_batch(upload.content) != (plan is None):
         raise ReportError("send batches to /batches and single reports to /reports; this body is of the other kind")
-    deposit = await _decoded(service, live, bytes.fromhex(identity), body, token)
+    if service.settings.single_use_tokens and upload.token is None:
+        raise RefusalError(401, "Unauthorized", "this collector requires a single-use token, after the id in the body")
+    deposit = await _decoded(service, live, upload)
     outcome = await _committed(service, deposit, key)
     if outcome is Outcome.CLOSED:  # by another process
         await service.lookups.run(service.collector.refresh)
     return _receipt(service, live, deposit, outcome)
 
 
-def _authorised(request: Request, service: Service, token: str | None) -> UploadKey | None:
-    """The upload key, if keys are required. Raises if the key is unknown or a required token is missing."""
+def _authorised(request: Request, service: Service) -> UploadKey | None:
+    """The upload key, if keys are required. Raises if the key is unknown."""
     settings = service.settings
-    if settings.single_use_tokens and token is None:
-        raise RefusalError(401, "Unauthorized", "this collector requires a single-use token: add &token=TOKEN")
     if not settings.upload_keys:
         return None
     key = settings.upload_key(bearer(request))
@@ -152,12 +138,12 @@ async def whole_body(request: Request) -> bytes:
         raise RefusalError(400, "Disconnected", "the client disconnected before its body was complete") from None
 
 
-async def _decoded(service: Service, live: LiveEpoch, identity: bytes, body: bytes, token: str | None) -> Deposit:
-    """Decode and count a body; in another thread if that can take long."""
-    spent = bytes.fromhex(token) if token is not None and service.settings.single_use_tokens else None
-    if live.is_quick and len(body) <= _SMALL_BODY:
-        return service.collector.deposit(live, identity, body, spent)
-    return await service.decoding.run(service.collector.deposit, live, identity, body, spent)
+async def _decoded(service: Service, live: LiveEpoch, upload: Upload) -> Deposit:
+    """Decode and count a report or batch; in another thread if that can take long."""
+    token = upload.token if service.settings.single_use_tokens else None
+    if live.is_quick and len(upload.content) <= _SMALL_BODY:
+        return service.collector.deposit(live, upload.identity, upload.content, token)
+    return await service.decoding.run(service.collector.deposit, live, upload.identity, upload.content, token)
 
 
 async def _committed(service: Service, deposit: Deposit, key: UploadKey | None) -> Outcome:

@@ -12,7 +12,7 @@ import { check, DomainError, ParameterError, ReportError, StoreError } from "../
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, freshId, jittered, type RequestOptions, uploadOnce } from "../uploading.js";
+import { addressOf, framed, freshId, jittered, type RequestOptions, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
 import { MemoisingClient } from "./memoising.js";
 import { type QueuedReport, type Store, spentBy } from "./store.js";
@@ -109,7 +109,7 @@ export class Device {
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
     const body = client.reportDerived(index, secret);
     const id = freshId();
-    const report = { id, address: addressOf(epoch, client.plan, body, { ...options, id }), body };
+    const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token };
     const caps = this.#options.caps ?? {};
     const cap = Object.hasOwn(caps, attribute) ? caps[attribute] : this.#options.lifetimeEpsilon;
     const cost = await this.#store.commit({ attribute, entry, epsilon: client.plan.epsilon }, String(cap), report);
@@ -152,7 +152,7 @@ export class Device {
         const epoch = report.address.replace(/\/[^/]*$/, "");
         if (later.has(epoch)) continue;
         try {
-          await uploadOnce(report.address, report.body, this.#options);
+          await uploadOnce(report.address, framed(report.body, report), this.#options);
           acknowledged++;
         } catch (error) {
           if (error instanceof StoreError) {
@@ -177,8 +177,10 @@ export class Device {
    */
   beacon(): number {
     let sent = 0;
-    for (const { id, address, body } of this.#unsent.values()) {
+    for (const report of this.#unsent.values()) {
+      const { id, address } = report;
       if (this.#beaconed.has(id)) continue;
+      const body = framed(report.body, report);
       // Without a content type there is no preflight, for which there would be no time.
       if (!globalThis.navigator?.sendBeacon?.(address, body as Uint8Array<ArrayBuffer>)) break;
       this.#beaconed.add(id);
@@ -230,8 +232,8 @@ export class Device {
 }
 
 /** Whether a failure concerns only this report: a token belongs to one report, an upload key to all. */
-function isTokenFailure({ address }: QueuedReport, { cause }: StoreError): boolean {
-  return address.includes("&token=") && (cause as Response | undefined)?.status === 401;
+function isTokenFailure({ token }: QueuedReport, { cause }: StoreError): boolean {
+  return token !== undefined && (cause as Response | undefined)?.status === 401;
 }
 
 function indexOf(plan: Plan, value: Value): number | undefined {

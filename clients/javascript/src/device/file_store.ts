@@ -24,7 +24,7 @@ const UNFINISHED_MILLISECONDS = 3_600_000;
 
 interface Entry {
   debit?: Debit;
-  report?: { id: string; address: string; body: string; queuedAt: number };
+  report?: { id: string; address: string; body: string; token?: string | undefined; queuedAt: number };
 }
 
 /** Keeps everything in one directory. Only its owner can read the key. */
@@ -50,11 +50,12 @@ export class FileStore implements Store {
   }
 
   async commit(debit: Debit, cap: string, queued: QueuedReport): Promise<string> {
-    const { id, address } = queued;
+    const { id, address, token } = queued;
     const report = {
       id,
       address,
       body: Buffer.from(queued.body).toString("hex"),
+      token,
       queuedAt: performance.timeOrigin + performance.now(),
     };
     for (;;) {
@@ -82,7 +83,9 @@ export class FileStore implements Store {
   async waiting(): Promise<QueuedReport[]> {
     const reports = (await this.#entries()).flatMap(({ report }) => report ?? []);
     reports.sort((left, right) => left.queuedAt - right.queuedAt);
-    return reports.map(({ id, address, body }) => ({ id, address, body: Uint8Array.from(Buffer.from(body, "hex")) }));
+    return reports.map(({ id, address, body, token }) => {
+      return { id, address, body: Uint8Array.from(Buffer.from(body, "hex")), token };
+    });
   }
 
   async settle(id: string): Promise<void> {

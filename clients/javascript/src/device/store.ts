@@ -20,6 +20,8 @@ export interface QueuedReport {
   readonly id: string;
   readonly address: string;
   readonly body: Uint8Array;
+  /** The single-use token that it spends. */
+  readonly token?: string | undefined;
 }
 
 /** The interface of stores. */

@@ -120,9 +120,8 @@ function pythonLines({ collection, plan }, example) {
     [""],
     [`report = client.report(${example})`, "randomised here"],
     ["upload_id = secrets.token_hex(16)", "keep it for retries"],
-    ["query = f\"id={upload_id}&plan={envelope['fingerprint']}\""],
-    ["address = f\"{server}{envelope['upload']}/reports?{query}\""],
-    ["request = urllib.request.Request(address, data=report)"],
+    ["address = f\"{server}{envelope['upload']}/reports?plan={envelope['fingerprint']}\""],
+    ["request = urllib.request.Request(address, data=f\"{upload_id}\\n\".encode() + report)"],
     ["with urllib.request.urlopen(request) as response:"],
     ["    print(response.read().decode())"],
   ];
