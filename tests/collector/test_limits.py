@@ -5,12 +5,16 @@ import logging
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from itertools import islice
 
 import numpy as np
 import pytest
 from running import fresh_id, running
 
 import sunzi
+from sunzi.collector import Settings, limits
 
 pytestmark = pytest.mark.slow
 
@@ -232,6 +236,69 @@ def test_bytes_that_are_not_http_are_refused(service, request_bytes):
             answer = b""
         assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
     assert service.get("/health").status == 200
+
+
+def test_half_open_connections_do_not_keep_others_out(tmp_path, caplog):
+    """Neither those without a request nor those that hold back their body; the oldest are closed."""
+    with running(tmp_path / "store.db", {"default": PLAN}, connections=20) as service, ExitStack() as stack:
+        for number in range(200):
+            connection = stack.enter_context(socket.create_connection((service.host, service.port)))
+            if number % 2:
+                begin(connection, BODIES["upload"], "Content-Length: 100\r\n")
+            if number == 0:
+                oldest = connection
+        assert service.send_batch(batch()).status == 200
+        assert closes_within(oldest, 20)
+    assert caplog.text == ""
+
+
+def test_too_many_requests_are_answered_with_503(tmp_path, monkeypatch):
+    with running(tmp_path / "store.db", {"default": PLAN}, connections=3) as service:
+        over, commit = threading.Event(), service.collector.store.commit
+
+        def held_up(deposits):
+            assert over.wait(30)
+            return commit(deposits)
+
+        monkeypatch.setattr(service.collector.store, "commit", held_up)
+        with ThreadPoolExecutor(8) as pool:
+            try:
+                sent = [pool.submit(service.send_batch, batch()) for _ in range(8)]
+                refused = [answer.result() for answer in islice(as_completed(sent), 5)]
+            finally:
+                over.set()
+        assert [answer.status for answer in refused] == [503] * 5
+        assert all(answer.headers["Retry-After"] == "2" for answer in refused)
+        assert sorted(answer.result().status for answer in sent) == [200] * 3 + [503] * 5
+        assert service.send_batch(batch()).status == 200
+
+
+def test_large_bodies_share_a_limited_memory(tmp_path):
+    """While one large body is being read, another is refused and a small one is counted."""
+    with running(tmp_path / "store.db", {"default": PLAN}, waiting_bytes=1 << 20) as service:
+        with socket.create_connection((service.host, service.port)) as connection:
+            begin(connection, BODIES["upload"], f"Content-Length: {1 << 20}\r\n")
+            connection.sendall(bytes(1 << 19))
+            for _ in range(200):  # until it has arrived
+                answer = service.send_batch(bytes(1 << 20))
+                if answer.status == 503:
+                    break
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+            assert service.send_batch(batch()).status == 200
+        large = PLAN.client(seed=1).report_indices(np.zeros(200_000, dtype=np.int64))
+        for _ in range(200):  # until the service has seen the end of that connection
+            answer = service.send_batch(large)
+            if answer.status == 200:
+                break
+        assert answer.status == 200
+
+
+def test_few_descriptors_lower_the_limit(monkeypatch):
+    monkeypatch.setattr(limits.resource, "getrlimit", lambda which: (400, 400))
+    assert limits.most_requests(Settings()) == 400 - 264
+    assert limits.most_requests(Settings(connections=5)) == 5
+    monkeypatch.setattr(limits.resource, "getrlimit", lambda which: (limits.resource.RLIM_INFINITY,) * 2)
+    assert limits.most_requests(Settings()) == 1000
 
 
 def test_nothing_of_clients_secrets_or_reports_is_logged(tmp_path, caplog):

@@ -123,6 +123,38 @@ def test_a_full_queue_refuses(store, mailbox, monkeypatch):
     assert total(store, epoch) == 7
 
 
+def test_a_queue_that_is_full_by_size_refuses(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    size = a_deposit(epoch, 0).size
+    writer = Writer(store, mailbox, limit_bytes=3 * size)
+    writer.submit(a_deposit(epoch, 0), 0)
+    assert gate.entered.wait(20)
+    for ticket in range(1, 4):
+        writer.submit(a_deposit(epoch, ticket), ticket)
+    with pytest.raises(OverloadError, match=f"{3 * size} bytes are waiting"):
+        writer.submit(a_deposit(epoch, 4), 4)
+    gate.open.set()
+    mailbox.wait(4)
+    writer.submit(a_deposit(epoch, 5), 5)
+    mailbox.wait(5)
+    writer.close()
+
+
+def test_a_group_is_of_bounded_size(store, mailbox, monkeypatch):
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    monkeypatch.setattr(writer_module, "_GROUP_BYTES", 1)
+    writer = Writer(store, mailbox, limit_bytes=1)  # one deposit may be larger than both
+    writer.submit(a_deposit(epoch, 0), 0)
+    assert gate.entered.wait(20)
+    writer.submit(a_deposit(epoch, 1), 1)
+    gate.open.set()
+    mailbox.wait(2)
+    writer.close()
+    assert mailbox.groups == [1, 1]
+
+
 def test_closing_counts_what_waits_and_takes_no_more(store, mailbox, monkeypatch):
     epoch = an_epoch(store)
     gate = Gate(store, monkeypatch)

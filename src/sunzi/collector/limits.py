@@ -1,16 +1,28 @@
-"""Limits on requests: the size and duration of headers and bodies, and the headers of every response."""
+"""Limits on connections and requests: their number, size and duration; and the headers of every response."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sunzi.collector.refusals import RefusalError
+from sunzi.collector.refusals import RefusalError, refusal
 from sunzi.collector.settings import Settings
+
+if sys.platform != "win32":
+    import resource
+
+SMALL_BODY = 1 << 16
+"""Bodies up to this size are always read, and decoded before larger ones."""
+ACCEPTED_AT_ONCE = 100
+"""Connections that the event loop accepts before any of them can be closed."""
+# Open files besides connections: the store, threads, libraries, and connections that are being closed.
+_OTHER_FILES = 64 + ACCEPTED_AT_ONCE
+_RETRY_SECONDS = 2
 
 # The live page loads only its own files: no inline or third-party scripts, styles or images.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -24,8 +36,23 @@ _HEADERS = {
 }
 
 
+def most_requests(settings: Settings) -> int:
+    """The number of requests that may be in progress: fewer than set if the process may open too few files."""
+    if sys.platform == "win32":
+        return settings.connections
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return settings.connections
+    return max(1, min(settings.connections, files - _OTHER_FILES - ACCEPTED_AT_ONCE))
+
+
 def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, which closes a connection whose headers take too long or too many bytes."""
+    """uvicorn's protocol, which closes a connection whose headers take too long or too many bytes.
+
+    Beyond the limit on connections, it closes the one that has waited longest for a complete request.
+    """
+    most = most_requests(settings) + ACCEPTED_AT_ONCE  # these few are answered with 503
+    incomplete: dict[HttpToolsProtocol, None] = {}  # oldest first
 
     class LimitedProtocol(HttpToolsProtocol):
         _timer: asyncio.TimerHandle | None = None
@@ -36,9 +63,15 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._start_timer()
+            incomplete[self] = None
+            if len(self.connections) > most:
+                oldest = next(iter(incomplete))
+                del incomplete[oldest]
+                oldest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
+            incomplete.pop(self, None)
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -74,7 +107,13 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
 
         def on_message_complete(self) -> None:
             self._buffered_bytes, self._in_body = 0, False
+            incomplete.pop(self, None)
             super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not self.transport.is_closing():
+                incomplete[self] = None
 
         def _measure(self, size: int) -> None:
             self._header_bytes += size
@@ -93,11 +132,41 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
     return LimitedProtocol
 
 
-class LimitedBody:
-    """The body of one request. Reading beyond the size or time limit raises RefusalError."""
+class Load:
+    """What all requests use together: large bodies in memory, and requests in progress.
 
-    def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
+    A request is in progress from the end of its body on, so that slow clients use up none of them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._most_bytes, self._most_requests = settings.waiting_bytes, most_requests(settings)
+        self._bytes = self._requests = 0
+
+    def add(self, size: int = 0, requests: int = 0) -> None:
+        """Take a share; raise RefusalError if too little is left."""
+        if size and self._bytes and self._bytes + size > self._most_bytes:
+            raise _overload("too many large bodies are being read")
+        if self._requests + requests > self._most_requests:
+            raise _overload("too many requests are in progress")
+        self._bytes += size
+        self._requests += requests
+
+    def remove(self, size: int, requests: int) -> None:
+        """Return a share."""
+        self._bytes -= size
+        self._requests -= requests
+
+
+def _overload(message: str) -> RefusalError:
+    return RefusalError(503, "OverloadError", f"{message}; send it again later", _RETRY_SECONDS)
+
+
+class LimitedBody:
+    """The body of one request. Reading beyond the limits on size, time or load raises RefusalError."""
+
+    def __init__(self, scope: Scope, receive: Receive, settings: Settings, load: Load) -> None:
         self._receive, self._limit = receive, settings.body_bytes
+        self._load, self._taken_bytes, self._in_progress = load, 0, 0
         self._deadline = asyncio.get_running_loop().time() + settings.body_seconds
         self._declared = self._size = 0
         self.is_complete = True
@@ -119,7 +188,21 @@ class LimitedBody:
             raise RefusalError(408, "TooSlow", "the body did not arrive in time; send it again") from None
         self._size += len(message.get("body", b""))
         self._measure(self._size)
+        if self._size > SMALL_BODY:
+            self._load.add(size=self._size - self._taken_bytes)
+            self._taken_bytes = self._size
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self.start()
         return message
+
+    def start(self) -> None:
+        """Count the request as in progress."""
+        self._load.add(requests=1)
+        self._in_progress = 1
+
+    def end(self) -> None:
+        """Return the request's share of the load."""
+        self._load.remove(self._taken_bytes, self._in_progress)
 
     async def discard(self) -> None:
         """Read and drop the rest until the deadline, so that a client that is still sending can read the response."""
@@ -139,13 +222,14 @@ class LimitedBody:
 
 
 class Guard:
-    """Limits every request's body, adds security headers to every response, and counts refusals.
+    """Limits requests and their bodies, adds security headers to every response, and counts refusals.
 
     Plain ASGI, since it runs on every request. If we respond early, the connection closes at the body deadline.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
+        self._load = Load(settings)
         self._raw = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +237,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = LimitedBody(scope, receive, self._settings)
+        body = LimitedBody(scope, receive, self._settings, self._load)
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -170,7 +254,14 @@ class Guard:
                 message = {"type": "http.response.body"}
             await send(message)
 
-        await self._app(scope, body.receive, guarded)
+        try:
+            if body.is_complete:
+                body.start()
+            await self._app(scope, body.receive, guarded)
+        except RefusalError as error:
+            await refusal(error.status, error.kind, str(error), error.retry_after)(scope, receive, guarded)
+        finally:
+            body.end()
 
 
 def _count_refusal(scope: Scope, status: int) -> None:

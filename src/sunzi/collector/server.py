@@ -34,7 +34,7 @@ try:
     from starlette.types import Receive, Scope, Send
 
     from sunzi.collector import routes, uploads
-    from sunzi.collector.limits import Guard, protocol_for
+    from sunzi.collector.limits import ACCEPTED_AT_ONCE, Guard, protocol_for
     from sunzi.collector.refusals import documented, refuse, refuse_http, refuse_invalid
     from sunzi.collector.service import Service
 except ImportError as missing:
@@ -42,6 +42,7 @@ except ImportError as missing:
 
 # A commit needs the interpreter a few dozen times; at the default interval it would wait 5 ms each time under load.
 _SWITCH_SECONDS = 0.0005
+_BACKLOG = 2048
 _SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan|reports|batches))")
 _PAGE_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -168,6 +169,7 @@ def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None]
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies) or None,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=30,
     )
@@ -191,6 +193,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then announce the URL."""
         await super().startup(sockets)
+        for listening in [each for server in getattr(self, "servers", ()) for each in server.sockets]:
+            # Let more connections wait in the kernel than the event loop accepts at once.
+            with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
+                same.listen(_BACKLOG)
         if self._announce is not None and self.started and self.servers:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")

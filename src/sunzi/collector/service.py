@@ -145,6 +145,7 @@ class Service:
     metrics: Metrics
     quotas: Quotas
     decoding: ThreadQueue
+    large_decoding: ThreadQueue
     lookups: ThreadQueue
     readiness: Readiness
 
@@ -156,14 +157,15 @@ class Service:
         def deliver(results: list[tuple[Ticket, Result]]) -> None:
             loop.call_soon_threadsafe(_resolve, results)
 
-        writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits)
+        writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
         return cls(
             settings,
             collector,
             writer,
             Metrics(collector, writer),
             Quotas(),
-            decoding=ThreadQueue(workers=2, waiting=32),
+            decoding=ThreadQueue(workers=2, waiting=1000),
+            large_decoding=ThreadQueue(workers=1, waiting=32),
             lookups=ThreadQueue(workers=1, waiting=1000),
             readiness=Readiness(collector.store, writer),
         )

@@ -16,6 +16,15 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SHORTEST_SECRET = 16
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 _ANY = "*"
+_POSITIVE = (
+    "body_bytes",
+    "body_seconds",
+    "connections",
+    "header_bytes",
+    "header_seconds",
+    "waiting_bytes",
+    "waiting_deposits",
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,10 @@ class Settings:
     host, port: where to listen; any host but this machine requires an admin token. Port 0 is any free one.
     body_bytes, body_seconds: the limits of a request's body.
     header_bytes, header_seconds: the limits of a request's headers.
+    connections: the number of requests that may be in progress; a further one is answered with 503. The limit on open
+        files may lower it.
     waiting_deposits: the number of uploads that may wait for a commit.
+    waiting_bytes: the memory for bodies that are being read, and for decoded uploads that wait for a commit.
     admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
         other web origins are refused.
     upload_keys: who may upload, with quotas; empty means everyone.
@@ -58,7 +70,9 @@ class Settings:
     header_bytes: int = 32 << 10
     header_seconds: float = 10.0
     body_seconds: float = 30.0
+    connections: int = 1000
     waiting_deposits: int = 10_000
+    waiting_bytes: int = 128 << 20
     admin_token: str | None = field(default=None, repr=False)
     upload_keys: tuple[UploadKey, ...] = field(default=(), repr=False)
     single_use_tokens: bool = False
@@ -73,7 +87,7 @@ class Settings:
             )
         if self.admin_token is not None and len(self.admin_token) < _SHORTEST_SECRET:
             raise ParameterError(f"an admin token needs at least {_SHORTEST_SECRET} characters")
-        for name in ("body_bytes", "header_bytes", "header_seconds", "body_seconds", "waiting_deposits"):
+        for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise ParameterError(f"{name} must be positive, got {getattr(self, name)}")
         if not 0 <= self.port < 1 << 16:

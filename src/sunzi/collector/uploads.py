@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sunzi.collector.collector import ClosedEpochError, LiveEpoch
 from sunzi.collector.epochs import Deposit, Outcome, Upload
+from sunzi.collector.limits import SMALL_BODY
 from sunzi.collector.refusals import RefusalError, documented, refuse
 from sunzi.collector.service import Service, Ticket, bearer, service_of
 from sunzi.collector.settings import UploadKey
@@ -33,7 +34,7 @@ EpochNumber = Annotated[
 Fingerprint = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="The plan's fingerprint.")]
 _PATH = re.compile("/v1/collections/(?P<collection>[^/]+)/epochs/(?P<epoch>[0-9]{1,10})/(?P<kind>reports|batches)")
 _QUERY = re.compile("plan=([0-9a-f]{64})")
-_SMALL_BODY = 1 << 16
+_QUICK_BODY = 1 << 12
 _BODY = {
     "description": "A line with the id, 16 bytes in hexadecimal and the same for every attempt; if the collector "
     "requires a single-use token, a space and the token on the same line; then the report or the batch.",
@@ -141,9 +142,12 @@ async def whole_body(request: Request) -> bytes:
 async def _decoded(service: Service, live: LiveEpoch, upload: Upload) -> Deposit:
     """Decode and count a report or batch; in another thread if that can take long."""
     token = upload.token if service.settings.single_use_tokens else None
-    if live.is_quick and len(upload.content) <= _SMALL_BODY:
-        return service.collector.deposit(live, upload.identity, upload.content, token)
-    return await service.decoding.run(service.collector.deposit, live, upload.identity, upload.content, token)
+    arguments = (live, upload.identity, upload.content, token)
+    if len(upload.content) > SMALL_BODY:  # in a queue of its own, which does not delay small uploads
+        return await service.large_decoding.run(service.collector.deposit, *arguments)
+    if live.is_quick and len(upload.content) <= _QUICK_BODY:
+        return service.collector.deposit(*arguments)
+    return await service.decoding.run(service.collector.deposit, *arguments)
 
 
 async def _committed(service: Service, deposit: Deposit, key: UploadKey | None) -> Outcome:

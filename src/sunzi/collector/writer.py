@@ -1,7 +1,8 @@
 """Group commit: one thread writes all waiting deposits in one transaction, then starts the next.
 
 A single deposit is written at once; under load, one disk flush serves hundreds. Guarantees: an outcome is delivered
-only after its transaction is durable; at most ``limit`` deposits wait, and further ones are refused.
+only after its transaction is durable; at most ``limit`` deposits of ``limit_bytes`` in total wait, and further ones
+are refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Ticket = TypeVar("Ticket")
 _log = logging.getLogger(__name__)
 
 _LARGEST_GROUP = 4096
+_GROUP_BYTES = 1 << 24
 # If the last group was large, more deposits are on their way: waiting briefly saves flushes.
 _LARGE_GROUP = 4
 _GATHER_SECONDS = 0.004
@@ -57,6 +59,7 @@ class Writer(Generic[Ticket]):
     store: the store.
     deliver: called on the writer's thread once per group, with each deposit's ticket and its outcome or error.
     limit: the number of deposits that may wait.
+    limit_bytes: their total size; a single deposit may be larger.
     settle_seconds: the delay between a commit and settling.
     """
 
@@ -65,14 +68,17 @@ class Writer(Generic[Ticket]):
         store: Store,
         deliver: Callable[[list[tuple[Ticket, Result]]], None],
         limit: int = 10_000,
+        limit_bytes: int = 128 << 20,
         settle_seconds: float = _SETTLE_SECONDS,
     ) -> None:
         self._store = store
         self._deliver = deliver
         self._limit = limit
+        self._limit_bytes = limit_bytes
         self._settle_seconds = settle_seconds
         self._settle_at: float | None = time.monotonic()  # a killed collector may have left its log behind
         self._waiting: deque[tuple[Deposit, Ticket]] = deque()
+        self._waiting_bytes = 0
         self._changed = threading.Condition()
         self._ending = False
         self._is_busy = False
@@ -108,7 +114,10 @@ class Writer(Generic[Ticket]):
                 raise OverloadError("the collector is stopping; send it again later")
             if len(self._waiting) >= self._limit:
                 raise OverloadError(f"{self._limit} deposits are waiting already; send it again later")
+            if self._waiting and self._waiting_bytes + deposit.size > self._limit_bytes:
+                raise OverloadError(f"{self._waiting_bytes} bytes are waiting already; send it again later")
             self._waiting.append((deposit, ticket))
+            self._waiting_bytes += deposit.size
             self._changed.notify()
 
     def settle(self) -> None:
@@ -146,8 +155,17 @@ class Writer(Generic[Ticket]):
         if self._is_busy and not self._ending:
             time.sleep(_GATHER_SECONDS)
         with self._changed:
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LARGEST_GROUP))]
+            group = self._take_group()
         self._is_busy = len(group) >= _LARGE_GROUP
+        return group
+
+    def _take_group(self) -> list[tuple[Deposit, Ticket]]:
+        group: list[tuple[Deposit, Ticket]] = []
+        size = 0
+        while self._waiting and len(group) < _LARGEST_GROUP and size < _GROUP_BYTES:
+            group.append(self._waiting.popleft())
+            size += group[-1][0].size
+        self._waiting_bytes -= size
         return group
 
     def _commit(self, deposits: Sequence[Deposit]) -> Sequence[Result]:
