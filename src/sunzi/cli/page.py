@@ -89,8 +89,9 @@ def _introduction(plan: Plan, rows: HistogramTable) -> str:
 
 
 def _notes(plan: Plan, rows: HistogramTable) -> str:
+    order = " to first order" if rows.notes["weights"] == "efficient" else ""
     notes = [
-        "Estimates are unbiased: the noise goes both ways, so a rare value can come out below 0. The largest "
+        f"Estimates are unbiased{order}: the noise goes both ways, so a rare value can come out below 0. The largest "
         "estimates tend to be a little too large, because they were selected for being large."
     ]
     if "postprocess" in rows.notes:
