@@ -35,7 +35,10 @@ def test_the_description_names_every_route_and_its_refusals(service):
         "/v1/collections",
         "/v1/collections/{collection}/plan",
         "/v1/collections/{collection}/epochs",
-        *(f"{base}/{name}" for name in ("plan", "reports", "batches", "close", "tokens", "tally")),
+        *(
+            f"{base}/{name}"
+            for name in ("plan", "plan/{fingerprint}", "reports", "batches", "close", "tokens", "tally")
+        ),
         *(f"{base}/{name}.{{form}}" for name in ("status", "estimate", "progress", "health")),
     }
     upload = described["paths"][f"{base}/batches"]["post"]

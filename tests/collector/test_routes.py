@@ -1,6 +1,7 @@
 """Access to routes: plans are public, everything else is for the operator."""
 
 import csv
+import gzip
 import io
 import json
 
@@ -43,6 +44,37 @@ def test_the_plan_is_public_and_whole(guarded):
     assert sunzi.Plan.from_json(json.dumps(envelope["plan"])) == PLAN
     assert guarded.get(f"{BASE}/plan").body == PLAN.contract.canonical
     assert guarded.get("/v1/collections/default/epochs/current/plan").body == PLAN.contract.canonical
+
+
+def test_plans_can_be_cached(guarded):
+    envelope = guarded.get("/v1/collections/default/plan")
+    current = "/v1/collections/default/epochs/current/plan"
+    named = envelope.json()["plan_file"]
+    assert named == f"{BASE}/plan/{PLAN.fingerprint}"
+    for path, policy in (
+        ("/v1/collections/default/plan", "public, no-cache"),
+        (f"{BASE}/plan", "public, no-cache"),
+        (current, "public, no-cache"),
+        (named, "public, max-age=31536000, immutable"),
+    ):
+        whole = guarded.get(path)
+        assert whole.headers["Cache-Control"] == policy
+        short = guarded.get(path, **{"Accept-Encoding": "gzip"})
+        assert gzip.decompress(short.body) == whole.body
+        known = guarded.get(path, **{"If-None-Match": whole.headers["ETag"]})
+        assert (known.status, known.body, known.headers["ETag"]) == (304, b"", whole.headers["ETag"])
+    assert guarded.get(named).body == PLAN.contract.canonical
+    assert guarded.get(f"{BASE}/plan/{'0' * 64}").status == 404
+
+
+def test_the_tag_changes_with_the_epoch(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        before = service.get("/v1/collections/default/plan")
+        service.send_batch(PLAN.client(seed=1).report_indices(np.arange(8)))
+        assert service.get("/v1/collections/default/plan").headers["ETag"] == before.headers["ETag"]
+        service.collector.close("default", 1)
+        closed = service.get("/v1/collections/default/plan", **{"If-None-Match": before.headers["ETag"]})
+        assert (closed.status, closed.json()["open"]) == (200, False)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +199,7 @@ def test_every_answer_carries_the_headers(service):
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert headers["Referrer-Policy"] == "no-referrer"
-        assert headers["Cache-Control"] == "no-store"
+        assert headers["Cache-Control"] == ("public, no-cache" if path.endswith("/plan") else "no-store")
         assert headers["Server"] is None
 
 

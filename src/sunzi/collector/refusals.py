@@ -86,6 +86,7 @@ async def refuse_http(_: Request, error: Exception) -> JSONResponse:
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
     """The OpenAPI description of a route's refusals."""
     words = {
+        304: "The client has it already, by its entity tag.",
         400: "The request is malformed; the message says why.",
         401: "A secret is missing or wrong.",
         403: "The request comes from another web origin, or names an unknown host.",
@@ -101,7 +102,9 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
         503: "The collector is overloaded or its store fails: send the same again later, under the same id.",
     }
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
-    return {status: {"description": words[status], "content": content} for status in statuses}
+    return {
+        status: {"description": words[status]} | ({"content": content} if status >= 400 else {}) for status in statuses
+    }
 
 
 def giving(*media_types: str) -> dict[int | str, dict[str, object]]:

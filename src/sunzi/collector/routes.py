@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Coroutine
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import check_health
+from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
 from sunzi.collector.collector import LiveEpoch, matching_labels
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import require_admin, service_of
@@ -26,6 +29,7 @@ from sunzi.plan import Plan
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 _MAX_FOUND = 1000
+_KEPT_PLANS = 16
 _SMALL_BODY = 1 << 12
 _MEDIA = {
     "json": "application/json",
@@ -36,6 +40,7 @@ _MEDIA = {
 _REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
 _ADMINISTRATION_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
 _PLAN_FILE = {"application/json": {"schema": {"type": "object"}}}
+_PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
 _RECORDS = giving("application/json", "text/csv") | _REFUSALS
 
 
@@ -102,27 +107,51 @@ def described(live: LiveEpoch) -> dict[str, Any]:
     }
 
 
-@plans.get("/plan", responses=giving("application/json") | documented(404, 503), response_class=Response)
+@plans.get("/plan", responses=_PLAN_RESPONSES, response_class=Response)
 def download_current_plan(request: Request, collection: CollectionName) -> Response:
-    """The plan of the newest open epoch, that epoch's number, and where to upload. Public."""
+    """The plan of the newest open epoch, that epoch's number, and where to upload. Public; can be revalidated."""
     live = service_of(request).collector.find(collection)
-    upload = f"/v1/collections/{collection}/epochs/{live.epoch.number}"
+    plan = live.plan.contract.canonical
+    return _envelope(collection, live.epoch.number, live.epoch.is_open, plan).response(request, REVALIDATED)
+
+
+@lru_cache(maxsize=_KEPT_PLANS)
+def _envelope(collection: str, epoch: int, is_open: bool, plan: bytes) -> Cacheable:
+    fingerprint, address = hashlib.sha256(plan).hexdigest(), f"/v1/collections/{collection}/epochs/{epoch}"
     envelope = {
         "collection": collection,
-        "epoch": live.epoch.number,
-        "open": live.epoch.is_open,
-        "upload": upload,
-        "fingerprint": live.plan.fingerprint,
-        "plan": live.plan.contract.to_json(),
+        "epoch": epoch,
+        "open": is_open,
+        "upload": address,
+        "fingerprint": fingerprint,
+        "plan_file": f"{address}/plan/{fingerprint}",
     }
-    return Response(json.dumps(envelope, ensure_ascii=False), media_type="application/json")
+    return Cacheable.of(json.dumps(envelope).encode()[:-1] + b', "plan": ' + plan + b"}")
 
 
-@plans.get("/epochs/{epoch}/plan", responses=giving("application/json") | documented(404, 503), response_class=Response)
+@plans.get("/epochs/{epoch}/plan", responses=_PLAN_RESPONSES, response_class=Response)
 def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
-    """An epoch's plan file, in canonical form. Public."""
+    """An epoch's plan file, in canonical form. Public; can be revalidated."""
+    return _plan_file(_find(request, collection, epoch).plan.contract.canonical).response(request, REVALIDATED)
+
+
+@plans.get("/epochs/{epoch}/plan/{fingerprint}", responses=_PLAN_RESPONSES, response_class=Response)
+def download_plan_by_fingerprint(
+    request: Request,
+    collection: CollectionName,
+    epoch: EpochNumber,
+    fingerprint: Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The plan's fingerprint.")],
+) -> Response:
+    """An epoch's plan file under an address that names its content. Public; never changes."""
     live = _find(request, collection, epoch)
-    return Response(live.plan.contract.canonical, media_type="application/json")
+    if fingerprint != live.plan.fingerprint:
+        raise RefusalError(404, "UnknownPlan", f"epoch {epoch} of {collection} has another plan")
+    return _plan_file(live.plan.contract.canonical).response(request, IMMUTABLE)
+
+
+@lru_cache(maxsize=_KEPT_PLANS)
+def _plan_file(plan: bytes) -> Cacheable:
+    return Cacheable.of(plan)
 
 
 @reading.get("/status.{form}", responses=_RECORDS, response_class=Response)

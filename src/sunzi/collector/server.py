@@ -43,7 +43,7 @@ except ImportError as missing:
 # A commit needs the interpreter a few dozen times; at the default interval it would wait 5 ms each time under load.
 _SWITCH_SECONDS = 0.0005
 _BACKLOG = 2048
-_SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan|reports|batches))")
+_SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan(/[^/]+)?|reports|batches))")
 _PAGE_TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
