@@ -24,15 +24,15 @@ def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
     with serving(tmp_path, "plan.json", "--single-use-tokens") as address:
         request = urllib.request.Request(
             f"{address}/v1/collections/default/epochs/1/tokens",
-            data=b'{"count": 3}',
+            data=b'{"count": 25}',
             headers={"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request) as answer:
             tokens = json.load(answer)["tokens"]
         (tmp_path / "tokens.txt").write_text("\n".join(tokens))
-        words = ["simulate", "--send", address, "--batch", "10", "--tokens-file", "tokens.txt"]
+        words = ["simulate", "--send", address, "--tokens-file", "tokens.txt"]
         assert main([*words, "--users", "31"]) == 2
-        assert "tokens.txt holds 3 tokens for 4 uploads" in capsys.readouterr().err
+        assert "tokens.txt holds 25 tokens for 31 uploads" in capsys.readouterr().err
         assert main([*words, "--users", "25"]) == 0
         assert main([*words, "--users", "5"]) == 2  # they are spent
     store = SqliteStore("sunzi.db")

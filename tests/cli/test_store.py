@@ -7,6 +7,7 @@ import pytest
 import sunzi
 from sunzi.cli.main import main
 from sunzi.collector.collector import Collector
+from sunzi.collector.settings import UploadKey
 from sunzi.collector.sqlite import SqliteStore
 
 
@@ -89,3 +90,23 @@ def test_what_is_no_store_is_refused_and_left_alone(plan, tmp_path, capsys, name
     assert main(["store", "show", name]) == 2
     assert complaint in capsys.readouterr().err
     assert sorted((path.name, path.stat().st_size) for path in tmp_path.iterdir()) == before
+
+
+def test_a_key_is_subtracted(filled, capsys):
+    store = SqliteStore("sunzi.db")
+    collector = Collector(store)
+    live = collector.find("default", 1)
+    key = UploadKey("app", bytes(32), 1000)
+    store.commit([collector.deposit(live, b"k" * 16, filled.client(seed=9).report_indices([0] * 7), None, key)])
+    store.close()
+    subtract = ["store", "subtract", "sunzi.db", "--epoch", "1", "--key"]
+    assert main([*subtract, "nobody"]) == 2
+    assert "'nobody'; the keys are ['', 'app']" in capsys.readouterr().err
+    assert main([*subtract, "app"]) == 0
+    assert "subtracted 7 reports of the key app; 40 reports left" in capsys.readouterr().err
+    first = shown(capsys, "show", "sunzi.db")["epochs"][0]
+    assert first["reports"] == 40
+    assert first["keys"] == [
+        {"key": "", "reports": 40, "subtracted": False},
+        {"key": "app", "reports": 7, "subtracted": True},
+    ]

@@ -8,8 +8,6 @@ import pytest
 from running import running
 
 import sunzi
-from sunzi.collector.service import Quotas
-from sunzi.collector.settings import UploadKey
 from sunzi.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
@@ -51,20 +49,3 @@ def test_readiness_tries_the_store_once_a_second_at_most(service, monkeypatch):
         assert service.get("/ready").status == 200
     assert tried
     assert all(later - earlier > 0.9 for earlier, later in itertools.pairwise(tried))
-
-
-def test_a_bucket_fills_steadily():
-    now = [0.0]
-    quotas, key = Quotas(lambda: now[0]), UploadKey("app", b"", 60)
-    assert quotas.take(key, 60) == 0
-    assert quotas.take(key, 1) == 1
-    now[0] = 10
-    assert quotas.take(key, 10) == 0
-    assert quotas.take(key, 20) == 20
-    now[0] = 1000
-    assert quotas.take(key, 90) == 0  # a full bucket lets a larger request pass, which is paid off later
-    assert quotas.take(key, 1) == 31
-    quotas.give_back(key, 90)
-    quotas.give_back(key, 90)
-    assert quotas.take(key, 60) == 0  # never more than a full bucket
-    assert quotas.take(key, 1) == 1

@@ -18,7 +18,9 @@ def test_only_loopback_without_an_admin_token():
     assert "long-enough" not in repr(Settings(admin_token="long-enough-to-be-one"))
 
 
-@pytest.mark.parametrize("name", ["body_bytes", "header_bytes", "header_seconds", "body_seconds", "waiting_deposits"])
+@pytest.mark.parametrize(
+    "name", ["body_bytes", "header_bytes", "header_seconds", "body_seconds", "batch_reports", "waiting_deposits"]
+)
 def test_limits_are_positive(name):
     with pytest.raises(ParameterError, match=name):
         Settings(**{name: 0})

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -406,29 +407,99 @@ def test_closing_while_others_commit(store):
     np.testing.assert_array_equal(counts(store, epoch, many), at_close)
 
 
-def test_threads_that_end_leave_no_connection(store):
-    epoch = an_epoch(store)
-    for number in range(20):
-        thread = threading.Thread(target=store.commit, args=([a_deposit(epoch, number)],))
-        thread.start()
-        thread.join()
-    assert total(store, epoch) == 20
-    assert len(store._connections._open) <= 2
-
-
-def test_a_closed_store_says_so(store):
-    an_epoch(store)
-    store.check()
-    store.close()
-    store.close()
-    for use in (store.epochs, store.check, store.settle):
-        with pytest.raises(StoreError, match="closed"):
-            use()
-
-
 def test_settling_says_when_it_is_done(store):
     epoch = an_epoch(store)
     store.commit([a_deposit(epoch, 1)])
     assert store.settle() is True
     assert store.settle() is True
     assert total(store, epoch) == 1
+
+
+def with_key(epoch, number, uploader="app", quota=None, **options):
+    return replace(a_deposit(epoch, number, **options), uploader=uploader, reports_per_minute=quota)
+
+
+def test_a_key_can_be_subtracted_from_an_open_and_from_a_closed_epoch(store, address, opened):
+    epoch = an_epoch(store)
+    store.commit([with_key(epoch, number, "good") for number in range(10)])
+    honest, minutes = counts(store, epoch), store.progress(epoch.key)
+    for close in (False, True):
+        stolen = [with_key(epoch, 100 * (1 + close) + number, "stolen", cells={3: 5}) for number in range(30)]
+        assert values(store.commit(stolen)) == ["counted"] * 30
+        assert (total(store, epoch), store.epochs()[0].reports, counts(store, epoch)[3]) == (40, 40, 151)
+        if close:
+            store.close_epoch(epoch.key)
+        assert store.subtract(epoch.key, "stolen") == 30
+        assert (total(store, epoch), store.epochs()[0].reports) == (10, 10)
+        np.testing.assert_array_equal(counts(store, epoch), honest)
+        assert sum(reports for _, reports in store.progress(epoch.key)) == sum(reports for _, reports in minutes)
+        assert store.subtract(epoch.key, "stolen") == 0  # nothing is left
+    again = opened(address)
+    assert (total(again, epoch), [each.uploader for each in again.contributions(epoch.key)]) == (
+        10,
+        ["good", "stolen", "stolen"],
+    )
+
+
+def test_only_a_key_that_has_uploaded_can_be_subtracted(store):
+    epoch = an_epoch(store)
+    store.commit([with_key(epoch, 1, "good")])
+    with pytest.raises(StoreError, match=r"the key 'gone'; the keys are \['good'\]"):
+        store.subtract(epoch.key, "gone")
+    assert total(store, epoch) == 1
+
+
+def test_the_tally_is_the_sum_of_its_contributions(store):
+    epoch = an_epoch(store)
+    chance = random.Random(1)
+    group = [with_key(epoch, number, chance.choice(["a", "b", "c"])) for number in range(200)]
+    for start in range(0, 200, 40):
+        store.commit(group[start : start + 40])
+    parts = store.contributions(epoch.key)
+    assert sorted(each.uploader for each in parts) == ["a", "b", "c"]
+    assert sum(each.reports for each in parts) == total(store, epoch) == counts(store, epoch).sum() == 200
+
+
+def test_a_quota_is_never_overdrawn(store, monkeypatch):
+    epoch, now = an_epoch(store), [1_000_000.0]
+    monkeypatch.setattr("sunzi.collector.store.time.time", lambda: now[0])
+    group = [with_key(epoch, number, quota=10) for number in range(25)]
+    assert values(store.commit(group)) == ["counted"] * 10 + ["over quota"] * 15
+    assert (total(store, epoch), store.identity_count(epoch.key)) == (10, 10)
+    now[0] += 30  # half a minute
+    assert values(store.commit(group)) == ["repeated"] * 10 + ["counted"] * 5 + ["over quota"] * 10
+    now[0] += 6000
+    assert values(store.commit(group)).count("counted") == 10  # never more than a minute's worth
+    now[0] -= 6000  # a clock that goes back fills nothing
+    assert values(store.commit([with_key(epoch, 99, quota=10)])) == ["over quota"]
+    assert values(store.commit([with_key(epoch, 99, "other", quota=10)])) == ["counted"]
+
+
+def test_a_quota_survives_a_restart(store, address, opened):
+    epoch = an_epoch(store)
+    assert values(store.commit([with_key(epoch, number, quota=2) for number in range(2)])) == ["counted"] * 2
+    store.close()
+    assert values(opened(address).commit([with_key(epoch, 5, quota=2)])) == ["over quota"]
+
+
+def test_a_token_is_not_spent_beyond_the_quota(store):
+    epoch = an_epoch(store)
+    tokens = [bytes([number]) * 32 for number in range(3)]
+    store.add_tokens(epoch.key, tokens)
+    group = [with_key(epoch, number, quota=1, token=tokens[number]) for number in range(3)]
+    assert values(store.commit(group)) == ["counted", "over quota", "over quota"]
+    assert sorted(store.tokens(epoch.key)) == tokens[1:]
+
+
+def test_collectors_that_share_a_store_share_a_quota(store, address, opened):
+    first, second = an_epoch(store), an_epoch(store, "other")
+    stores = [store, opened(address)]
+
+    def send(number):
+        epoch = (first, second)[number % 2]
+        return values(stores[number % 2].commit([with_key(epoch, number, quota=20)]))
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(itertools.chain(*pool.map(send, range(60))))
+    assert 20 <= outcomes.count("counted") <= 22  # a third of a report is added in a second
+    assert outcomes.count("counted") == total(store, first) + total(store, second)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,15 @@ def contents(store):
         (
             (epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.reports, epoch.opened_at),
             epoch.closed_at,
-            {page: bytes(cells) for page, cells in store.pages(epoch.key).items()},
+            [
+                (
+                    each.uploader,
+                    each.reports,
+                    each.subtracted_at,
+                    {k: bytes(v) for k, v in store.pages(each.key).items()},
+                )
+                for each in store.contributions(epoch.key)
+            ],
             sorted(store.identities(epoch.key)),
             sorted(store.tokens(epoch.key)),
             store.progress(epoch.key),
@@ -43,6 +52,8 @@ def fill(store):
     store.commit([a_deposit(zebra, number) for number in range(300)])
     store.commit([a_deposit(ant, number, {number: 3}) for number in range(40)])
     store.commit([Deposit(huge.key, an_id(1), 7, np.array([5, 1 << 39]), np.array([3, 4]))])
+    store.commit([replace(a_deposit(zebra, number), uploader=f"key {number % 2}") for number in range(400, 420)])
+    store.subtract(zebra.key, "key 0")
     store.add_tokens(zebra.key, [bytes([number]) * 32 for number in range(3)])
     store.close_epoch(ant.key)
     an_epoch(store, "ant")

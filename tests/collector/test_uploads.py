@@ -227,6 +227,62 @@ def test_keys_and_quotas(tmp_path):
         assert service.tally().reports == 40
 
 
+def test_a_quota_is_never_overdrawn_and_survives_a_restart(tmp_path):
+    key = UploadKey("app", hashlib.sha256(b"s3cret").digest(), 30)
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=(key,)) as service:
+        answer = send_with_key(service, batch(31))
+        assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
+        assert "at most 30 reports" in answer.json()["message"]
+        assert send_with_key(service, batch(25)).status == 200
+        answer = send_with_key(service, batch(25))
+        assert (answer.status, answer.json()["error"], answer.headers["Retry-After"]) == (429, "QuotaExceeded", "50")
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=(key,)) as service:
+        assert send_with_key(service, batch(25)).status == 429
+        assert service.tally().reports == 25
+
+
+def test_a_token_is_worth_one_report(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, single_use_tokens=True) as service:
+        made = service.post_json("/v1/collections/default/epochs/1/tokens", {"count": 2}).json()["tokens"]
+        answer = service.send_batch(batch(16_000), token=made[0])
+        assert answer.status == 400
+        assert "worth one report" in answer.json()["message"]
+        assert service.tally().reports == 0
+        assert service.send_batch(batch(1), token=made[0]).json() == {"outcome": "counted", "reports": 1}
+        single = PLAN.client(seed=3).report("word 4")
+        assert service.send_report(PLAN, single, token=made[1]).json() == {"outcome": "counted", "reports": 1}
+
+
+def test_a_batch_has_a_largest_size(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, batch_reports=100) as service:
+        answer = service.send_batch(batch(101))
+        assert (answer.status, answer.json()["error"]) == (413, "TooLarge")
+        twice = service.send_batch(batch(60) + batch(60, seed=2))
+        assert twice.status == 413
+        assert service.send_batch(batch(100)).status == 200
+        assert service.tally().reports == 100
+
+
+def test_a_compromised_key_is_subtracted(tmp_path):
+    """Before and after closing; what the other key has counted stays."""
+    keys = tuple(UploadKey(name, hashlib.sha256(name.encode()).digest(), 1000) for name in ("app", "stolen"))
+    base = "/v1/collections/default/epochs/1"
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=keys) as service:
+        for name in ("app", "stolen"):
+            assert service.send_batch(batch(), headers={"Authorization": f"Bearer {name}"}).status == 200
+        listed = service.get(f"{base}/keys.json").json()
+        assert [(each["key"], each["reports"]) for each in listed] == [("app", 20), ("stolen", 20)]
+        service.get(f"{base}/estimate.json")
+        assert service.post_json(f"{base}/subtract", {"key": "stolen"}).json() == {"key": "stolen", "reports": 20}
+        assert service.tally() == PLAN.tally(batch())
+        assert service.post_json(f"{base}/subtract", {"key": "stolen"}).json() == {"key": "stolen", "reports": 0}
+        assert service.post_json(f"{base}/subtract", {"key": "nobody"}).status == 404
+        assert service.send_batch(batch(), headers={"Authorization": "Bearer stolen"}).status == 200
+        service.post(f"{base}/close")
+        assert service.post_json(f"{base}/subtract", {"key": "stolen"}).json()["reports"] == 20
+        assert service.tally() == PLAN.tally(batch())
+
+
 @pytest.fixture
 def limited(tmp_path):
     """A service whose only key may upload three batches per minute."""
@@ -297,13 +353,13 @@ def test_single_use_tokens_are_spent_once(tmp_path):
         made = service.post_json("/v1/collections/default/epochs/1/tokens", {"count": 2}).json()["tokens"]
         identity = fresh_id()
         assert service.send_batch(batch()).status == 401
-        assert service.send_batch(batch(), token="0" * 64).status == 401
-        first = service.send_batch(batch(), identity, token=made[0])
+        assert service.send_batch(batch(1), token="0" * 64).status == 401
+        first = service.send_batch(batch(1), identity, token=made[0])
         assert first.json()["outcome"] == "counted"
-        assert service.send_batch(batch(), identity, token=made[0]).json()["outcome"] == "repeated"
-        assert service.send_batch(batch(), token=made[0]).status == 401
-        assert service.send_batch(batch(), token=made[1]).json()["outcome"] == "counted"
-        assert service.tally().reports == 40
+        assert service.send_batch(batch(1), identity, token=made[0]).json()["outcome"] == "repeated"
+        assert service.send_batch(batch(1), token=made[0]).status == 401
+        assert service.send_batch(batch(1), token=made[1]).json()["outcome"] == "counted"
+        assert service.tally().reports == 2
 
 
 def test_another_shards_ids_are_misdirected(tmp_path):

@@ -66,6 +66,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="maximum size of an upload in bytes (default: %(default)s)",
     )
     parser.add_argument(
+        "--batch-reports",
+        metavar="N",
+        type=int,
+        default=10_000,
+        help="maximum number of reports in a batch (default: %(default)s)",
+    )
+    parser.add_argument(
         "--waiting",
         metavar="N",
         type=int,
@@ -108,6 +115,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         host=arguments.host,
         port=arguments.port,
         body_bytes=arguments.body_bytes,
+        batch_reports=arguments.batch_reports,
         waiting_deposits=arguments.waiting,
         admin_token=token,
         upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),

@@ -36,8 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--batch",
         metavar="N",
         type=int,
-        default=100,
-        help="reports per upload; 1 sends single reports (default: %(default)s)",
+        help="reports per upload; 1 sends single reports (default: 100, or 1 with --tokens-file)",
     )
     add_simulation(parser, population="zipf:1")
     parser.add_argument("--key-file", metavar="FILE", help="file with the upload key, if the collector requires one")
@@ -53,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.collector.settings import read_secret
     from sunzi.planning import Population
 
+    if arguments.batch is None:
+        arguments.batch = 1 if arguments.tokens_file else 100
     for name in ("users", "batch"):
         if getattr(arguments, name) < 1:
             raise ParameterError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
@@ -95,6 +96,6 @@ def _tokens(path: str | None, uploads: int) -> Iterator[str | None]:
     found = Path(path).read_text(encoding="utf-8").split()
     if len(found) < uploads:
         raise ParameterError(
-            f"{path} holds {counted(len(found), 'token')} for {counted(uploads, 'upload')}; add tokens or raise --batch"
+            f"{path} holds {counted(len(found), 'token')} for {counted(uploads, 'upload')}; add tokens, one per report"
         )
     return iter(found)

@@ -1,4 +1,4 @@
-"""``sunzi store``: show, back up, restore or merge a collector's store, or close an epoch in it."""
+"""``sunzi store``: show, back up, restore or merge a collector's store, close an epoch in it, or subtract a key."""
 
 from __future__ import annotations
 
@@ -51,6 +51,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     close.add_argument("store", metavar="STORE", help=store)
     _add_epoch(close)
+    subtract = add_action("subtract", _subtract, "take the reports of a compromised upload key out of an epoch")
+    subtract.description = (
+        f"{subtract.description} The epoch may be open or closed. While a collector uses an SQLite store, send the "
+        "request to the collector instead: POST /v1/collections/NAME/epochs/N/subtract."
+    )
+    subtract.add_argument("store", metavar="STORE", help=store)
+    _add_epoch(subtract)
+    subtract.add_argument("--key", metavar="NAME", required=True, help="name of the upload key")
 
 
 def _add_epoch(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +79,7 @@ def _show(arguments: argparse.Namespace) -> int:
     with _opened(arguments.store) as store:
         epochs = store.epochs()
         remembered = [store.identity_count(epoch.key) for epoch in epochs]
+        contributions = [store.contributions(epoch.key) for epoch in epochs]
     records = [
         {
             "collection": epoch.collection,
@@ -81,8 +90,12 @@ def _show(arguments: argparse.Namespace) -> int:
             "opened_at": _moment(epoch.opened_at),
             "closed_at": None if epoch.closed_at is None else _moment(epoch.closed_at),
             "plan": Plan.from_json(epoch.plan).fingerprint,
+            "keys": [
+                {"key": each.uploader, "reports": each.reports, "subtracted": each.subtracted_at is not None}
+                for each in contributed
+            ],
         }
-        for epoch, ids in zip(epochs, remembered, strict=True)
+        for epoch, ids, contributed in zip(epochs, remembered, contributions, strict=True)
     ]
     if not is_terminal(sys.stdout):
         say(json.dumps({"shard": str(store.shard), "epochs": records}, indent=1))
@@ -149,4 +162,16 @@ def _close(arguments: argparse.Namespace) -> int:
     say(f"closed epoch {epoch.number} of {collection} with {counted(epoch.reports, 'report')}", sys.stderr)
     if not settled:
         say("traces of the ids remain, because the store is being read; run this again afterwards", sys.stderr)
+    return 0
+
+
+def _subtract(arguments: argparse.Namespace) -> int:
+    from sunzi.collector.stores import find_epoch
+
+    with _opened(arguments.store) as store:
+        collection = arguments.collection or only_collection(store, arguments.store)
+        epoch = find_epoch(store, collection, arguments.epoch)
+        reports = store.subtract(epoch.key, arguments.key)
+    left = counted(epoch.reports - reports, "report")
+    say(f"subtracted {counted(reports, 'report')} of the key {arguments.key}; {left} left", sys.stderr)
     return 0

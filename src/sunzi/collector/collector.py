@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
+from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_tally
 from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
@@ -121,7 +122,9 @@ class Collector:
         self.refresh()
         return self._live[collection, number]
 
-    def deposit(self, live: LiveEpoch, identity: bytes, body: bytes, token: bytes | None = None) -> Deposit:
+    def deposit(
+        self, live: LiveEpoch, identity: bytes, body: bytes, token: bytes | None = None, key: UploadKey | None = None
+    ) -> Deposit:
         """Decode an upload, a report or a batch, into a deposit. Raises if anything in it is invalid.
 
         Parameters
@@ -130,6 +133,7 @@ class Collector:
         identity: the upload's 16-byte id.
         body: a report or a batch.
         token: the single-use token to spend, or None.
+        key: the upload key that was sent with it, or None.
         """
         if not live.epoch.is_open:
             raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
@@ -142,7 +146,15 @@ class Collector:
             raise ReportError("the batch holds no reports")
         cells, counts = counters.nonzero()
         hashed = None if token is None else hashlib.sha256(token).digest()
-        return Deposit(live.epoch.key, identity, reports, cells, counts, hashed)
+        made = Deposit(live.epoch.key, identity, reports, cells, counts, hashed)
+        return made if key is None else replace(made, uploader=key.name, reports_per_minute=key.reports_per_minute)
+
+    def subtract(self, live: LiveEpoch, uploader: str) -> int:
+        """Take all reports that were uploaded with one key out of an epoch, open or closed; return their number."""
+        reports = self.store.subtract(live.epoch.key, uploader)
+        with self._estimating:
+            self._estimates.pop(live.epoch.key, None)
+        return reports
 
     def make_tokens(self, live: LiveEpoch, count: int) -> list[str]:
         """Create single-use upload tokens; the store keeps only their hashes."""

@@ -72,11 +72,26 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class Contribution:
+    """The part of an epoch's tally that was uploaded with one key, by its name; "" without upload keys.
+
+    A contribution that was subtracted stays in the store, but is in no total. Reports that arrive later under the same
+    name start another contribution.
+    """
+
+    key: int
+    uploader: str
+    reports: int
+    subtracted_at: float | None
+
+
+@dataclass(frozen=True)
 class Deposit:
     """A report or a batch, counted as a whole under one id.
 
     ``cells`` are distinct counters of the epoch's tally and ``counts`` the amounts added to them. ``token`` is the
-    SHA-256 of the single-use token that the deposit spends, or None if the collector requires none.
+    SHA-256 of the single-use token that the deposit spends, or None if the collector requires none. ``uploader`` is the
+    name of the upload key, empty if the collector requires none, and ``reports_per_minute`` its quota.
     """
 
     epoch: int
@@ -85,6 +100,8 @@ class Deposit:
     cells: Integers
     counts: Integers
     token: bytes | None = None
+    uploader: str = ""
+    reports_per_minute: int | None = None
 
     @property
     def size(self) -> int:
@@ -99,6 +116,7 @@ class Outcome(enum.Enum):
     REPEATED = "repeated"
     CLOSED = "closed"
     TOKEN_REFUSED = "token refused"
+    OVER_QUOTA = "over quota"
 
 
 @dataclass(frozen=True)

@@ -226,6 +226,18 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     return Response(content, media_type=_MEDIA[form])
 
 
+@reading.get("/keys.{form}", responses=_RECORDS, response_class=Response)
+def keys(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
+    """The number of reports of each upload key; "" stands for uploads without a key."""
+    live = _find(request, collection, epoch)
+    records = [
+        {"key": each.uploader, "reports": each.reports, "subtracted_at": each.subtracted_at}
+        for each in service_of(request).collector.store.contributions(live.epoch.key)
+    ]
+    content = records_as(form, records) if records or form == "json" else b"key,reports,subtracted_at\n"
+    return Response(content, media_type=_MEDIA[form])
+
+
 @reading.get("/health.{form}", responses=_RECORDS, response_class=Response)
 def tally_health(
     request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]
@@ -244,6 +256,19 @@ class TokenRequest(BaseModel):
     """The number of single-use tokens to create."""
 
     count: int = Field(ge=1, le=100_000)
+
+
+class KeyName(BaseModel):
+    """The name of an upload key."""
+
+    key: str = Field(max_length=64)
+
+
+class Subtraction(BaseModel):
+    """The number of reports that were subtracted."""
+
+    key: str
+    reports: int
 
 
 class TokenList(BaseModel):
@@ -284,6 +309,19 @@ def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber
     """Create single-use upload tokens for an open epoch."""
     collector = service_of(request).collector
     return TokenList(tokens=collector.make_tokens(collector.find(collection, epoch), wanted.count))
+
+
+@administration.post("/{collection}/epochs/{epoch}/subtract", responses=_ADMINISTRATION_REFUSALS)
+def subtract_key(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: KeyName) -> Subtraction:
+    """Take all reports of a compromised upload key out of an epoch, open or closed. Repeating this changes nothing.
+
+    Later uploads with this key count again: revoke it first.
+    """
+    collector = service_of(request).collector
+    live = collector.find(collection, epoch)
+    if wanted.key not in {each.uploader for each in collector.store.contributions(live.epoch.key)}:
+        raise RefusalError(404, "UnknownKey", f"no report of this epoch was uploaded with the key {wanted.key!r}")
+    return Subtraction(key=wanted.key, reports=collector.subtract(live, wanted.key))
 
 
 @operation.get("/health")

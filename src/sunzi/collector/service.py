@@ -17,7 +17,7 @@ from starlette.requests import Request
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.refusals import RefusalError
-from sunzi.collector.settings import Settings, UploadKey, is_local
+from sunzi.collector.settings import Settings, is_local
 from sunzi.collector.store import Store
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
@@ -63,32 +63,6 @@ class Readiness:
             if time.monotonic() >= self._checked_until:
                 self._store.check()
                 self._checked_until = time.monotonic() + _CHECK_SECONDS
-
-
-class Quotas:
-    """Reports per minute for each upload key: one token bucket per key, in memory, full after a restart."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
-
-    def take(self, key: UploadKey, reports: int) -> float:
-        """Take reports from the key's quota. Returns 0, or the seconds to wait if the quota is used up."""
-        now, rate = self._clock(), key.reports_per_minute / 60
-        held, since = self._buckets.get(key.name, (float(key.reports_per_minute), now))
-        held = min(float(key.reports_per_minute), held + (now - since) * rate)
-        # A batch larger than the bucket could never pass: let it through when the bucket is full, and go into debt.
-        needed = min(reports, key.reports_per_minute)
-        if held < needed:
-            self._buckets[key.name] = (held, now)
-            return (needed - held) / rate
-        self._buckets[key.name] = (held - reports, now)
-        return 0.0
-
-    def give_back(self, key: UploadKey, reports: int) -> None:
-        """Return what was taken for reports that were not counted."""
-        held, since = self._buckets[key.name]
-        self._buckets[key.name] = (held + reports, since)
 
 
 class Metrics:
@@ -143,7 +117,6 @@ class Service:
     collector: Collector
     writer: Writer[Ticket]
     metrics: Metrics
-    quotas: Quotas
     decoding: ThreadQueue
     large_decoding: ThreadQueue
     lookups: ThreadQueue
@@ -163,7 +136,6 @@ class Service:
             collector,
             writer,
             Metrics(collector, writer),
-            Quotas(),
             decoding=ThreadQueue(workers=2, waiting=1000),
             large_decoding=ThreadQueue(workers=1, waiting=32),
             lookups=ThreadQueue(workers=1, waiting=1000),

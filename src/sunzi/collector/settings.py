@@ -17,6 +17,7 @@ _SHORTEST_SECRET = 16
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 _ANY = "*"
 _POSITIVE = (
+    "batch_reports",
     "body_bytes",
     "body_seconds",
     "connections",
@@ -51,6 +52,7 @@ class Settings:
     header_bytes, header_seconds: the limits of a request's headers.
     connections: the number of requests that may be in progress; a further one is answered with 503. The limit on open
         files may lower it.
+    batch_reports: the largest number of reports in one batch.
     waiting_deposits: the number of uploads that may wait for a commit.
     waiting_bytes: the memory for bodies that are being read, and for decoded uploads that wait for a commit.
     admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
@@ -71,6 +73,7 @@ class Settings:
     header_seconds: float = 10.0
     body_seconds: float = 30.0
     connections: int = 1000
+    batch_reports: int = 10_000
     waiting_deposits: int = 10_000
     waiting_bytes: int = 128 << 20
     admin_token: str | None = field(default=None, repr=False)
@@ -151,12 +154,13 @@ def read_upload_keys(path: str | Path) -> tuple[UploadKey, ...]:
         ) from None
     if not keys or not all(_is_valid(key) for key in keys):
         raise ParameterError(
-            f"{path}: list at least one key, each with a sha256 of 64 hexadecimal digits and a whole number of "
-            "reports_per_minute, at least 1"
+            f"{path}: list at least one key, each with a name of 1 to 64 printable characters, a sha256 of 64 "
+            "hexadecimal digits and a whole number of reports_per_minute, at least 1"
         )
     return keys
 
 
 def _is_valid(key: UploadKey) -> bool:
+    is_named = 1 <= len(key.name) <= 64 and key.name.isprintable()
     # type() because True is an int in Python.
-    return len(key.digest) == 32 and type(key.reports_per_minute) is int and key.reports_per_minute >= 1
+    return is_named and len(key.digest) == 32 and type(key.reports_per_minute) is int and key.reports_per_minute >= 1

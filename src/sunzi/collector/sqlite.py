@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sunzi.collector.database import SCHEMA_VERSION, ThreadConnections, identity_table
 from sunzi.collector.epochs import Shard
-from sunzi.collector.store import SCHEMA_VERSION, Store, ThreadConnections, identity_table
+from sunzi.collector.store import Store
 from sunzi.errors import StoreError
 
 APPLICATION_ID = 0x53554E5A  # "SUNZ", by which file(1) and this module recognise the file
@@ -30,17 +31,39 @@ _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE epochs (
     key INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, number INTEGER NOT NULL, plan BLOB NOT NULL,
-    page_cells INTEGER NOT NULL, reports INTEGER NOT NULL DEFAULT 0, opened_at REAL NOT NULL, closed_at REAL,
-    UNIQUE (collection, number)
+    page_cells INTEGER NOT NULL, opened_at REAL NOT NULL, closed_at REAL, UNIQUE (collection, number)
 );
 CREATE TABLE pages (place INTEGER PRIMARY KEY, counts BLOB NOT NULL);
 CREATE TABLE progress (
-    epoch INTEGER NOT NULL, minute INTEGER NOT NULL, reports INTEGER NOT NULL, PRIMARY KEY (epoch, minute)
+    contribution INTEGER NOT NULL, minute INTEGER NOT NULL, reports INTEGER NOT NULL, PRIMARY KEY (contribution, minute)
 ) WITHOUT ROWID;
 CREATE TABLE tokens (epoch INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (epoch, hash)) WITHOUT ROWID;
 """
+_VERSION_2 = """
+CREATE TABLE contributions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT, epoch INTEGER NOT NULL, uploader TEXT NOT NULL,
+    reports INTEGER NOT NULL DEFAULT 0, subtracted_at REAL
+);
+CREATE INDEX contributions_of_epoch ON contributions (epoch);
+CREATE TABLE quotas (uploader TEXT PRIMARY KEY, reports_left REAL NOT NULL, filled_at REAL NOT NULL) WITHOUT ROWID;
+"""
+# The pages and minutes of an epoch become those of its only contribution, which gets the same key.
+_FROM_VERSION_1 = f"""{_VERSION_2}
+INSERT INTO contributions (key, epoch, uploader, reports) SELECT key, key, '', reports FROM epochs;
+ALTER TABLE epochs DROP COLUMN reports;
+ALTER TABLE progress RENAME COLUMN epoch TO contribution;
+"""
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
+
+def _run_all(connection: sqlite3.Connection, script: str) -> None:
+    """Run statements in the current transaction, which ``executescript`` would commit."""
+    for statement in script.split(";"):
+        connection.execute(statement)
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    1: lambda connection: _run_all(connection, _FROM_VERSION_1)
+}
 """For each older schema version, the step to the next. Version 1 is the first."""
 
 
@@ -72,8 +95,7 @@ class SqliteStore(Store):
                 f"{self.path} has schema version {version}; this release supports versions up to {SCHEMA_VERSION}"
             )
         if _is_blank(connection):
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
+            _run_all(connection, _SCHEMA + _VERSION_2)
             settings = {"shard": str(shard or Shard()), "created_at": str(time.time())}
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -157,9 +179,9 @@ class SqliteStore(Store):
         with self.transaction():
             self._execute("INSERT OR REPLACE INTO settings VALUES ('checked_at', ?)", (str(time.time()),))
 
-    def pages(self, key: int) -> Mapping[int, bytes]:
-        """All pages of an epoch's tally."""
-        first, end = key << _PAGE_BITS, (key + 1) << _PAGE_BITS
+    def pages(self, contribution: int) -> Mapping[int, bytes]:
+        """All pages of a contribution, by its key."""
+        first, end = contribution << _PAGE_BITS, (contribution + 1) << _PAGE_BITS
         rows = self._execute("SELECT place, counts FROM pages WHERE place >= ? AND place < ?", (first, end))
         return {place - first: counts for place, counts in rows}
 
@@ -201,14 +223,14 @@ class SqliteStore(Store):
         statement = "DELETE FROM tokens WHERE epoch = ? AND hash = ?"
         return {token for token in hashes if execute(statement, (key, token)).rowcount == 1}
 
-    def _read_pages(self, key: int, pages: Sequence[int]) -> Mapping[int, bytes]:
-        execute, first = self._connection.execute, key << _PAGE_BITS
+    def _read_pages(self, contribution: int, pages: Sequence[int]) -> Mapping[int, bytes]:
+        execute, first = self._connection.execute, contribution << _PAGE_BITS
         query = "SELECT counts FROM pages WHERE place = ?"
         found = {page: execute(query, (first + page,)).fetchone() for page in pages}
         return {page: row[0] for page, row in found.items() if row is not None}
 
-    def _write_pages(self, key: int, pages: Mapping[int, bytes]) -> None:
-        first = key << _PAGE_BITS
+    def _write_pages(self, contribution: int, pages: Mapping[int, bytes]) -> None:
+        first = contribution << _PAGE_BITS
         self._connection.executemany(
             "INSERT OR REPLACE INTO pages VALUES (?, ?)", ((first + page, counts) for page, counts in pages.items())
         )

@@ -9,27 +9,23 @@ Guarantees of every store, even if the process is killed at any moment:
 They also hold for several processes on one store; for SQLite, docs/durability.md names the required version.
 
 A tally is stored in *pages* of ``page_cells`` counters, so that a commit writes only the pages it changed. No report is
-stored: a page holds the sum of a group of deposits.
+stored: a page holds the sum of a group of deposits. Each upload key of an epoch has pages of its own, its
+*contribution*, so that it can be subtracted; the epoch's tally is the sum of its contributions.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Generic, LiteralString, Protocol, TypeVar
 
 import numpy as np
 
-from sunzi.collector.epochs import Deposit, Epoch, Outcome, Shard, check_identities, check_name
+from sunzi.collector.database import Database, identity_table
+from sunzi.collector.epochs import Contribution, Deposit, Epoch, Outcome, check_identities, check_name
 from sunzi.errors import StoreError
 from sunzi.numerics.counters import Counters
-
-SCHEMA_VERSION = 1
 
 _FULL_PAGE = 500
 _SMALL_PAGE = 8
@@ -38,78 +34,15 @@ _MINUTE = 60
 _CHUNK = 10_000
 
 
-class Closable(Protocol):
-    """A connection that can be closed."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-Connection = TypeVar("Connection", bound=Closable)
-
-
-class ThreadConnections(Generic[Connection]):
-    """One database connection per thread, so that threads do not share transactions.
-
-    Connections open on first use; those of finished threads are closed when another thread connects.
-    """
-
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        self._connect = connect
-        self._open: dict[threading.Thread, Connection] = {}
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def get(self) -> Connection:
-        """This thread's connection."""
-        thread = threading.current_thread()
-        connection = self._open.get(thread)
-        if connection is None:
-            if self._closed:
-                raise StoreError("the store is closed")
-            connection = self._connect()
-            with self._lock:
-                for finished in [other for other in self._open if not other.is_alive()]:
-                    self._open.pop(finished).close()
-                self._open[thread] = connection
-        return connection
-
-    def drop(self) -> None:
-        """Close this thread's connection; the next :meth:`get` opens a new one."""
-        with self._lock:
-            connection = self._open.pop(threading.current_thread(), None)
-        if connection is not None:
-            connection.close()
-
-    def close(self) -> None:
-        """Close the connections of all threads, for good."""
-        with self._lock:
-            self._closed = True
-            for connection in self._open.values():
-                connection.close()
-            self._open.clear()
-
-
-class Store(ABC):
-    """Collections, their epochs and tallies, and the ids counted in open epochs.
-
-    A subclass names its database, runs statements, and implements those that differ between databases.
-    """
-
-    shard: Shard
-    label: str
-    """The store's name in error messages, without secrets."""
-
-    _connections: ThreadConnections[Any]
-    _ROW_LOCK: ClassVar[LiteralString] = ""
-    """Appended to a SELECT to lock its rows, where a transaction does not lock the whole database."""
-
-    # What users of a store call.
+class Store(Database):
+    """Collections, their epochs and tallies, and the ids counted in open epochs."""
 
     def epochs(self) -> list[Epoch]:
         """All epochs, sorted by collection and number."""
         rows = self._execute(
-            "SELECT key, collection, number, plan, page_cells, reports, opened_at, closed_at FROM epochs"
+            "SELECT key, collection, number, plan, page_cells, CAST((SELECT coalesce(sum(reports), 0) FROM"
+            " contributions WHERE epoch = epochs.key AND subtracted_at IS NULL) AS bigint), opened_at, closed_at"
+            " FROM epochs"
         )
         return sorted((Epoch(*row) for row in rows), key=lambda epoch: (epoch.collection, epoch.number))
 
@@ -169,16 +102,47 @@ class Store(ABC):
         positions = defaultdict(list)
         for position, deposit in enumerate(deposits):
             positions[deposit.epoch].append(position)
-        with self.transaction():
-            for key in sorted(positions):  # every writer locks in the same order, which prevents deadlocks
+        with self.transaction():  # every writer locks in the same order, which prevents deadlocks
+            quotas = self._lock_quotas(deposits)
+            for key in sorted(positions):
                 page_cells = self._lock_if_open(key)
                 if page_cells:
                     mine = [deposits[position] for position in positions[key]]
-                    for position, outcome in zip(positions[key], self._admit(key, mine), strict=True):
+                    for position, outcome in zip(positions[key], self._admit(key, mine, quotas), strict=True):
                         outcomes[position] = outcome
                     counted = [deposits[at] for at in positions[key] if outcomes[at] is Outcome.COUNTED]
                     self._fold(key, page_cells, counted)
+            for uploader, left in quotas.items():
+                self._execute("UPDATE quotas SET reports_left = ? WHERE uploader = ?", (left, uploader))
         return outcomes
+
+    def subtract(self, key: int, uploader: str) -> int:
+        """Take the reports of one upload key out of an epoch, open or closed; return how many these were.
+
+        Parameters
+        ----------
+        key: the epoch's key.
+        uploader: the name of the upload key. StoreError is raised if it has counted nothing in this epoch.
+        """
+        with self.transaction():
+            self._execute("SELECT 1 FROM epochs WHERE key = ?" + self._ROW_LOCK, (key,))
+            known = self.contributions(key)
+            mine = [each for each in known if each.uploader == uploader]
+            if not mine:
+                names = sorted({each.uploader for each in known})
+                raise StoreError(
+                    f"no report of this epoch was uploaded with the key {uploader!r}; the keys are {names}"
+                )
+            self._execute(
+                "UPDATE contributions SET subtracted_at = ? WHERE epoch = ? AND uploader = ? AND subtracted_at IS NULL",
+                (time.time(), key, uploader),
+            )
+        return sum(each.reports for each in mine if each.subtracted_at is None)
+
+    def contributions(self, key: int) -> list[Contribution]:
+        """What each upload key has contributed to an epoch, with those that were subtracted, oldest first."""
+        query = "SELECT key, uploader, reports, subtracted_at FROM contributions WHERE epoch = ? ORDER BY key"
+        return [Contribution(*row) for row in self._execute(query, (key,))]
 
     def check_identities(self, identities: Sequence[bytes]) -> None:
         """Raise unless every id has 16 bytes and belongs to this store's shard.
@@ -196,7 +160,10 @@ class Store(ABC):
             epoch = next((epoch for epoch in self.epochs() if epoch.key == key), None)
             if epoch is None:
                 raise StoreError(f"there is no epoch with the key {key}")
-            pages = self.pages(key)
+            pages: dict[int, bytes] = {}
+            for contribution in self.contributions(key):
+                if contribution.subtracted_at is None:
+                    _add_pages(pages, self.pages(contribution.key))
         if not pages:
             return epoch.reports, Counters.zeros(length)
         numbers = np.array(sorted(pages), dtype=np.int64)
@@ -207,7 +174,12 @@ class Store(ABC):
 
     def progress(self, key: int) -> list[tuple[int, int]]:
         """Reports per minute, as (start of the minute in seconds since 1970, reports)."""
-        return self._execute("SELECT minute, reports FROM progress WHERE epoch = ? ORDER BY minute", (key,))
+        return self._execute(
+            "SELECT minute, CAST(sum(progress.reports) AS bigint) FROM progress JOIN contributions"
+            " ON contributions.key = contribution WHERE epoch = ? AND subtracted_at IS NULL"
+            " GROUP BY minute ORDER BY minute",
+            (key,),
+        )
 
     def add_tokens(self, key: int, hashes: Iterable[bytes]) -> None:
         """Add single-use tokens, as SHA-256 hashes, to an open epoch."""
@@ -238,111 +210,18 @@ class Store(ABC):
         """Copy an epoch with its ids from another store. The caller holds a transaction on both stores."""
         with self.transaction():
             key = self._insert_epoch(epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.opened_at)
-            self._write_pages(key, source.pages(epoch.key))
-            for minute, reports in source.progress(epoch.key):
-                self._add_reports(key, reports, minute)
+            for theirs in source.contributions(epoch.key):
+                mine = self._insert_contribution(key, theirs.uploader)
+                self._write_pages(mine, source.pages(theirs.key))
+                query = "SELECT minute, reports FROM progress WHERE contribution = ?"
+                for minute, reports in source._execute(query, (theirs.key,)):
+                    self._add_reports(mine, reports, minute)
+                self._execute("UPDATE contributions SET subtracted_at = ? WHERE key = ?", (theirs.subtracted_at, mine))
             self._restore_identities(key, source.identities(epoch.key))
             self._insert_tokens(key, source.tokens(epoch.key))
             if epoch.closed_at is not None:
                 self._mark_closed(key, epoch.closed_at)
                 self._forget(key)
-
-    def close(self) -> None:
-        """Close the connections of all threads. Everything committed is already durable."""
-        self._connections.close()
-
-    @abstractmethod
-    def pages(self, key: int) -> Mapping[int, bytes]:
-        """All pages of an epoch's tally."""
-
-    @abstractmethod
-    def settle(self) -> bool:
-        """Wipe deleted ids and earlier versions of pages.
-
-        Returns False if a reader prevents that now: call it again later.
-        """
-
-    @abstractmethod
-    def check(self) -> None:
-        """Write a small setting durably; raise StoreError if the store cannot be written to."""
-
-    @abstractmethod
-    def transaction(self, *, reading: bool = False) -> AbstractContextManager[None]:
-        """Run the block as one durable transaction; with ``reading``, on one consistent snapshot.
-
-        A nested transaction is part of the outer one, and must not write if that one is reading.
-        """
-
-    # What a database must implement; all of it runs within a transaction.
-
-    @abstractmethod
-    def _execute(self, query: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """Run a statement with ``?`` placeholders and return its rows; database errors become StoreError."""
-
-    @abstractmethod
-    def _stream(self, query: str) -> Iterator[bytes]:
-        """The single column of a query, fetched in chunks."""
-
-    @abstractmethod
-    def _prepare(self, shard: Shard | None) -> None:
-        """Create the schema, or upgrade an older one."""
-
-    @abstractmethod
-    def _lock_epochs(self) -> None:
-        """Keep others from opening epochs until the transaction ends."""
-
-    @abstractmethod
-    def _create_identities(self, key: int) -> None:
-        """Create an epoch's own table of ids, which can be dropped at once."""
-
-    @abstractmethod
-    def _has_identities(self, key: int) -> bool:
-        """Whether an epoch's table of ids exists."""
-
-    @abstractmethod
-    def _forget(self, key: int) -> None:
-        """Delete a closed epoch's ids and tokens; what is in use is left to :meth:`settle`."""
-
-    @abstractmethod
-    def _insert_identities(self, key: int, identities: Sequence[bytes]) -> set[bytes]:
-        """Insert distinct ids; return the new ones."""
-
-    @abstractmethod
-    def _remove_identities(self, key: int, identities: Sequence[bytes]) -> None: ...
-
-    @abstractmethod
-    def _insert_tokens(self, key: int, hashes: Iterable[bytes]) -> None: ...
-
-    @abstractmethod
-    def _spend_tokens(self, key: int, hashes: Sequence[bytes]) -> set[bytes]:
-        """Delete distinct tokens; return those that existed."""
-
-    @abstractmethod
-    def _read_pages(self, key: int, pages: Sequence[int]) -> Mapping[int, bytes]:
-        """Those of the pages that exist."""
-
-    @abstractmethod
-    def _write_pages(self, key: int, pages: Mapping[int, bytes]) -> None: ...
-
-    # Shared by all databases.
-
-    def _start(self, shard: Shard | None) -> None:
-        """Prepare the schema and check the shard; close the store if that fails."""
-        try:
-            with self.transaction():
-                self._prepare(shard)
-            self.shard = Shard.parse(self._setting("shard"))
-            if shard not in (None, self.shard):
-                raise StoreError(f"{self.label} belongs to shard {self.shard}, not to {shard}")
-        except BaseException:
-            self.close()
-            raise
-
-    def _setting(self, name: str) -> str:
-        rows = self._execute("SELECT value FROM settings WHERE name = ?", (name,))
-        if not rows:
-            raise StoreError(f"{self.label} is damaged: the setting {name!r} is missing")
-        return str(rows[0][0])
 
     def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
         self._execute(
@@ -368,27 +247,60 @@ class Store(ABC):
         while chunk := list(islice(identities, _CHUNK)):
             self._insert_identities(key, chunk)
 
-    def _add_reports(self, key: int, reports: int, minute: int) -> None:
-        self._execute("UPDATE epochs SET reports = reports + ? WHERE key = ?", (reports, key))
+    def _contribution(self, epoch: int, uploader: str) -> int:
+        """The key of the contribution that an uploader's reports are added to now."""
+        query = "SELECT key FROM contributions WHERE epoch = ? AND uploader = ? AND subtracted_at IS NULL"
+        rows = self._execute(query, (epoch, uploader))
+        return int(rows[0][0]) if rows else self._insert_contribution(epoch, uploader)
+
+    def _insert_contribution(self, epoch: int, uploader: str) -> int:
+        query = "INSERT INTO contributions (epoch, uploader) VALUES (?, ?) RETURNING key"
+        return int(self._execute(query, (epoch, uploader))[0][0])
+
+    def _add_reports(self, contribution: int, reports: int, minute: int) -> None:
+        self._execute("UPDATE contributions SET reports = reports + ? WHERE key = ?", (reports, contribution))
         self._execute(
             "INSERT INTO progress VALUES (?, ?, ?)"
-            " ON CONFLICT (epoch, minute) DO UPDATE SET reports = progress.reports + excluded.reports",
-            (key, minute, reports),
+            " ON CONFLICT (contribution, minute) DO UPDATE SET reports = progress.reports + excluded.reports",
+            (contribution, minute, reports),
         )
 
-    def _admit(self, key: int, deposits: Sequence[Deposit]) -> list[Outcome]:
-        """Decide the outcomes in one open epoch. The first of equal ids counts; the first user of a token spends it."""
+    def _lock_quotas(self, deposits: Sequence[Deposit]) -> dict[str, float]:
+        """What is left of each uploader's quota. Keeps others from using it until the transaction ends.
+
+        A quota fills steadily, in a minute from nothing to all of it, by the wall clock, so it survives a restart.
+        """
+        limits = {each.uploader: each.reports_per_minute for each in deposits if each.reports_per_minute is not None}
+        now, quotas = time.time(), {}
+        for uploader, limit in sorted(limits.items()):
+            self._execute("INSERT INTO quotas VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (uploader, float(limit), now))
+            query = "SELECT reports_left, filled_at FROM quotas WHERE uploader = ?" + self._ROW_LOCK
+            left, filled_at = self._execute(query, (uploader,))[0]
+            quotas[uploader] = min(float(limit), left + max(0.0, now - filled_at) * limit / _MINUTE)
+            self._execute("UPDATE quotas SET filled_at = ? WHERE uploader = ?", (now, uploader))
+        return quotas
+
+    def _admit(self, key: int, deposits: Sequence[Deposit], quotas: dict[str, float]) -> list[Outcome]:
+        """Decide the outcomes in one open epoch, and take the counted reports from the quotas.
+
+        The first of equal ids counts; the first user of a token spends it.
+        """
         first: dict[bytes, Deposit] = {}
         for deposit in deposits:
             first.setdefault(deposit.identity, deposit)
         fresh = self._insert_identities(key, list(first))
-        refused = self._refused_tokens(key, [first[identity] for identity in first if identity in fresh])
+        new = [first[identity] for identity in first if identity in fresh]
+        refused = dict.fromkeys(self._refused_tokens(key, new), Outcome.TOKEN_REFUSED)
+        excess = _take_from(quotas, [deposit for deposit in new if deposit.identity not in refused])
+        if unspent := [deposit.token for deposit in excess if deposit.token is not None]:
+            self._insert_tokens(key, unspent)
+        refused |= {deposit.identity: Outcome.OVER_QUOTA for deposit in excess}
         if refused:
             self._remove_identities(key, sorted(refused))
         outcomes = []
         for deposit in deposits:
             if deposit.identity in refused:
-                outcomes.append(Outcome.TOKEN_REFUSED)
+                outcomes.append(refused[deposit.identity])
             else:
                 outcomes.append(Outcome.COUNTED if deposit.identity in fresh else Outcome.REPEATED)
                 fresh.discard(deposit.identity)
@@ -407,23 +319,46 @@ class Store(ABC):
         return {d.identity for d in deposits if d.token is not None and d.identity not in entitled}
 
     def _fold(self, key: int, page_cells: int, deposits: Sequence[Deposit]) -> None:
-        """Add deposits to the tally's pages."""
-        if not deposits:
-            return
+        """Add deposits to the pages of their uploaders' contributions."""
+        by_uploader = defaultdict(list)
+        for deposit in deposits:
+            by_uploader[deposit.uploader].append(deposit)
+        for uploader, mine in by_uploader.items():
+            self._add(self._contribution(key, uploader), page_cells, mine)
+
+    def _add(self, contribution: int, page_cells: int, deposits: Sequence[Deposit]) -> None:
+        """Add deposits of one uploader."""
         cells = np.concatenate([deposit.cells for deposit in deposits])
         pages, rows = np.unique(cells // page_cells, return_inverse=True)
-        stored = self._read_pages(key, pages.tolist())
+        stored = self._read_pages(contribution, pages.tolist())
         counts = np.zeros((pages.size, page_cells), dtype=np.int64)
         for row, page in enumerate(pages.tolist()):
             if page in stored:
                 counts[row] = np.frombuffer(stored[page], dtype="<i8")
         np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
         written = counts.astype("<i8", copy=False)
-        self._write_pages(key, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
+        self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
         minute = int(time.time()) // _MINUTE * _MINUTE
-        self._add_reports(key, sum(deposit.reports for deposit in deposits), minute)
+        self._add_reports(contribution, sum(deposit.reports for deposit in deposits), minute)
 
 
-def identity_table(key: int) -> str:
-    """The name of an epoch's table of ids."""
-    return f"identities_{key:d}"
+def _take_from(quotas: dict[str, float], deposits: Sequence[Deposit]) -> list[Deposit]:
+    """Take the deposits that fit from their uploaders' quotas; return the others."""
+    excess = []
+    for deposit in deposits:
+        if deposit.reports_per_minute is not None:
+            if deposit.reports > quotas[deposit.uploader]:
+                excess.append(deposit)
+            else:
+                quotas[deposit.uploader] -= deposit.reports
+    return excess
+
+
+def _add_pages(total: dict[int, bytes], pages: Mapping[int, bytes]) -> None:
+    """Add pages to a total, counter by counter."""
+    for page, counts in pages.items():
+        if page in total:
+            both = np.frombuffer(total[page], dtype="<i8") + np.frombuffer(counts, dtype="<i8")
+            total[page] = both.tobytes()
+        else:
+            total[page] = counts

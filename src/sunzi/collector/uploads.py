@@ -21,7 +21,7 @@ from sunzi.collector.epochs import Deposit, Outcome, Upload
 from sunzi.collector.limits import SMALL_BODY
 from sunzi.collector.refusals import RefusalError, documented, refuse
 from sunzi.collector.service import Service, Ticket, bearer, service_of
-from sunzi.collector.settings import UploadKey
+from sunzi.collector.settings import Settings, UploadKey
 from sunzi.errors import ParameterError, ReportError, SunziError
 from sunzi.wire import is_batch
 
@@ -113,8 +113,9 @@ async def _upload(request: Request, collection: str, number: int, plan: str | No
         raise ReportError("send batches to /batches and single reports to /reports; this body is of the other kind")
     if service.settings.single_use_tokens and upload.token is None:
         raise RefusalError(401, "Unauthorized", "this collector requires a single-use token, after the id in the body")
-    deposit = await _decoded(service, live, upload)
-    outcome = await _committed(service, deposit, key)
+    deposit = await _decoded(service, live, upload, key)
+    _refuse_too_many(service.settings, deposit)
+    outcome = await _committed(service, deposit)
     if outcome is Outcome.CLOSED:  # by another process
         await service.lookups.run(service.collector.refresh)
     return _receipt(service, live, deposit, outcome)
@@ -139,10 +140,10 @@ async def whole_body(request: Request) -> bytes:
         raise RefusalError(400, "Disconnected", "the client disconnected before its body was complete") from None
 
 
-async def _decoded(service: Service, live: LiveEpoch, upload: Upload) -> Deposit:
+async def _decoded(service: Service, live: LiveEpoch, upload: Upload, key: UploadKey | None) -> Deposit:
     """Decode and count a report or batch; in another thread if that can take long."""
     token = upload.token if service.settings.single_use_tokens else None
-    arguments = (live, upload.identity, upload.content, token)
+    arguments = (live, upload.identity, upload.content, token, key)
     if len(upload.content) > SMALL_BODY:  # in a queue of its own, which does not delay small uploads
         return await service.large_decoding.run(service.collector.deposit, *arguments)
     if live.is_quick and len(upload.content) <= _QUICK_BODY:
@@ -150,20 +151,25 @@ async def _decoded(service: Service, live: LiveEpoch, upload: Upload) -> Deposit
     return await service.decoding.run(service.collector.deposit, *arguments)
 
 
-async def _committed(service: Service, deposit: Deposit, key: UploadKey | None) -> Outcome:
-    """The outcome of a deposit. Only counted reports use up the key's quota."""
-    wait = service.quotas.take(key, deposit.reports) if key is not None else 0.0
-    if wait:
-        raise RefusalError(429, "QuotaExceeded", f"{key.name if key else ''} has used up its quota for now", wait)
+def _refuse_too_many(settings: Settings, deposit: Deposit) -> None:
+    """Refuse a batch with more reports than could ever be counted at once."""
+    if settings.single_use_tokens and deposit.reports > 1:
+        raise ReportError(
+            f"a single-use token is worth one report, and this batch holds {deposit.reports}; send single reports, "
+            "each with its own token"
+        )
+    most = min(settings.batch_reports, deposit.reports_per_minute or settings.batch_reports)
+    if deposit.reports > most:
+        raise RefusalError(
+            413, "TooLarge", f"a batch may hold at most {most} reports here, and this one holds {deposit.reports}"
+        )
+
+
+async def _committed(service: Service, deposit: Deposit) -> Outcome:
+    """The outcome of a deposit."""
     ticket: Ticket = asyncio.get_running_loop().create_future()
-    outcome = None
-    try:
-        service.writer.submit(deposit, ticket)
-        outcome = await ticket
-        return outcome
-    finally:
-        if key is not None and outcome is not Outcome.COUNTED:
-            service.quotas.give_back(key, deposit.reports)
+    service.writer.submit(deposit, ticket)
+    return await ticket
 
 
 def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outcome) -> Response:
@@ -172,5 +178,9 @@ def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outco
         raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
     if outcome is Outcome.TOKEN_REFUSED:
         raise RefusalError(401, "Unauthorized", "this token is unknown or already spent")
+    if outcome is Outcome.OVER_QUOTA:
+        # After this long, at least so many reports are left again.
+        wait = 60 * deposit.reports / (deposit.reports_per_minute or 1)
+        raise RefusalError(429, "QuotaExceeded", f"less than this is left of the quota of {deposit.uploader}", wait)
     content = f'{{"outcome":"{outcome.value}","reports":{deposit.reports}}}'
     return Response(content, media_type="application/json")
