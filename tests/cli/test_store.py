@@ -97,7 +97,7 @@ def test_a_key_is_subtracted(filled, capsys):
     collector = Collector(store)
     live = collector.find("default", 1)
     key = UploadKey("app", bytes(32), 1000)
-    store.commit([collector.deposit(live, b"k" * 16, filled.client(seed=9).report_indices([0] * 7), None, key)])
+    store.commit([collector.deposit(live, b"k" * 16, filled.client(seed=9).report_batch(["apple"] * 7), None, key)])
     store.close()
     subtract = ["store", "subtract", "sunzi.db", "--epoch", "1", "--key"]
     assert main([*subtract, "nobody"]) == 2

@@ -310,7 +310,7 @@ def test_space_of_closed_epochs_is_used_again(store):
     tables = store._connection.execute(
         "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (store.schema,)
     ).fetchone()
-    assert tables == (5,)  # and no table of ids
+    assert tables == (7,)  # and no table of ids
 
 
 def test_a_page_is_kept_in_its_row(store):

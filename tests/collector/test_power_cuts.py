@@ -160,7 +160,7 @@ def test_a_store_that_does_not_synchronise_is_caught(tmp_path: Path, synchronous
             connection.execute(f"PRAGMA synchronous={synchronous}")
 
     found = []
-    for seed in range(8):
+    for seed in range(24):
         with pytest.raises(AssertionError) as caught:
             Life(tmp_path / str(seed), seed, CarelessStore).endure(CUTS)
         found.append(str(caught.value))
