@@ -1,8 +1,9 @@
 """A million mutated reports: an accepted one encodes to the same bytes again, and only ReportError is raised.
 
 Which reports a plan must accept is derived independently of the library, from the layout of docs/format.md: a selector,
-the length that it implies, a payload below its limit, and for bitmaps the number of ones. So the tests check that
-exactly the valid mutants are accepted, not only that nothing crashes.
+the length that it implies, a payload below its limit, for bitmaps the number of ones, and for other subsets that the
+payload is the word of the subset that it leads to. So the tests check that exactly the valid mutants are accepted, not
+only that nothing crashes.
 """
 
 import io
@@ -67,23 +68,43 @@ class Oracle:
 
     @staticmethod
     def kind_of(design):
-        """(bits, limit, number of ones)."""
+        """(bits, limit, the payload's own rule)."""
         if design.kind != "subsets":
             return (design.message_count - 1).bit_length(), design.message_count, None
         if design.code == "bitmap":
-            return design.points, 1 << design.points, design.block_size
-        subsets = comb(design.points, design.block_size)
-        return (subsets - 1).bit_length(), subsets, None
+            return design.points, 1 << design.points, lambda payload: payload.bit_count() == design.block_size
+        room = (1 << 40) - design.points * (design.points + 1) // 2
+        bits = (-(-comb(design.points, design.block_size) * (1 << 40) // room) - 1).bit_length()
+        return bits, 1 << bits, lambda payload: is_word(payload, bits, design.points, design.block_size)
 
     def accepts(self, report):
         number = int.from_bytes(report, "little")
         selector, payload = number & ((1 << self.shift) - 1), number >> self.shift
         if selector >= len(self.kinds):
             return False
-        bits, limit, ones = self.kinds[selector]
+        bits, limit, rule = self.kinds[selector]
         if len(report) != (self.shift + bits + 7) // 8 or payload >= limit:
             return False
-        return ones is None or payload.bit_count() == ones
+        return rule is None or rule(payload)
+
+
+def is_word(payload, bits, points, left):
+    """Whether the payload is the first multiple of 2^-bits in the interval of its subset, in unbounded integers."""
+    first = payload.to_bytes((bits + 7) // 8, "little")
+    last_bits = bits - 8 * (len(first) - 1)
+    word = int.from_bytes(first[:-1], "big") << last_bits | first[-1]
+    low, width, scale = 0, 1 << 48, 48
+    for rest in range(points, 0, -1):
+        if left in (0, rest):
+            break
+        part = width // rest * left
+        if word << scale < (low + part) << bits:
+            width, left = part, left - 1
+        else:
+            low, width = low + part, width - part
+        while width < 1 << 40:
+            low, width, scale = low << 8, width << 8, scale + 8
+    return (word - 1) << scale < low << bits <= word << scale
 
 
 def mutants(reports, number, generator):
