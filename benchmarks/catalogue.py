@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, collector, columns, files, growth, modular, planning, servers, subsets, whole
+from benchmarks import clients, collector, columns, efficient, files, growth, modular, planning, servers, subsets, whole
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "decode-pgr": servers.decode_pgr,
     "decode-mss": modular.decode_mss,
     "standard-errors": modular.standard_errors,
+    "efficient": efficient.efficient,
     "memory": whole.memory,
     "whole-way": whole.whole_way,
     "by-files": files.by_files,

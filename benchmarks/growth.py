@@ -31,7 +31,9 @@ HEADINGS = {"users": "users n", "domain_size": "values k", "epsilon": "ε", "mod
 
 
 def growth(scale: float) -> Iterator[Result]:
-    """mss-compact at 20,000 values, ε = 2, 16 moduli and 100,000 users, varying one of them at a time."""
+    """mss-compact at 20,000 values, ε = 2, 16 moduli and 100,000 users, decoded by planned weights, varying one of them
+    at a time.
+    """
     for axis, points in AXES.items():
         for point in points if scale >= 1 else points[:2]:
             setting = {"users": USERS, "domain_size": DOMAIN_SIZE, "epsilon": settings.EPSILON, "moduli": MODULI}
@@ -52,11 +54,11 @@ def _step_seconds(setting: dict[str, int], scale: float) -> dict[str, float]:
     batch = batch_of(plan, plan.protocol.randomize(values, ReproducibleSource(settings.SEED)))
     tally = plan.tally(batch)
     rounds = settings.rounds(3, scale)
-    estimates = [plan.estimate(tally) for _ in range(rounds)]
+    estimates = [plan.estimate(tally, weights="planned") for _ in range(rounds)]
     return {
         "randomise": seconds(partial(plan.protocol.randomize, values, OperatingSystemSource()), rounds),
         "tally": seconds(partial(plan.tally, batch), rounds),
-        "decode": seconds(partial(plan.estimate, tally), rounds),
+        "decode": seconds(partial(plan.estimate, tally, weights="planned"), rounds),
         "errors": seconds(lambda: estimates.pop().standard_errors(), rounds, warm_up=False),
     }
 

@@ -33,8 +33,8 @@ _KEPT_BYTES = 30 << 20
 
 
 def decode_mss(scale: float) -> Iterator[Result]:
-    """MSS from tally to frequencies, warm and on first use, against lsmr on the explicit sparse matrix. The allocator
-    is warmed up first, so that lsmr does not wait for memory from the system.
+    """MSS from tally to frequencies by planned weights, warm and on first use, against lsmr on the explicit sparse
+    matrix. The allocator is warmed up first, so that lsmr does not wait for memory from the system.
     """
     _use_memory()
     for full_size in DOMAIN_SIZES:
@@ -42,7 +42,7 @@ def decode_mss(scale: float) -> Iterator[Result]:
         plan = make_plan("mss", size, settings.EPSILON)
         tally = modelled_tally(plan, settings.users(settings.USERS, scale))
         solve = partial(least_squares, decoder_of(plan, tally))
-        warm = compare(partial(plan.estimate, tally), solve, rounds)
+        warm = compare(partial(plan.estimate, tally, weights="planned"), solve, rounds)
         fresh = [forgetful(plan) for _ in range(rounds)]
         first = compare(partial(_decode_first, fresh, tally), solve, rounds, warm_up=False)
         yield _decoding(plan, "warm", warm, 5)
@@ -55,7 +55,7 @@ def _use_memory() -> None:
 
 
 def _decode_first(plans: list[Plan], tally: Tally) -> Estimate:
-    return plans.pop().estimate(tally)
+    return plans.pop().estimate(tally, weights="planned")
 
 
 def _decoding(plan: Plan, state: str, times: Comparison, bound: float) -> Result:
@@ -108,7 +108,7 @@ def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.
 
 
 def decoder_of(plan: Plan, tally: Tally) -> ModularDecoder:
-    """The decoder of the plan's default estimate."""
+    """The decoder of the plan's linear estimate."""
     decoder = plan.protocol.residue_decoder(tally)
     assert decoder is not None, f"{plan.protocol.name} decodes no residues"
     return decoder
@@ -131,15 +131,15 @@ def least_squares(decoder: ModularDecoder) -> Floats:
 
 
 def standard_errors(scale: float) -> Iterator[Result]:
-    """Standard errors of all items, exact and by the quick bound, against one decoding."""
+    """Standard errors of all items with planned weights, exact and by the quick bound, against one decoding."""
     for full_size in DOMAIN_SIZES:
         size, rounds = settings.domain_size(full_size, scale), settings.rounds(WARM_ROUNDS[full_size], scale)
         plan = make_plan("mss", size, settings.EPSILON)
         tally = modelled_tally(plan, settings.users(settings.USERS, scale))
         decoder = decoder_of(plan, tally)
-        frequencies = simplex.project(plan.estimate(tally).frequencies)
+        frequencies = simplex.project(plan.estimate(tally, weights="planned").frequencies)
         variance = ModularVariance(decoder.gram, decoder.moments, decoder.weights, decoder.reports)
-        decode = partial(plan.estimate, tally)
+        decode = partial(plan.estimate, tally, weights="planned")
         full = compare(partial(variance.full, frequencies), decode, max(1, rounds // 2))
         quick = compare(partial(variance.quick, frequencies), decode, rounds)
         yield _errors(plan, "full", full, 6 * len(decoder.moduli))

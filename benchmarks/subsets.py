@@ -114,8 +114,8 @@ def _from_bytes(scale: float) -> Iterator[Result]:
 
 
 def _read(plan: Plan, batch: bytes) -> Estimate:
-    return plan.estimate(plan.tally(batch))
+    return plan.estimate(plan.tally(batch), weights="planned")
 
 
 def _simulate(plan: Plan, values: NDArray[np.int64]) -> Estimate:
-    return plan.estimate(plan.simulate(values, seed=settings.SEED))
+    return plan.estimate(plan.simulate(values, seed=settings.SEED), weights="planned")

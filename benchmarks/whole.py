@@ -57,7 +57,7 @@ def decode_many_values(scale: float) -> dict[str, Any]:
     plan = make_plan("mss-compact", size, settings.EPSILON)
     tally = plan.simulate(settings.values(users, size), seed=settings.SEED)
     start = process_time()
-    plan.estimate(tally)
+    plan.estimate(tally, weights="planned")
     taken = process_time() - start
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -65,8 +65,8 @@ def decode_many_values(scale: float) -> dict[str, Any]:
 
 
 def whole_way(scale: float) -> Iterator[Result]:
-    """From reports to frequencies, with a warm plan and with numba if it is installed. The library chooses between
-    transforms and direct counting.
+    """From reports to frequencies by planned weights, with a warm plan and with numba if it is installed. The library
+    chooses between transforms and direct counting.
     """
     kernels.load()
     size = settings.domain_size(settings.DOMAIN_SIZE, scale)
@@ -74,7 +74,7 @@ def whole_way(scale: float) -> Iterator[Result]:
         for full_count in (FEW_USERS, settings.USERS):
             for epsilon in settings.EPSILONS:
                 plan, count = make_plan(name, size, epsilon), settings.users(full_count, scale)
-                plan.estimate(plan.simulate(settings.values(2000, size), seed=settings.SEED))
+                plan.estimate(plan.simulate(settings.values(2000, size), seed=settings.SEED), weights="planned")
                 measure = _from_memory if (name, full_count) == ("mss", settings.USERS) else _from_bytes
                 label = f"whole-way/{name}/n-{count}/epsilon-{epsilon}"
                 yield measure(label, plan, count, settings.rounds(3, scale))
@@ -95,13 +95,13 @@ def _from_memory(label: str, plan: Plan, count: int, rounds: int) -> Result:
     start = process_time()
     tally = plan.simulate(values, seed=settings.SEED)
     drawn = process_time() - start
-    decoded = seconds(partial(plan.estimate, tally), rounds)
+    decoded = seconds(partial(plan.estimate, tally, weights="planned"), rounds)
     details = {"start": "values, whose subsets are drawn and counted in memory", "counted": drawn, "decoded": decoded}
     return Result(label, f"{_setting(plan, count)}, simulated: drawn and counted", drawn + decoded, details=details)
 
 
 def _read(plan: Plan, batch: bytes) -> Estimate:
-    return plan.estimate(plan.tally(batch))
+    return plan.estimate(plan.tally(batch), weights="planned")
 
 
 def _setting(plan: Plan, count: int) -> str:
