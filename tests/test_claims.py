@@ -6,8 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import simulation_statistics as statistics
 
 import sunzi
+from sunzi.numerics import simplex
+from sunzi.protocols.efficient import _MOST_MESSAGES, FEWEST_REPORTS
 
 ROOT = Path(__file__).resolve().parents[1]
 EPSILONS = ("1/2", 1, 2, 3, 4, 5)
@@ -30,6 +33,76 @@ def stated(page: str, sentence: str) -> None:
     """The page has this sentence, however it is wrapped."""
     text = re.sub(r"\s+", " ", (ROOT / page).read_text(encoding="utf-8"))
     assert sentence in text, f"{page} does not say: {sentence}"
+
+
+def zipf(size: int, exponent: float):
+    frequencies = np.arange(1.0, size + 1) ** -exponent
+    return frequencies / frequencies.sum()
+
+
+def test_least_error():
+    stated(
+        "README.md",
+        "the mean squared error of `ss-compact` is 0.60 times that of SubsetSelection at ε = 3, and at most",
+    )
+    stated("README.md", "at most 1.001 times for any histogram")
+    stated("docs/protocols.md", "`ss-compact` has 0.60 and `mss-compact` 0.67 times the error of `ss`, and `mss` 1.11")
+    plans = [sunzi.make_plan(name, 1024, 3) for name in ("ss", "ss-compact", "mss-compact", "mss")]
+    reference = plans[0].worst_mse(1)
+    found = [plan.expected_mse(1, zipf(1024, 3)) / reference for plan in plans]
+    assert found == pytest.approx([1, 0.60, 0.67, 1.11], abs=0.006)
+    # The linear estimate has this error for every histogram, and the efficient one has no more.
+    assert plans[1].worst_mse(1) / reference < 1.001
+
+
+def test_the_table_of_weights():
+    """Errors with efficient and with planned weights, relative to ``ss``."""
+    page = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d,]+) \| (\d) \| (.*\(.*\)) \|$", page, re.MULTILINE)
+    assert len(rows) == 8
+    for name, values, epsilon, cells in rows:
+        size = int(values.replace(",", ""))
+        plan, reference = (sunzi.make_plan(each, size, int(epsilon)) for each in (name, "ss"))
+        histograms = [zipf(size, 0), zipf(size, 1.1), zipf(size, 3), np.eye(size)[0]]
+        for histogram, cell in zip(histograms, cells.split(" | "), strict=True):
+            efficient, planned = re.fullmatch(r"(\S+) \((\S+)\)", cell).groups()
+            errors = plan.expected_mse(1, histogram), statistics.stated_variances(plan.protocol, histogram, 1).mean()
+            assert np.array(errors) / reference.worst_mse(1) == pytest.approx(
+                [float(efficient), float(planned)], abs=0.006
+            )
+
+
+def test_the_limits_of_efficient_weights():
+    stated("docs/guide.md", "With fewer than 50 reports per modulus (in all, for `ss-compact` and `pgr`)")
+    stated("docs/guide.md", "With more than 2^23 possible messages, whole blocks are not used")
+    assert (FEWEST_REPORTS, _MOST_MESSAGES) == (50, 2**23)
+    assert sunzi.make_plan("pgr", 60, 4).protocol.responses[0].design.points == 2863
+
+
+def test_planned_weights_are_additive():
+    plan = sunzi.make_plan("ss-compact", 100, 2)
+    parts = [plan.simulate(np.arange(users) % 7, seed=users) for users in (500, 2000)]
+    together, first, second = (plan.estimate(tally, weights="planned") for tally in (sum(parts[1:], parts[0]), *parts))
+    assert together.frequencies == pytest.approx(0.2 * first.frequencies + 0.8 * second.frequencies)
+
+
+def test_one_shrinkage_for_all_items_loses_the_frequent_ones():
+    stated("docs/mathematics.md", "8.05·10⁻⁵ for the linear map, 6.4·10⁻⁵ with one factor and 5.53·10⁻⁵ with this rule")
+    stated("docs/mathematics.md", "the bound is 5.55·10⁻⁵")
+    size, users = 22_000, 10_000
+    plan = sunzi.make_plan("mss-compact", size, 2)
+    values, truth = statistics.values_of(zipf(size, 3), users)
+    tally = plan.simulate(values, seed=0)
+    linear, bound = plan.estimate(tally, weights="planned"), plan.expected_mse(users, truth)
+    shrunk, pilot = linear, None
+    for _ in range(2):
+        deviations = shrunk.frequencies - 1 / size
+        factor = max(0.0, 1 - size * plan.expected_mse(users, pilot) / (deviations @ deviations))
+        pilot = simplex.project(1 / size + factor * deviations)
+        shrunk = plan.estimate(tally, pilot=pilot)
+    found = [np.mean((each.frequencies - truth) ** 2) for each in (linear, shrunk, plan.estimate(tally))]
+    assert np.array(found) * 1e5 == pytest.approx([8.05, 6.4, 5.53], rel=0.01)
+    assert bound * 1e5 == pytest.approx(5.55, rel=0.01)
 
 
 def test_small_reports():

@@ -211,8 +211,22 @@ class Plan:
         Parameters
         ----------
         tally: a tally of this plan.
-        options: ``mss`` and ``mss-compact`` take ``errors="quick"`` (an upper bound on standard errors, in a fraction
-            of the time), ``weights="paper"`` and ``ridge=`` (as in the paper; biased). The others take none.
+        options: how the reports are weighted (docs/guide.md, "Weights").
+
+            - All protocols: ``weights="efficient"``, the default, follows the reports and has the least error, unbiased
+              to first order; ``weights="planned"`` is a fixed linear map, exactly unbiased. They differ for ``mss``,
+              ``mss-compact``, ``ss-compact`` and ``pgr``, from 50 reports per block on.
+            - The same: ``pilot=``, a histogram, an estimate or a tally of other reports, to take efficient weights
+              from; the estimate is then exactly unbiased.
+            - ``mss`` and ``mss-compact``: ``errors="quick"``, planned weights with an upper bound on standard errors in
+              a fraction of the time; ``weights="paper"`` and ``ridge=``, λ or "paper", as in the paper; a ridge is
+              biased and has no intervals.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("ss-compact", 100, epsilon=2)
+        >>> tally = plan.simulate([3] * 900 + [7] * 100, seed=1)
+        >>> plan.estimate(tally).weights, plan.estimate(tally, weights="planned").weights
+        ('efficient', 'planned')
         """
         if not isinstance(tally, Tally):
             raise TallyError(f"an estimate takes a Tally, got {type(tally).__name__}; plan.tally makes one of reports")
