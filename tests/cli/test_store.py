@@ -1,6 +1,7 @@
 """``sunzi store``: show, close, merge, back up and restore a collector's store without the service."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -64,6 +65,17 @@ def test_a_copy_is_restored_into_an_empty_store_only(filled, capsys):
     assert main(["store", "restore", "copy.db", "new.db"]) == 0
     assert shown(capsys, "show", "new.db")["epochs"] == shown(capsys, "show", "sunzi.db")["epochs"]
     assert main(["store", "restore", "copy.db", "new.db"]) == 2
+
+
+def test_an_epoch_cannot_be_closed_beside_a_running_collector(plan, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    store = SqliteStore("sunzi.db")
+    Collector(store).open("default", plan)
+    store.claim()
+    assert main(["store", "close", "sunzi.db", "--epoch", "1"]) == 2
+    assert "in use by another collector" in capsys.readouterr().err
+    assert store.epochs()[0].is_open
+    store.close()
 
 
 def test_closing_says_if_traces_are_left(plan, tmp_path, capsys):

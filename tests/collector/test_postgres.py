@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -381,3 +382,24 @@ except MissingExtraError as error:
     assert done.stdout.strip() == (
         "a PostgreSQL store needs an extra that is not installed: pip install 'sunzi[postgres]'"
     )
+
+
+def test_a_server_that_stops_answering_is_an_error(killable_server, opened, monkeypatch):
+    """Its processes are stopped, so they keep their connections and answer nothing."""
+    monkeypatch.setattr(postgres_module, "_ANSWER_SECONDS", 0.5)
+    store = opened(killable_server.fresh_address())
+    epoch = an_epoch(store)
+    with psycopg.connect(killable_server.conninfo, autocommit=True) as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'sunzi'"
+        processes = [row[0] for row in connection.execute(query)]
+    assert processes
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(StoreError, match="the server has not answered"):
+            store.commit([a_deposit(epoch, 1)])
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+    store.commit([a_deposit(epoch, 1)])
+    assert total(store, epoch) == 1

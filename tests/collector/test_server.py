@@ -1,15 +1,18 @@
 """Serving from Python: one call, a free port, and everything committed at the end."""
 
 import socket
+import sqlite3
 import tempfile
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from running import running
 
 import sunzi
-from sunzi.collector import RemoteCollector, Settings, open_store, serve
+from sunzi.collector import RemoteCollector, Settings, open_store, serve, uploads
+from sunzi.collector import service as service_module
 from sunzi.errors import ParameterError, StoreError
 
 PLAN = sunzi.make_plan("grr", ["a", "b", "c"], 1)
@@ -89,6 +92,42 @@ def test_accepted_uploads_are_committed_on_exit(tmp_path):
     store = open_store(tmp_path / "store.db", create=False)
     assert store.epochs()[0].reports == 20
     store.close()
+
+
+def test_a_store_that_hangs_is_noticed_and_does_not_keep_the_service_from_stopping(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "_CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr(service_module, "_CHECK_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(uploads, "_COMMIT_SECONDS", 0.2)
+    over = threading.Event()
+
+    def hang(*_):
+        assert over.wait(60)
+        raise StoreError("it hung")
+
+    try:
+        with running(tmp_path / "store.db", {"default": PLAN}) as service:
+            monkeypatch.setattr(service.collector.store, "commit", hang)
+            monkeypatch.setattr(service.collector.store, "check", hang)
+            for _ in range(2):
+                answer = service.send_batch(batch())
+                assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+                assert service.get("/ready").status == 503
+            assert service.get("/health").status == 200
+        assert not over.is_set()
+    finally:
+        over.set()
+
+
+def test_two_services_on_one_file_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    with (
+        serve(PLAN, store=tmp_path / "store.db"),
+        pytest.raises(StoreError, match="in use by another collector"),
+        serve(PLAN, store=tmp_path / "store.db"),
+    ):
+        pass
+    with serve(PLAN, store=tmp_path / "store.db"):
+        pass
 
 
 def test_a_port_that_is_taken_is_reported(tmp_path):

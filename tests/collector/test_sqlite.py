@@ -278,3 +278,39 @@ def test_a_lock_that_is_not_given_up(store, path, monkeypatch):
     assert total(store, epoch) == 1
     assert counts(store, epoch)[1] == 1
     impatient.close()
+
+
+@pytest.mark.parametrize("successor", [None, "empty", "other"])
+def test_a_file_that_was_deleted_or_replaced_is_noticed_at_the_next_commit(tmp_path, successor):
+    store = SqliteStore(tmp_path / "store.db")
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    for name in ("store.db", "store.db-wal", "store.db-shm"):
+        (tmp_path / name).rename(tmp_path / f"moved-{name}")
+    if successor == "empty":
+        (tmp_path / "store.db").touch()
+    elif successor == "other":
+        SqliteStore(tmp_path / "store.db").close()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="was replaced by another file" if successor else "was deleted"):
+            store.commit([a_deposit(epoch, 2)])
+        with pytest.raises(StoreError):
+            store.check()
+    store.close()
+
+
+def test_two_collectors_cannot_claim_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    first, second = SqliteStore(tmp_path / "store.db"), SqliteStore(tmp_path / "store.db")
+    for _ in range(2):  # claiming twice is no error
+        first.claim()
+    assert (tmp_path / "store.db-claim").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(StoreError, match="in use by another collector"):
+        second.claim()
+    second.epochs()  # reading is allowed
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 3))
+    second.claim()  # newer versions can share the file
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    first.close()
+    second.claim()
+    second.close()

@@ -362,3 +362,24 @@ def test_a_writer_says_when_commits_fail(store, mailbox, monkeypatch):
     monkeypatch.setattr(writer_module, "_FAILING_SECONDS", 0.0)
     assert not writer.is_failing  # a failure expires: while it is reported, no upload may come to retry
     writer.close()
+
+
+def test_a_writer_says_when_the_store_hangs(store, mailbox, monkeypatch, caplog):
+    monkeypatch.setattr(writer_module, "_STUCK_SECONDS", 0.05)
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    writer = Writer(store, mailbox)
+    assert not writer.is_stuck
+    writer.submit(a_deposit(epoch, 0), 0)
+    assert gate.entered.wait(20)
+    while not writer.is_stuck:
+        time.sleep(0.01)
+    with pytest.raises(OverloadError, match="the store does not answer"):
+        writer.submit(a_deposit(epoch, 1), 1)
+    writer.close(0.1)
+    assert "the store did not answer" in caplog.text
+    gate.open.set()
+    mailbox.wait(1)
+    writer.close()
+    assert not writer.is_stuck
+    assert total(store, epoch) == 1

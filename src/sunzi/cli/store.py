@@ -158,6 +158,7 @@ def _close(arguments: argparse.Namespace) -> int:
     with _opened(arguments.store) as store:
         collection = arguments.collection or only_collection(store, arguments.store)
         epoch = find_epoch(store, collection, arguments.epoch)
+        store.claim()
         settled = store.close_epoch(epoch.key)
     say(f"closed epoch {epoch.number} of {collection} with {counted(epoch.reports, 'report')}", sys.stderr)
     if not settled:
@@ -171,6 +172,7 @@ def _subtract(arguments: argparse.Namespace) -> int:
     with _opened(arguments.store) as store:
         collection = arguments.collection or only_collection(store, arguments.store)
         epoch = find_epoch(store, collection, arguments.epoch)
+        store.claim()
         reports = store.subtract(epoch.key, arguments.key)
     left = counted(epoch.reports - reports, "report")
     say(f"subtracted {counted(reports, 'report')} of the key {arguments.key}; {left} left", sys.stderr)

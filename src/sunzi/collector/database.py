@@ -85,6 +85,13 @@ class Database(ABC):
         self._connections.close()
 
     @abstractmethod
+    def claim(self) -> None:
+        """Keep other collectors from using this store until it is closed, if it cannot be shared.
+
+        Raises StoreError if another one uses it.
+        """
+
+    @abstractmethod
     def pages(self, contribution: int) -> Mapping[int, bytes]:
         """All pages of a contribution, by its key."""
 

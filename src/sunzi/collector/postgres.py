@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, LiteralString
 
@@ -30,7 +30,17 @@ try:
 except ImportError as missing:
     raise MissingExtraError("a PostgreSQL store", "postgres") from missing
 
-_WAIT_SECONDS = 30
+_WAIT_SECONDS = 20
+_ANSWER_SECONDS = 30.0
+# A server that vanished without a word, such as a machine that lost power, is noticed within half a minute.
+_DEFAULTS = {
+    "connect_timeout": "10",
+    "application_name": "sunzi",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
 _STREAM_ROWS = 10_000
 _SCHEMA_NAME = re.compile("[a-z_][a-z0-9_]{0,62}")
 _ADVISORY_LOCK = 0x53554E5A  # "SUNZ"; held only while a schema is created or upgraded
@@ -75,7 +85,34 @@ CREATE TEMPORARY TABLE incoming_pages (page bigint, counts bytea) ON COMMIT DELE
 ALTER TABLE incoming_pages ALTER COLUMN counts SET STORAGE MAIN;
 """
 
-Connection = psycopg.Connection[TupleRow]
+
+class Connection(psycopg.Connection[TupleRow]):
+    """A connection that fails if the server does not answer: a stopped server would block a thread for ever."""
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        """Wait for a step of a statement, such as its result, for at most 30 seconds."""
+        try:
+            return super().wait(_until(gen, time.monotonic() + _ANSWER_SECONDS), *arguments, **options)
+        except _NoAnswerError:
+            self.close()  # its state is unknown
+            raise
+
+
+class _NoAnswerError(psycopg.OperationalError):
+    pass
+
+
+def _until(steps: Any, deadline: float) -> Generator[Any, Any, Any]:
+    """Run psycopg's generator, which it resumes at least every 0.1 s, and raise after the deadline."""
+    ready = None
+    while True:
+        try:
+            wanted = steps.send(ready)
+        except StopIteration as done:
+            return done.value
+        ready = yield wanted
+        if not ready and time.monotonic() > deadline:
+            raise _NoAnswerError(f"the server has not answered for {_ANSWER_SECONDS:g} s")
 
 
 def _upgrade_version_1(connection: Connection) -> None:
@@ -161,7 +198,7 @@ class PostgresStore(Store):
 
     def _connect(self) -> Connection:
         with self._store_errors():
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = Connection.connect(self._conninfo, autocommit=True)
             try:
                 self._set_up(connection)
             except BaseException:
@@ -252,6 +289,9 @@ class PostgresStore(Store):
         query = "SELECT key FROM epochs WHERE closed_at IS NOT NULL AND to_regclass('identities_' || key) IS NOT NULL"
         return [row[0] for row in self._execute(query)]
 
+    def claim(self) -> None:
+        """Any number of collectors can share a database."""
+
     def check(self) -> None:
         """Write a setting unchanged, which PostgreSQL logs like any other write."""
         with self.transaction():
@@ -330,7 +370,7 @@ def _with_defaults(address: str) -> str:
         raise ParameterError(
             f"cannot parse the address of the PostgreSQL store: {' '.join(str(error).split())}"
         ) from None
-    return conninfo.make_conninfo("", **{"connect_timeout": "10", "application_name": "sunzi", **given})
+    return conninfo.make_conninfo("", **{**_DEFAULTS, **given})
 
 
 def _label(text: str, schema: str) -> str:

@@ -43,6 +43,7 @@ except ImportError as missing:
 # A commit needs the interpreter a few dozen times; at the default interval it would wait 5 ms each time under load.
 _SWITCH_SECONDS = 0.0005
 _BACKLOG = 2048
+_GRACE_SECONDS = 10
 _SHARED = re.compile("/v1/collections/[^/]+/(plan|epochs/[^/]+/(plan(/[^/]+)?|reports|batches))")
 _PAGE_TYPES = {
     "html": "text/html; charset=utf-8",
@@ -171,7 +172,7 @@ def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None]
         forwarded_allow_ips=list(settings.trusted_proxies) or None,
         backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=30,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     return _Server(config, started)
 
@@ -216,6 +217,7 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
     >>> store.close()
     """
     settings = settings or Settings()
+    collector.store.claim()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,6 +27,8 @@ Ticket = asyncio.Future[Outcome]
 Returned = TypeVar("Returned")
 
 _CHECK_SECONDS = 1.0
+_CHECK_WAIT_SECONDS = 5.0
+_CLOSE_SECONDS = 15.0
 
 
 class ThreadQueue:
@@ -47,22 +50,48 @@ class ThreadQueue:
 
 
 class Readiness:
-    """Whether reports can be counted now. The store is checked at most once per second."""
+    """Whether reports can be counted now. The store is checked at most once per second, on a thread of its own."""
 
     def __init__(self, store: Store, writer: Writer[Ticket]) -> None:
         self._store, self._writer = store, writer
         self._lock, self._checked_until = threading.Lock(), 0.0
+        self._result: Future[None] | None = None
 
     def check(self) -> None:
-        """Raise unless reports can be counted."""
+        """Raise unless reports can be counted. A store that does not answer within five seconds is not ready."""
         if not self._writer.is_alive:
-            raise RefusalError(503, "NotReady", "the writer has stopped", 5)
+            raise _not_ready("the writer has stopped")
+        if self._writer.is_stuck:
+            raise _not_ready("the store does not answer")
         if self._writer.is_failing:
-            raise RefusalError(503, "NotReady", "the last commit failed", 5)
+            raise _not_ready("the last commit failed")
+        if time.monotonic() < self._checked_until:
+            return
+        try:
+            self._current_check().result(_CHECK_WAIT_SECONDS)
+        except TimeoutError:
+            raise _not_ready("the store does not answer") from None
+        self._checked_until = time.monotonic() + _CHECK_SECONDS
+
+    def _current_check(self) -> Future[None]:
+        """The check that is running, or a new one."""
         with self._lock:
-            if time.monotonic() >= self._checked_until:
-                self._store.check()
-                self._checked_until = time.monotonic() + _CHECK_SECONDS
+            if self._result is None or self._result.done():
+                self._result = Future()
+                threading.Thread(target=self._run, args=(self._result,), name="sunzi-check", daemon=True).start()
+            return self._result
+
+    def _run(self, result: Future[None]) -> None:
+        try:
+            self._store.check()
+        except BaseException as error:  # for the requests that wait for it
+            result.set_exception(error)
+        else:
+            result.set_result(None)
+
+
+def _not_ready(message: str) -> RefusalError:
+    return RefusalError(503, "NotReady", message, 5)
 
 
 class Metrics:
@@ -143,8 +172,8 @@ class Service:
         )
 
     def stop(self) -> None:
-        """Commit all accepted reports and close the store."""
-        self.writer.close()
+        """Commit all accepted reports and close the store; give up on a store that does not answer."""
+        self.writer.close(_CLOSE_SECONDS)
         self.collector.store.close()
 
 

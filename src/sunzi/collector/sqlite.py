@@ -9,21 +9,28 @@ Threads of one process never write and checkpoint at the same time: SQLite befor
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sunzi.collector.database import SCHEMA_VERSION, ThreadConnections, identity_table
 from sunzi.collector.epochs import Shard
 from sunzi.collector.store import Store
 from sunzi.errors import StoreError
 
+if sys.platform != "win32":
+    import fcntl
+
 APPLICATION_ID = 0x53554E5A  # "SUNZ", by which file(1) and this module recognise the file
 _WAIT_SECONDS = 30.0
+_SHARABLE_VERSION = (3, 51, 3)
 _SETTLE_WAIT_SECONDS = 0.2
 _RETRY_SECONDS = 0.02
 _PAGE_BITS = 40
@@ -85,6 +92,8 @@ class SqliteStore(Store):
             raise StoreError(f"there is no store at {self.path}; `sunzi serve` with a plan creates one")
         self._connections = ThreadConnections(self._connect)
         self._write_lock = threading.RLock()
+        self._file: tuple[int, int] | None = None
+        self._claimed: BinaryIO | None = None
         self._start(shard)
 
     def _prepare(self, shard: Shard | None) -> None:
@@ -124,6 +133,42 @@ class SqliteStore(Store):
                 connection.close()
                 raise
         return connection
+
+    def _check_file(self) -> None:
+        """Raise StoreError if the file is not the one that was opened: SQLite would go on writing to a deleted file."""
+        try:
+            status = os.stat(self.path)
+        except OSError as error:
+            raise StoreError(f"{self.path} was deleted or cannot be reached: {error.strerror}") from error
+        self._file = self._file or (status.st_dev, status.st_ino)
+        if self._file != (status.st_dev, status.st_ino):
+            raise StoreError(f"{self.path} was replaced by another file; restart the collector to use that one")
+
+    def claim(self) -> None:
+        """Lock ``FILE-claim``, for SQLite before 3.51.3, where two processes on one file can damage it."""
+        if self._claimed is not None or sqlite3.sqlite_version_info >= _SHARABLE_VERSION or sys.platform == "win32":
+            return
+        name = f"{self.path}-claim"
+        try:
+            file = open(name, "ab", opener=partial(os.open, mode=0o600))  # noqa: SIM115  # open as long as the store
+        except OSError as error:
+            raise StoreError(f"{name}: {error.strerror}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise StoreError(
+                f"{self.path} is in use by another collector; stop it first, or use SQLite 3.51.3 or newer (this is "
+                f"{sqlite3.sqlite_version}) or PostgreSQL"
+            ) from None
+        self._claimed = file
+
+    def close(self) -> None:
+        """Close the connections of all threads, and let other collectors use the file."""
+        super().close()
+        if self._claimed is not None:
+            self._claimed.close()
+            self._claimed = None
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Reject other programs' files without changing them, then turn on durability."""
@@ -166,6 +211,7 @@ class SqliteStore(Store):
                     yield
             else:
                 with self._write_lock, _transaction(connection, "BEGIN IMMEDIATE"):
+                    self._check_file()
                     yield
 
     def settle(self) -> bool:

@@ -22,6 +22,7 @@ from sunzi.collector.limits import SMALL_BODY
 from sunzi.collector.refusals import RefusalError, documented, refuse
 from sunzi.collector.service import Service, Ticket, bearer, service_of
 from sunzi.collector.settings import Settings, UploadKey
+from sunzi.collector.writer import OverloadError
 from sunzi.errors import ParameterError, ReportError, SunziError
 from sunzi.wire import is_batch
 
@@ -35,6 +36,7 @@ Fingerprint = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="The pl
 _PATH = re.compile("/v1/collections/(?P<collection>[^/]+)/epochs/(?P<epoch>[0-9]{1,10})/(?P<kind>reports|batches)")
 _QUERY = re.compile("plan=([0-9a-f]{64})")
 _QUICK_BODY = 1 << 12
+_COMMIT_SECONDS = 30.0
 _BODY = {
     "description": "A line with the id, 16 bytes in hexadecimal and the same for every attempt; if the collector "
     "requires a single-use token, a space and the token on the same line; then the report or the batch.",
@@ -169,7 +171,10 @@ async def _committed(service: Service, deposit: Deposit) -> Outcome:
     """The outcome of a deposit."""
     ticket: Ticket = asyncio.get_running_loop().create_future()
     service.writer.submit(deposit, ticket)
-    return await ticket
+    try:
+        return await asyncio.wait_for(ticket, _COMMIT_SECONDS)
+    except TimeoutError:  # it may be counted later, under the same id
+        raise OverloadError("the store does not answer; send it again later") from None
 
 
 def _receipt(service: Service, live: LiveEpoch, deposit: Deposit, outcome: Outcome) -> Response:

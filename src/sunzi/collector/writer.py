@@ -32,6 +32,7 @@ _GATHER_SECONDS = 0.004
 _SETTLE_SECONDS = 5.0
 # After a failed commit, wait this long before reporting ready again: only another commit can tell if the store works.
 _FAILING_SECONDS = 10.0
+_STUCK_SECONDS = 10.0
 
 
 class OverloadError(StoreError):
@@ -83,6 +84,7 @@ class Writer(Generic[Ticket]):
         self._ending = False
         self._is_busy = False
         self._failed_at: float | None = None
+        self._busy_since: float | None = None
         self.counts = WriterCounts()
         self._thread = threading.Thread(target=self._run, name="sunzi-writer", daemon=True)
         self._thread.start()
@@ -103,6 +105,12 @@ class Writer(Generic[Ticket]):
         failed_at = self._failed_at
         return failed_at is not None and time.monotonic() < failed_at + _FAILING_SECONDS
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the store has been working on one commit for more than ten seconds."""
+        since = self._busy_since
+        return since is not None and time.monotonic() > since + _STUCK_SECONDS
+
     def submit(self, deposit: Deposit, ticket: Ticket) -> None:
         """Queue a deposit; its result is delivered with the ticket.
 
@@ -112,6 +120,8 @@ class Writer(Generic[Ticket]):
         with self._changed:
             if self._ending:
                 raise OverloadError("the collector is stopping; send it again later")
+            if self.is_stuck:
+                raise OverloadError("the store does not answer; send it again later")
             if len(self._waiting) >= self._limit:
                 raise OverloadError(f"{self._limit} deposits are waiting already; send it again later")
             if self._waiting and self._waiting_bytes + deposit.size > self._limit_bytes:
@@ -126,18 +136,29 @@ class Writer(Generic[Ticket]):
             self._settle_at = time.monotonic()
             self._changed.notify()
 
-    def close(self) -> None:
-        """Commit all waiting deposits, then stop; new ones are refused."""
+    def close(self, seconds: float | None = None) -> None:
+        """Commit all waiting deposits, then stop; new ones are refused.
+
+        Parameters
+        ----------
+        seconds: how long to wait for a store that does not answer. The deposits that it has not committed by then are
+            not acknowledged, so their clients send them again.
+        """
         with self._changed:
             self._ending = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            _log.error("the store did not answer for %g s; %d deposits still wait", seconds, len(self._waiting))
 
     def _run(self) -> None:
         while True:
             group = self._next_group()
             if group:
-                self._answer([ticket for _, ticket in group], self._commit([deposit for deposit, _ in group]))
+                self._busy_since = time.monotonic()
+                results = self._commit([deposit for deposit, _ in group])
+                self._busy_since = None
+                self._answer([ticket for _, ticket in group], results)
                 self._settle_at = self._settle_at or time.monotonic() + self._settle_seconds
             if self._is_time_to_settle():
                 self._settle()
