@@ -409,3 +409,21 @@ def test_a_collector_without_a_collection(visit, tmp_path):
         expect(page.locator("#collection")).to_have_text("first")
         expect(page.locator("#chooser")).to_be_hidden()
         page.close()
+
+
+def test_too_few_reports_are_never_shown_as_no_alarm(visit, service, tmp_path):
+    faint = make_plan("grr", FRUIT, "1/20")
+    service.open("faint", faint, faint.client(seed=1).report_batch(HELD[::10]))
+    page = visit("?collection=faint")
+    expect(page.locator("#health-short")).to_have_text("Too few reports")
+    expect(page.locator("#health-fact")).to_have_attribute("data-state", "unknown")
+    expect(page.locator("#verdict-text")).to_contain_text("Too few reports")
+    with live_service(tmp_path, minimum_reports=100) as strict:
+        plan = make_plan("mss", FRUIT, 1)
+        strict.open("fruit", plan, plan.client(seed=1).report_batch(HELD[:12]))
+        page = visit("", url=strict.url)
+        expect(page.locator("#empty-title")).to_have_text("Too few reports for an estimate")
+        expect(page.locator("#empty-text")).to_contain_text("88 more reports are needed")
+        expect(page.locator("#health-short")).to_have_text("Too few reports")
+        expect(page.locator("#verdict-text")).to_contain_text("88 more reports are needed")
+        expect(page.locator("#rows")).to_be_hidden()

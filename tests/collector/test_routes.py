@@ -275,3 +275,27 @@ def test_a_trusted_proxy_says_how_it_was_reached(tmp_path):
             answer = service.request("GET", "/v1/collections/", None, headers)
             assert answer.status == 307
             assert answer.headers["Location"] == f"{scheme}://collect.example/v1/collections"
+
+
+def test_nothing_is_published_below_a_minimum(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, minimum_reports=100) as service:
+        client = PLAN.client(seed=1)
+        for sent in (0, 60):
+            for name in ("estimate.json", "estimate.csv", "estimate.png", "tally", "health.json", "health.csv"):
+                answer = service.get(f"{BASE}/{name}")
+                assert (answer.status, answer.json()["error"]) == (409, "TooFewReports")
+                assert f"{100 - sent} more reports are needed" in answer.json()["message"]
+            assert service.get(f"{BASE}/status.json").json()["reports"] == sent
+            assert service.send_batch(client.report_indices(np.arange(60) % PLAN.domain.size)).status == 200
+        for name in ("estimate.json", "tally", "health.json"):
+            assert service.get(f"{BASE}/{name}").status == 200
+
+
+def test_too_few_reports_to_speak_of_no_alarm(tmp_path):
+    faint = sunzi.make_plan("grr", 50, "1/20")
+    with running(tmp_path / "store.db", {"default": faint}) as service:
+        service.send_batch(faint.client(seed=1).report_indices(np.arange(200) % 50))
+        shares = [row["frequency"] for row in service.get(f"{BASE}/estimate.json").json()["histogram"]]
+        assert max(shares) > 1  # more than 100 %
+        health = service.get(f"{BASE}/health.json").json()
+        assert (health["alarm"], health["too_few"], "too few reports" in health["verdict"]) == (False, True, True)

@@ -19,7 +19,7 @@ def test_only_loopback_without_an_admin_token():
 
 
 @pytest.mark.parametrize(
-    "name", ["body_bytes", "header_bytes", "header_seconds", "body_seconds", "batch_reports", "waiting_deposits"]
+    "name", ["body_bytes", "header_bytes", "header_seconds", "body_seconds", "batch_reports", "minimum_reports"]
 )
 def test_limits_are_positive(name):
     with pytest.raises(ParameterError, match=name):

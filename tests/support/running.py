@@ -70,6 +70,7 @@ def framed(body, identity=None, token=None):
 
 @contextmanager
 def running(path, plans, **settings):
-    """Serve these plans, {collection: plan}, from a store at this path, on any free port."""
+    """Serve these plans, {collection: plan}, from a store at this path, on any free port, from one report on."""
+    settings.setdefault("minimum_reports", 1)
     with serve(plans, store=path, settings=Settings(port=0, **settings)) as started:
         yield Running(started.url, started.collector)

@@ -73,6 +73,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="maximum number of reports in a batch (default: %(default)s)",
     )
     parser.add_argument(
+        "--minimum-reports",
+        metavar="N",
+        type=int,
+        default=100,
+        help="publish no estimate or tally of an epoch with fewer reports (default: %(default)s)",
+    )
+    parser.add_argument(
         "--waiting",
         metavar="N",
         type=int,
@@ -116,6 +123,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         port=arguments.port,
         body_bytes=arguments.body_bytes,
         batch_reports=arguments.batch_reports,
+        minimum_reports=arguments.minimum_reports,
         waiting_deposits=arguments.waiting,
         admin_token=token,
         upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),

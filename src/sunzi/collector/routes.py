@@ -17,18 +17,20 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from sunzi.analysis import check_health
+from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
 from sunzi.collector.collector import LiveEpoch, matching_labels
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import require_admin, service_of
+from sunzi.collector.stores import find_epoch
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate, Postprocessing
 from sunzi.plan import Plan
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 _MAX_FOUND = 1000
+_TWO_SIDED_95 = 1.96  # standard errors on each side of a 95 % interval
 _KEPT_PLANS = 16
 _SMALL_BODY = 1 << 12
 _MEDIA = {
@@ -86,6 +88,20 @@ AnyEpoch = Annotated[
 def _find(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
     number = None if isinstance(epoch, Current) else epoch
     return service_of(request).collector.find(collection, number)
+
+
+def _find_published(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
+    """An epoch with enough reports to publish; raises RefusalError if some are missing."""
+    live, service = _find(request, collection, epoch), service_of(request)
+    reports = find_epoch(service.collector.store, collection, live.epoch.number).reports
+    minimum = service.settings.minimum_reports
+    if reports < minimum:
+        raise RefusalError(
+            409,
+            "TooFewReports",
+            f"{minimum - reports:,} more reports are needed: nothing is published about fewer than {minimum:,}",
+        )
+    return live
 
 
 def described(live: LiveEpoch) -> dict[str, Any]:
@@ -177,7 +193,7 @@ def estimate(
     target: Literal["reporters", "population"] = "reporters",
 ) -> Response:
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
-    live = _find(request, collection, epoch)
+    live = _find_published(request, collection, epoch)
     _, estimated = service_of(request).collector.estimate(live)
     stream = io.BytesIO()
     if form == "png":
@@ -209,7 +225,7 @@ def _with_verdict(
 @reading.get("/tally", responses=giving("application/octet-stream") | _REFUSALS, response_class=Response)
 def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
     """The tally file, for `sunzi estimate` and `sunzi merge`."""
-    live = _find(request, collection, epoch)
+    live = _find_published(request, collection, epoch)
     content = service_of(request).collector.tally(live).to_bytes()
     name = f"{collection}-{live.epoch.number}.tally"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
@@ -243,13 +259,23 @@ def tally_health(
     request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]
 ) -> Response:
     """Consistency tests of the tally: block balance, residual of the fit."""
-    live = _find(request, collection, epoch)
-    tally, _ = service_of(request).collector.estimate(live)
-    if not tally.reports:
-        raise EstimateError("the tally holds no reports yet, so there is nothing to check")
-    found = check_health(live.plan, tally).to_dict()
+    live = _find_published(request, collection, epoch)
+    tally, estimated = service_of(request).collector.estimate(live)
+    found = _with_power(check_health(live.plan, tally), estimated)
     content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])
     return Response(content, media_type=_MEDIA[form])
+
+
+def _with_power(health: Health, estimated: Estimate) -> dict[str, Any]:
+    """The findings as JSON. Without an alarm, ``too_few`` says that there are too few reports to speak of none."""
+    found = health.to_dict()
+    missing = next((each.reason for each in health.findings if each.reason.startswith("too few")), "")
+    if 2 * _TWO_SIDED_95 * float(estimated.standard_errors().max()) > 1:
+        missing = "too few reports: some intervals are wider than 100 %"
+    found["too_few"] = bool(missing) and not found["alarm"]
+    if found["too_few"]:
+        found["verdict"] = missing
+    return found
 
 
 class TokenRequest(BaseModel):

@@ -23,6 +23,7 @@ _POSITIVE = (
     "connections",
     "header_bytes",
     "header_seconds",
+    "minimum_reports",
     "waiting_bytes",
     "waiting_deposits",
 )
@@ -55,6 +56,7 @@ class Settings:
     batch_reports: the largest number of reports in one batch.
     waiting_deposits: the number of uploads that may wait for a commit.
     waiting_bytes: the memory for bodies that are being read, and for decoded uploads that wait for a commit.
+    minimum_reports: the number of reports below which no estimate, tally or health is published.
     admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
         other web origins are refused.
     upload_keys: who may upload, with quotas; empty means everyone.
@@ -76,6 +78,7 @@ class Settings:
     batch_reports: int = 10_000
     waiting_deposits: int = 10_000
     waiting_bytes: int = 128 << 20
+    minimum_reports: int = 100
     admin_token: str | None = field(default=None, repr=False)
     upload_keys: tuple[UploadKey, ...] = field(default=(), repr=False)
     single_use_tokens: bool = False

@@ -27,7 +27,7 @@ import { all, element, setAttributes, showToast } from "./dom.js";
  * @typedef {{ minute: number, reports: number }} Minute
  *
  * @typedef {{ verdict: string, alarm: boolean, p_value: number | null, expected?: string }} HealthTest
- * @typedef {HealthTest & { tests: HealthTest[] }} Health
+ * @typedef {HealthTest & { tests: HealthTest[], too_few: boolean }} Health
  *
  * What clients of a collection receive: the open epoch and its plan.
  * @typedef {{

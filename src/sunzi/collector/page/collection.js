@@ -16,6 +16,7 @@ const DAY = 24 * HOUR;
 const BIN_SECONDS = [MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 28 * DAY, 364 * DAY];
 const TICK_SECONDS = [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE)
   .concat([1, 2, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 28, 91, 182, 364].map((n) => n * DAY));
+const TOO_FEW = "Too few reports";
 const PLOT = { top: 10, height: 112 };
 
 /** @param {Status} status */
@@ -181,17 +182,25 @@ function timelineInWords(minutes) {
  * @param {Health} health
  */
 export function drawHealth(health) {
-  const state = healthState(health);
-  const short = { alarm: "Alarm", unknown: "Unknown", fine: "No alarm" }[state];
+  const state = health.too_few ? "unknown" : healthState(health);
+  const short = health.too_few ? TOO_FEW : { alarm: "Alarm", unknown: "Unknown", fine: "No alarm" }[state];
   if (health.alarm && byId("verdict").dataset.state !== "alarm") announce(`Health alarm: ${health.verdict}`, true);
-  drawVerdict(state, short, `${short}: ${health.verdict}.`);
+  drawVerdict(state, short, health.too_few ? sentence(health.verdict) : `${short}: ${health.verdict}.`);
   byId("tests").replaceChildren(...health.tests.map(makeTest));
 }
 
-export function drawNoHealth() {
-  drawVerdict("unknown", "–", "Nothing to check before the first reports.");
+/**
+ * @param {string} message of the collector
+ * @param {Status} status
+ */
+export function drawNoHealth(message, { reports }) {
+  if (reports) drawVerdict("unknown", TOO_FEW, sentence(message));
+  else drawVerdict("unknown", "–", "Nothing to check before the first reports.");
   byId("tests").replaceChildren();
 }
+
+/** @param {string} text */
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 /**
  * @param {HealthTest} test

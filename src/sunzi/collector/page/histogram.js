@@ -55,7 +55,7 @@ export function drawHistogram(estimate, _status, query) {
  * @param {Status} status
  */
 export function drawNoHistogram(message, { reports, open }) {
-  if (reports > 0) drawEmpty("Too few reports for an estimate", `${message}.`);
+  if (reports > 0) drawEmpty("Too few reports for an estimate", `${message[0].toUpperCase()}${message.slice(1)}.`);
   else if (!open) drawEmpty("Closed without any reports", "There is nothing to estimate.");
   else drawEmpty("Waiting for the first report", "The program above sends one. The histogram then appears here.");
 }
