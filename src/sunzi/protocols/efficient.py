@@ -91,7 +91,7 @@ def expected_error(histogram: Floats, responses: Sequence[BlockResponse], flat: 
     """
     shares = [1 / len(responses)] * len(responses)
     population = information_at(histogram, responses, shares, flat).trace()
-    return (population - float(histogram @ (1 - histogram))) / histogram.size
+    return (population - float(histogram @ (1 - histogram))) / len(histogram)
 
 
 @dataclass(frozen=True)

@@ -338,7 +338,7 @@ class Information:
         return variances
 
     def trace(self) -> float:
-        """trace V: exact where it is formed, elsewhere within about one per cent."""
+        """trace V: exact where it is formed, elsewhere within a few per cent."""
         return self._sampled_trace(_TRACES) if self._covariance is None else float(self._covariance.trace())
 
     @cached_property

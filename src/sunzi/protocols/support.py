@@ -89,17 +89,19 @@ class SupportProtocol(Protocol):
         check_users(users)
         frequencies = None if histogram is None else check_histogram(histogram, self.domain_size)
         if not any(whole_blocks(self.responses)):
-            return self.probabilities.variance(1 / self.domain_size) / users
-        if frequencies is None:
-            return self._flat_error / users
-        return expected_error(frequencies, self.responses, self._flat) / users
+            return self.worst_mse(users)
+        return (self._flat_error if frequencies is None else self._error_at(frequencies)) / users
 
     @cached_property
     def _flat_error(self) -> float:
         """n times the error at the flat histogram."""
         if self._flat.moduli[0] <= _FEW_SPARE_POINTS * self.domain_size:
-            return self.probabilities.variance(1 / self.domain_size)
-        return expected_error(np.full(self.domain_size, 1 / self.domain_size), self.responses, self._flat)
+            return self.worst_mse(1)
+        return self._error_at(np.full(self.domain_size, 1 / self.domain_size))
+
+    def _error_at(self, histogram: Floats) -> float:
+        """From whole blocks; on large domains it is sampled, and might come out above the error from points."""
+        return min(expected_error(histogram, self.responses, self._flat), self.worst_mse(1))
 
     def worst_mse(self, users: int) -> float:
         """From counts of points, the same for every histogram."""
