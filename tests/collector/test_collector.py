@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sunzi.collector import collector as collector_module
 from sunzi.collector.collector import (
     ClosedEpochError,
     Collector,
@@ -12,8 +13,9 @@ from sunzi.collector.collector import (
 )
 from sunzi.collector.epochs import Shard
 from sunzi.collector.sqlite import SqliteStore
+from sunzi.domain import Domain
 from sunzi.errors import ParameterError, ReportError
-from sunzi.plan import make_plan
+from sunzi.plan import Plan, make_plan
 
 PLAN = make_plan("grr", ["Äpfel", "pear", "plum"], 1)
 BODY = PLAN.client(seed=1).report_indices(np.array([0, 1, 2, 0]))
@@ -31,7 +33,7 @@ def test_a_plan_joins_its_open_epoch_and_another_plan_opens_a_new_one(collector)
     assert collector.open("web", make_plan("grr", 3, 1)).epoch.number == 2
     assert collector.open("app", PLAN).epoch.number == 1
     assert collector.collections() == ["app", "web"]
-    assert [live.epoch.number for live in collector.epochs("web")] == [1, 2]
+    assert [epoch.number for epoch in collector.epochs("web")] == [1, 2]
 
 
 def test_the_newest_open_epoch_is_found(collector):
@@ -55,8 +57,47 @@ def test_epochs_opened_elsewhere_are_found(collector, tmp_path):
     assert collector.known("web", 1) is None
     assert collector.find("web", 1).plan == PLAN
     Collector(other).close("web", 1)
-    assert not collector.epochs("web")[0].epoch.is_open
+    assert not collector.epochs("web")[0].is_open
     other.close()
+
+
+def test_plans_are_loaded_when_they_are_used_and_let_go(tmp_path, monkeypatch):
+    plans = [make_plan("grr", size, 1) for size in range(3, 9)]
+    store = SqliteStore(tmp_path / "store.db")
+    first = Collector(store)
+    for plan in plans:
+        first.open("web", plan)
+    parsed = []
+    from_json = Plan.from_json.__func__
+    monkeypatch.setattr(Plan, "from_json", classmethod(lambda cls, data: parsed.append(data) or from_json(cls, data)))
+    monkeypatch.setattr(collector_module, "_KEPT_PLANS", 2)
+    collector = Collector(store)
+    assert [epoch.number for epoch in collector.epochs()] == [1, 2, 3, 4, 5, 6]
+    assert collector.plan_file(collector.find_epoch("web")) == plans[-1].contract.canonical
+    assert (collector.known("web", 1), parsed) == (None, [])
+    assert [collector.find("web", number).plan for number in (1, 2, 1, 3, 1)] == [plans[at] for at in (0, 1, 0, 2, 0)]
+    assert len(parsed) == 3
+    assert [number for number in range(1, 7) if collector.known("web", number)] == [1, 3]
+    collector.close("web", 5)
+    with pytest.raises(ClosedEpochError, match="epoch 5 of web is closed"):
+        collector.find_open("web", 5)
+    store.close()
+
+
+def test_epochs_share_a_plan(collector):
+    collector.open("web", PLAN)
+    collector.close("web", 1)
+    collector.open("web", Plan.from_json(PLAN.contract.canonical))
+    fresh = Collector(collector.store)
+    assert fresh.find("web", 1).plan is fresh.find("web", 2).plan
+
+
+def test_labels_in_a_file_of_their_own_stay(collector, monkeypatch):
+    monkeypatch.setattr(collector_module, "_KEPT_PLANS", 1)
+    labelled = make_plan("grr", Domain(["a", "b"], separate_labels=True), 1)
+    for plan in (labelled, PLAN):
+        collector.open("web", plan)
+    assert collector.find("web", 1).plan.domain.labels == ("a", "b")
 
 
 def test_a_deposit_has_the_counts_of_its_reports(collector):

@@ -177,14 +177,14 @@ def test_a_client_that_sends_too_much_receives_the_error(strict):
 def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
     """The first upload to an epoch queries the store; other requests are answered meanwhile."""
     asked, over = threading.Event(), threading.Event()
-    epochs = service.collector.store.epochs
+    find_epoch = service.collector.store.find_epoch
 
-    def slow():
+    def slow(*arguments):
         asked.set()
         assert over.wait(30)
-        return epochs()
+        return find_epoch(*arguments)
 
-    monkeypatch.setattr(service.collector.store, "epochs", slow)
+    monkeypatch.setattr(service.collector.store, "find_epoch", slow)
     answers = []
     late = threading.Thread(target=lambda: answers.append(service.send_batch(batch(), epoch=9).status))
     late.start()
@@ -275,7 +275,7 @@ def test_too_many_requests_are_answered_with_503(tmp_path, monkeypatch):
 
 def test_large_bodies_share_a_limited_memory(tmp_path):
     """While one large body is being read, another is refused and a small one is counted."""
-    with running(tmp_path / "store.db", {"default": PLAN}, waiting_bytes=1 << 20) as service:
+    with running(tmp_path / "store.db", {"default": PLAN}, waiting_bytes=1 << 20, batch_reports=200_000) as service:
         with socket.create_connection((service.host, service.port)) as connection:
             begin(connection, BODIES["upload"], f"Content-Length: {1 << 20}\r\n")
             connection.sendall(bytes(1 << 19))

@@ -176,7 +176,7 @@ def _from_store(source: str, collection: str | None, number: int | None) -> tupl
 
     with closing(open_store(source, create=False)) as store:
         epoch = find_epoch(store, collection or only_collection(store, source), number)
-        plan = Plan.from_json(epoch.plan)
+        plan = Plan.from_json(store.plan(epoch.key))
         return plan, stored_tally(store, epoch, plan)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import sys
 from collections.abc import Callable
@@ -74,10 +75,9 @@ def _opened(address: str) -> AbstractContextManager[Store]:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from sunzi.plan import Plan
-
     with _opened(arguments.store) as store:
         epochs = store.epochs()
+        fingerprints = [hashlib.sha256(store.plan(epoch.key)).hexdigest() for epoch in epochs]
         remembered = [store.identity_count(epoch.key) for epoch in epochs]
         contributions = [store.contributions(epoch.key) for epoch in epochs]
     records = [
@@ -89,13 +89,13 @@ def _show(arguments: argparse.Namespace) -> int:
             "ids": ids,
             "opened_at": _moment(epoch.opened_at),
             "closed_at": None if epoch.closed_at is None else _moment(epoch.closed_at),
-            "plan": Plan.from_json(epoch.plan).fingerprint,
+            "plan": fingerprint,
             "keys": [
                 {"key": each.uploader, "reports": each.reports, "subtracted": each.subtracted_at is not None}
                 for each in contributed
             ],
         }
-        for epoch, ids, contributed in zip(epochs, remembered, contributions, strict=True)
+        for epoch, fingerprint, ids, contributed in zip(epochs, fingerprints, remembered, contributions, strict=True)
     ]
     if not is_terminal(sys.stdout):
         say(json.dumps({"shard": str(store.shard), "epochs": records}, indent=1))

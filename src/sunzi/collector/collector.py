@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
@@ -19,6 +20,9 @@ from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.plan import Plan
 from sunzi.tally import Tally
+
+_KEPT_PLANS = 16
+_KEPT_ESTIMATES = 4
 
 
 class UnknownEpochError(StoreError):
@@ -63,44 +67,82 @@ class Collector:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._live: dict[tuple[str, int], LiveEpoch] = {}
+        self._epochs: dict[tuple[str, int], Epoch] = {}
+        self._plans: OrderedDict[int, Plan] = OrderedDict()  # by the epoch's key, the one used last at the end
+        self._with_own_labels: dict[int, Plan] = {}
         self._lock = threading.Lock()
-        self._estimates: dict[int, tuple[Tally, Estimate]] = {}
+        self._estimates: OrderedDict[int, tuple[Tally, Estimate]] = OrderedDict()
         self._estimating = threading.Lock()
         self.refresh()
 
     def refresh(self) -> None:
-        """Reload the epochs, which another process may have opened or closed."""
-        with self._lock:
-            for epoch in self.store.epochs():
-                known = self._live.get((epoch.collection, epoch.number))
-                plan = Plan.from_json(epoch.plan) if known is None else known.plan
-                self._live[epoch.collection, epoch.number] = LiveEpoch(epoch, plan)
+        """Reload the list of epochs, which another process may have opened or closed; plans are loaded when used."""
+        self._epochs = {(epoch.collection, epoch.number): epoch for epoch in self.store.epochs()}
 
     def collections(self) -> list[str]:
         """The names of all collections, sorted."""
-        return sorted({collection for collection, _ in self._live})
+        return sorted({collection for collection, _ in self._epochs})
 
-    def epochs(self, collection: str | None = None) -> list[LiveEpoch]:
+    def epochs(self, collection: str | None = None) -> list[Epoch]:
         """All epochs, or those of one collection, reloaded from the store."""
         self.refresh()
-        return [live for key, live in sorted(self._live.items()) if collection in (None, key[0])]
+        return [epoch for key, epoch in sorted(self._epochs.items()) if collection in (None, key[0])]
 
     def known(self, collection: str, number: int) -> LiveEpoch | None:
-        """An epoch from memory, without asking the store; None if it is not loaded."""
-        return self._live.get((collection, number))
+        """An epoch from memory, without asking the store; None if it or its plan is not loaded."""
+        epoch = self._epochs.get((collection, number))
+        plan = None if epoch is None else self._known_plan(epoch.key)
+        return None if epoch is None or plan is None else LiveEpoch(epoch, plan)
 
     def find(self, collection: str, number: int | None = None) -> LiveEpoch:
         """An epoch by number; without a number, the newest open one, or the newest if all are closed."""
-        found = None if number is None else self.known(collection, number)
-        if found is not None:
-            return found
-        epochs = self.epochs(collection)
-        wanted = [live for live in epochs if number in (None, live.epoch.number)]
-        if not wanted:
-            what = f"epoch {number} of {collection!r}" if epochs else f"collection {collection!r}"
+        return self._loaded(self.find_epoch(collection, number))
+
+    def find_open(self, collection: str, number: int) -> LiveEpoch:
+        """An epoch by number; ClosedEpochError if it is closed, whose plan is then not loaded."""
+        epoch = self.find_epoch(collection, number)
+        if not epoch.is_open:
+            raise ClosedEpochError(f"epoch {number} of {collection} is closed")
+        return self._loaded(epoch)
+
+    def find_epoch(self, collection: str, number: int | None = None) -> Epoch:
+        """Like :meth:`find`, without the plan."""
+        found = None if number is None else self._epochs.get((collection, number))
+        found = found or self.store.find_epoch(collection, number)
+        if found is None:
+            is_known = number is not None and self.store.find_epoch(collection) is not None
+            what = f"epoch {number} of {collection!r}" if is_known else f"collection {collection!r}"
             raise UnknownEpochError(f"there is no {what} here")
-        return next((live for live in reversed(wanted) if live.epoch.is_open), wanted[-1])
+        self._epochs[collection, found.number] = found
+        return found
+
+    def plan_file(self, epoch: Epoch) -> bytes:
+        """The plan of an epoch as canonical JSON, without parsing it."""
+        plan = self._known_plan(epoch.key)
+        return self.store.plan(epoch.key) if plan is None else plan.contract.canonical
+
+    def _known_plan(self, key: int) -> Plan | None:
+        with self._lock:
+            if key in self._plans:
+                self._plans.move_to_end(key)
+            return self._with_own_labels.get(key) or self._plans.get(key)
+
+    def _loaded(self, epoch: Epoch) -> LiveEpoch:
+        plan = self._known_plan(epoch.key)
+        if plan is None:
+            data = self.store.plan(epoch.key)
+            with self._lock:
+                plan = next((each for each in self._plans.values() if each.contract.canonical == data), None)
+            plan = plan or Plan.from_json(data)
+            self._keep(epoch.key, plan)
+        return LiveEpoch(epoch, plan)
+
+    def _keep(self, key: int, plan: Plan) -> None:
+        """Keep a plan in memory, and let go of the one that was not used for the longest time."""
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > _KEPT_PLANS:
+                self._plans.popitem(last=False)
 
     def open(self, collection: str, plan: Plan) -> LiveEpoch:
         """Return the collection's open epoch with this plan, or open a new one.
@@ -112,15 +154,17 @@ class Collector:
         """
         counters = plan.protocol.tally_layout.length
         epoch = self.store.ensure_epoch(collection, plan.contract.canonical, counters)
-        with self._lock:
-            live = self._live[collection, epoch.number] = LiveEpoch(epoch, plan)
-        return live
+        self._epochs[collection, epoch.number] = epoch
+        self._keep(epoch.key, plan)
+        if plan.domain.labels is not None and plan.domain.labels_sha256 is not None:
+            self._with_own_labels[epoch.key] = plan
+        return LiveEpoch(epoch, plan)
 
     def close(self, collection: str, number: int) -> LiveEpoch:
         """Close an epoch for good. Closing twice is no error."""
         self.store.close_epoch(self.find(collection, number).epoch.key)
         self.refresh()
-        return self._live[collection, number]
+        return self.find(collection, number)
 
     def deposit(
         self, live: LiveEpoch, identity: bytes, body: bytes, token: bytes | None = None, key: UploadKey | None = None
@@ -175,6 +219,8 @@ class Collector:
             if kept is None or kept[0].reports != current.reports:
                 tally = self.tally(live)
                 kept = self._estimates[key] = (tally, live.plan.estimate(tally))
+                if len(self._estimates) > _KEPT_ESTIMATES:
+                    self._estimates.popitem(last=False)
             return kept
 
 

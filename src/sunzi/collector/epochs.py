@@ -59,7 +59,6 @@ class Epoch:
     key: int
     collection: str
     number: int
-    plan: bytes
     page_cells: int
     reports: int
     opened_at: float

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
 from sunzi.collector.collector import LiveEpoch, matching_labels
+from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import require_admin, service_of
 from sunzi.collector.stores import find_epoch
@@ -104,9 +105,8 @@ def _find_published(request: Request, collection: str, epoch: Current | int) -> 
     return live
 
 
-def described(live: LiveEpoch) -> dict[str, Any]:
-    """An epoch as JSON; times are seconds since 1970."""
-    epoch, plan = live.epoch, live.plan
+def listed(epoch: Epoch) -> dict[str, Any]:
+    """An epoch as JSON, without its plan; times are seconds since 1970."""
     return {
         "collection": epoch.collection,
         "epoch": epoch.number,
@@ -114,6 +114,13 @@ def described(live: LiveEpoch) -> dict[str, Any]:
         "reports": epoch.reports,
         "opened_at": epoch.opened_at,
         "closed_at": epoch.closed_at,
+    }
+
+
+def described(live: LiveEpoch) -> dict[str, Any]:
+    """An epoch as JSON, with a summary of its plan."""
+    plan = live.plan
+    return listed(live.epoch) | {
         "plan": plan.fingerprint,
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -126,9 +133,10 @@ def described(live: LiveEpoch) -> dict[str, Any]:
 @plans.get("/plan", responses=_PLAN_RESPONSES, response_class=Response)
 def download_current_plan(request: Request, collection: CollectionName) -> Response:
     """The plan of the newest open epoch, that epoch's number, and where to upload. Public; can be revalidated."""
-    live = service_of(request).collector.find(collection)
-    plan = live.plan.contract.canonical
-    return _envelope(collection, live.epoch.number, live.epoch.is_open, plan).response(request, REVALIDATED)
+    collector = service_of(request).collector
+    epoch = collector.find_epoch(collection)
+    content = _envelope(collection, epoch.number, epoch.is_open, collector.plan_file(epoch))
+    return content.response(request, REVALIDATED)
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
@@ -148,7 +156,12 @@ def _envelope(collection: str, epoch: int, is_open: bool, plan: bytes) -> Cachea
 @plans.get("/epochs/{epoch}/plan", responses=_PLAN_RESPONSES, response_class=Response)
 def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
     """An epoch's plan file, in canonical form. Public; can be revalidated."""
-    return _plan_file(_find(request, collection, epoch).plan.contract.canonical).response(request, REVALIDATED)
+    return _plan_file(_plan_bytes(request, collection, epoch)).response(request, REVALIDATED)
+
+
+def _plan_bytes(request: Request, collection: str, epoch: Current | int) -> bytes:
+    collector = service_of(request).collector
+    return collector.plan_file(collector.find_epoch(collection, None if isinstance(epoch, Current) else epoch))
 
 
 @plans.get("/epochs/{epoch}/plan/{fingerprint}", responses=_PLAN_RESPONSES, response_class=Response)
@@ -159,10 +172,10 @@ def download_plan_by_fingerprint(
     fingerprint: Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The plan's fingerprint.")],
 ) -> Response:
     """An epoch's plan file under an address that names its content. Public; never changes."""
-    live = _find(request, collection, epoch)
-    if fingerprint != live.plan.fingerprint:
+    plan = _plan_bytes(request, collection, epoch)
+    if fingerprint != hashlib.sha256(plan).hexdigest():
         raise RefusalError(404, "UnknownPlan", f"epoch {epoch} of {collection} has another plan")
-    return _plan_file(live.plan.contract.canonical).response(request, IMMUTABLE)
+    return _plan_file(plan).response(request, IMMUTABLE)
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
@@ -305,8 +318,8 @@ class TokenList(BaseModel):
 
 @administration.get("", responses=_ADMINISTRATION_REFUSALS)
 def list_epochs(request: Request) -> list[dict[str, Any]]:
-    """All epochs of all collections."""
-    return [described(live) for live in service_of(request).collector.epochs()]
+    """All epochs of all collections; the status of one also describes its plan."""
+    return [listed(epoch) for epoch in service_of(request).collector.epochs()]
 
 
 @administration.post(

@@ -125,10 +125,10 @@ class Metrics:
         """The current state of the collector and the writer; called by the registry."""
         reports = GaugeMetricFamily("sunzi_reports", "Reports counted", labels=["collection", "epoch"])
         is_open = GaugeMetricFamily("sunzi_epoch_open", "1 while an epoch is open", labels=["collection", "epoch"])
-        for live in self._collector.epochs():
-            labels = [live.epoch.collection, str(live.epoch.number)]
-            reports.add_metric(labels, live.epoch.reports)
-            is_open.add_metric(labels, float(live.epoch.is_open))
+        for epoch in self._collector.epochs():
+            labels = [epoch.collection, str(epoch.number)]
+            reports.add_metric(labels, epoch.reports)
+            is_open.add_metric(labels, float(epoch.is_open))
         yield reports
         yield is_open
         yield GaugeMetricFamily("sunzi_waiting_deposits", "Uploads waiting for a commit", value=self._writer.waiting)

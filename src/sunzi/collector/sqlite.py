@@ -46,7 +46,9 @@ CREATE TABLE progress (
 ) WITHOUT ROWID;
 CREATE TABLE tokens (epoch INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (epoch, hash)) WITHOUT ROWID;
 """
+# Lists epochs from the index alone: in the table, every row holds a plan, which can be large.
 _VERSION_2 = """
+CREATE INDEX epoch_list ON epochs (collection, number, page_cells, opened_at, closed_at);
 CREATE TABLE contributions (
     key INTEGER PRIMARY KEY AUTOINCREMENT, epoch INTEGER NOT NULL, uploader TEXT NOT NULL,
     reports INTEGER NOT NULL DEFAULT 0, subtracted_at REAL

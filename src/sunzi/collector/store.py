@@ -37,14 +37,35 @@ _CHUNK = 10_000
 class Store(Database):
     """Collections, their epochs and tallies, and the ids counted in open epochs."""
 
-    def epochs(self) -> list[Epoch]:
-        """All epochs, sorted by collection and number."""
+    def epochs(self, collection: str | None = None) -> list[Epoch]:
+        """All epochs, or those of one collection, sorted by collection and number; without their plans."""
+        found = self._select_epochs() if collection is None else self._select_epochs("collection = ?", collection)
+        return sorted(found, key=lambda epoch: (epoch.collection, epoch.number))
+
+    def find_epoch(self, collection: str, number: int | None = None) -> Epoch | None:
+        """An epoch by number; without a number, the newest open one, or the newest if all are closed."""
+        if number is not None:
+            found = self._select_epochs("collection = ? AND number = ?", collection, number)
+        else:
+            newest = "SELECT key FROM epochs WHERE collection = ? ORDER BY closed_at IS NOT NULL, number DESC LIMIT 1"
+            found = self._select_epochs(f"key = ({newest})", collection)
+        return found[0] if found else None
+
+    def plan(self, key: int) -> bytes:
+        """The plan of an epoch, as canonical JSON."""
+        rows = self._execute("SELECT plan FROM epochs WHERE key = ?", (key,))
+        if not rows:
+            raise StoreError(f"there is no epoch with the key {key}")
+        return bytes(rows[0][0])
+
+    def _select_epochs(self, condition: str = "1 = 1", *parameters: object) -> list[Epoch]:
         rows = self._execute(
-            "SELECT key, collection, number, plan, page_cells, CAST((SELECT coalesce(sum(reports), 0) FROM"
+            "SELECT key, collection, number, page_cells, CAST((SELECT coalesce(sum(reports), 0) FROM"
             " contributions WHERE epoch = epochs.key AND subtracted_at IS NULL) AS bigint), opened_at, closed_at"
-            " FROM epochs"
+            f" FROM epochs WHERE {condition}",
+            parameters,
         )
-        return sorted((Epoch(*row) for row in rows), key=lambda epoch: (epoch.collection, epoch.number))
+        return [Epoch(*row) for row in rows]
 
     def open_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
         """Open a new epoch, numbered after the collection's last.
@@ -58,18 +79,18 @@ class Store(Database):
         check_name(collection)
         with self.transaction():
             self._lock_epochs()
-            number = 1 + max((epoch.number for epoch in self.epochs() if epoch.collection == collection), default=0)
+            number = 1 + max((epoch.number for epoch in self.epochs(collection)), default=0)
             page_cells = _SMALL_PAGE if counters > _FULL_PAGE * _MAX_FULL_PAGES else _FULL_PAGE
             key = self._insert_epoch(collection, number, plan, page_cells, time.time())
-            return next(epoch for epoch in self.epochs() if epoch.key == key)
+            return self._select_epochs("key = ?", key)[0]
 
     def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
         """Return the newest open epoch with this plan, or open one. Concurrent callers get the same epoch."""
         with self.transaction():
             self._lock_epochs()
-            known = [epoch for epoch in self.epochs() if epoch.collection == collection]
-            same = [epoch for epoch in known if epoch.is_open and epoch.plan == plan]
-            return same[-1] if same else self.open_epoch(collection, plan, counters)
+            same = self._select_epochs("collection = ? AND closed_at IS NULL AND plan = ?", collection, plan)
+            newest = max(same, key=lambda epoch: epoch.number, default=None)
+            return newest or self.open_epoch(collection, plan, counters)
 
     def require_empty(self) -> None:
         """Raise StoreError if there is any epoch. Within a transaction, no other process can open one until it ends."""
@@ -157,9 +178,10 @@ class Store(Database):
     def tally(self, key: int, length: int) -> tuple[int, Counters]:
         """An epoch's number of reports and its counters, read in one transaction."""
         with self.transaction(reading=True):
-            epoch = next((epoch for epoch in self.epochs() if epoch.key == key), None)
-            if epoch is None:
+            found = self._select_epochs("key = ?", key)
+            if not found:
                 raise StoreError(f"there is no epoch with the key {key}")
+            epoch = found[0]
             pages: dict[int, bytes] = {}
             for contribution in self.contributions(key):
                 if contribution.subtracted_at is None:
@@ -209,7 +231,9 @@ class Store(Database):
     def restore_epoch(self, epoch: Epoch, source: Store) -> None:
         """Copy an epoch with its ids from another store. The caller holds a transaction on both stores."""
         with self.transaction():
-            key = self._insert_epoch(epoch.collection, epoch.number, epoch.plan, epoch.page_cells, epoch.opened_at)
+            key = self._insert_epoch(
+                epoch.collection, epoch.number, source.plan(epoch.key), epoch.page_cells, epoch.opened_at
+            )
             for theirs in source.contributions(epoch.key):
                 mine = self._insert_contribution(key, theirs.uploader)
                 self._write_pages(mine, source.pages(theirs.key))

@@ -145,16 +145,17 @@ def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally
     still_open = [str(store.shard) for store, epoch in zip(stores, epochs, strict=True) if epoch.is_open]
     if still_open:
         raise StoreError(f"epoch {number} of {collection} is still open in shard {', '.join(still_open)}; close it")
-    if len({epoch.plan for epoch in epochs}) != 1:
+    plans = {store.plan(epoch.key) for store, epoch in zip(stores, epochs, strict=True)}
+    if len(plans) != 1:
         raise StoreError(f"epoch {number} of {collection} has different plans in these stores")
-    plan = Plan.from_json(epochs[0].plan)
+    plan = Plan.from_json(plans.pop())
     tallies = [stored_tally(store, epoch, plan) for store, epoch in zip(stores, epochs, strict=True)]
     return sum(tallies[1:], start=tallies[0])
 
 
 def find_epoch(store: Store, collection: str, number: int | None = None) -> Epoch:
     """One epoch of a collection: by number, or the last."""
-    found = [epoch for epoch in store.epochs() if epoch.collection == collection]
+    found = store.epochs(collection)
     chosen = [epoch for epoch in found if number is None or epoch.number == number]
     if not chosen:
         known = sorted({epoch.collection for epoch in store.epochs()})

@@ -106,7 +106,7 @@ async def _upload(request: Request, collection: str, number: int, plan: str | No
         raise ParameterError("only plan=FINGERPRINT belongs in the address; send the id and the token in the body")
     live = service.collector.known(collection, number)
     if live is None:  # ask the store, in another thread
-        live = await service.lookups.run(service.collector.find, collection, number)
+        live = await service.lookups.run(service.collector.find_open, collection, number)
     if plan not in (None, live.plan.fingerprint):
         named = f"epoch {live.epoch.number} of {live.epoch.collection}"
         raise RefusalError(409, "WrongPlan", f"{named} has the plan {live.plan.fingerprint}")
