@@ -12,6 +12,7 @@ import pytest
 import sunzi
 from sunzi import errors
 from sunzi.contract import Contract, parse_json
+from sunzi.device.memoising import MemoisingClient
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.tally import Tally
@@ -181,6 +182,13 @@ def test_bad_tally(name):
     expect(record["error"], lambda: Tally.from_bytes(bytes.fromhex(record["tally"])))
 
 
+def test_device_ids():
+    record = load("device_ids")
+    plan, key = Plan.from_json(json.dumps(record["plan"])), bytes.fromhex(record["key"])
+    for case in record["cases"]:
+        assert MemoisingClient(plan, key, case["attribute"]).report_id(case["epoch"]).hex() == case["id"]
+
+
 def test_every_file_is_tested():
     """Every vector's name is covered by some test."""
     prefixes = (
@@ -193,7 +201,7 @@ def test_every_file_is_tested():
         "bad_tally_",
         "tally_",
     )
-    tested = {*GOOD, *(name for prefix in prefixes for name in names(prefix))}
+    tested = {*GOOD, "device_ids", *(name for prefix in prefixes for name in names(prefix))}
     assert tested == {path.stem for path in VECTORS.iterdir()}
     assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 420_000
 

@@ -28,7 +28,7 @@ EPSILON = 2
 
 def simulate(address: str, visitors: int) -> None:
     """Send reports of simulated visitors."""
-    remote = RemoteCollector(f"{address}/v1/collections/browsers")
+    remote = RemoteCollector(f"{address}/v1/collections/browsers", max_epsilon=EPSILON)
     epoch = remote.current()
     answers = np.random.default_rng().choice(len(BROWSERS), visitors, p=SHARES)
     remote.upload(epoch, epoch.plan.client().report_indices(answers))

@@ -13,6 +13,7 @@ from conformance_vectors.cases import Case, good_cases
 from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, OUE, SS, Record
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
 from sunzi.contract import Contract
+from sunzi.device.memoising import MemoisingClient
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.plan import Plan
 
@@ -24,6 +25,7 @@ def accepted() -> Iterator[tuple[str, Record]]:
     for case in good_cases():
         yield case.name, good_record(case)
     yield from tallies()
+    yield "device_ids", device_ids()
 
 
 def good_record(case: Case) -> Record:
@@ -77,6 +79,24 @@ def tally_bytes(header: Record | bytes, counts: Sequence[int], magic: bytes = b"
     text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     body = magic + struct.pack("<I", len(text)) + text + struct.pack(f"<{len(counts)}q", *counts)
     return body + hashlib.sha256(body).digest()
+
+
+def device_ids() -> Record:
+    """The ids of a device's reports, by attribute and epoch."""
+    key, plan = bytes(range(32)), Plan.from_contract(Contract.from_json(GRR))
+    address = "https://collector.example/v1/collections"
+    pairs = [
+        ("browser", f"{address}/browsers/epochs/1"),
+        ("browser", f"{address}/browsers/epochs/2"),
+        ("browser", f"{address}/renamed/epochs/1"),
+        ("language", f"{address}/browsers/epochs/1"),
+        ("年齢", f"http://127.0.0.1:8765/v1/collections/age/epochs/{1 << 31}"),
+    ]
+    cases = [
+        {"attribute": attribute, "epoch": epoch, "id": MemoisingClient(plan, key, attribute).report_id(epoch).hex()}
+        for attribute, epoch in pairs
+    ]
+    return {"plan": GRR, "key": key.hex(), "cases": cases}
 
 
 def tallies() -> Iterator[tuple[str, Record]]:

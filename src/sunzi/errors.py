@@ -3,9 +3,17 @@
 A message names the offending value and, if there is one, the fix.
 """
 
+_LONGEST_START, _LONGEST_END = 1500, 300
+
 
 class SunziError(Exception):
-    """Base of every error that Sunzi raises on purpose."""
+    """Base of every error that Sunzi raises on purpose.
+
+    Very long messages are shortened in the middle: the value that they name may come from a stranger.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*map(_shortened, arguments))
 
 
 class ParameterError(SunziError, ValueError):
@@ -46,6 +54,12 @@ class RandomnessError(SunziError, RuntimeError):
 
 class StoreError(SunziError, RuntimeError):
     """A collector's store cannot be read or written, or refuses the operation. Nothing was counted."""
+
+
+def _shortened(argument: object) -> object:
+    if not isinstance(argument, str) or len(argument) <= _LONGEST_START + _LONGEST_END:
+        return argument
+    return f"{argument[:_LONGEST_START]} … {argument[-_LONGEST_END:]}"
 
 
 class MissingExtraError(SunziError, ImportError):

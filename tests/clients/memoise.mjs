@@ -9,7 +9,7 @@ import { subsets } from "../../clients/javascript/dist/subsets.js";
 const answers = [];
 for (const { plan, key, attribute, values } of JSON.parse(readFileSync(0, "utf8"))) {
   const checked = new Plan(plan, { designs: [subsets] });
-  const client = new MemoisingClient(checked, await importDeviceKey(Buffer.from(key, "hex")), attribute);
+  const client = new MemoisingClient(checked, await importDeviceKey(Buffer.from(key, "hex")), attribute, { maxEpsilon: 32 });
   const reports = [];
   for (const value of values) {
     const report = value === null ? await client.reportIndex(undefined) : await client.report(value);

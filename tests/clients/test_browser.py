@@ -245,7 +245,7 @@ def test_tabs_share_one_budget(chromium, site, collector):
     ids = tabs[0].evaluate("async () => (await device.waiting()).map(({ id }) => id)")
     assert len(set(ids)) == len(ids)
     # All tabs share one key: equal values give equal reports.
-    derived = [tab.evaluate("async () => [...await device.client(epoch.plan, 'browser').derive(0)]") for tab in tabs]
+    derived = [tab.evaluate("async () => [...await (await device.client(epoch.plan, 'browser')).derive(0)]") for tab in tabs]
     assert derived[0] == derived[1] == derived[2]
     context.close()
 

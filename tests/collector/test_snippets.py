@@ -40,7 +40,7 @@ def run_snippet(program, directory):
     command = [sys.executable, "-c", program]
     run = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return int(run.stdout)
 
 
 def test_the_snippet_turns_waiting_into_a_tick(visit, service, tmp_path):
@@ -51,25 +51,31 @@ def test_the_snippet_turns_waiting_into_a_tick(visit, service, tmp_path):
     expect(page.locator("#rows")).to_be_hidden()
     assert page.locator("#client").get_attribute("open") is not None
     program = page.locator("#code").text_content()
-    assert run_snippet(program, tmp_path) == {"outcome": "counted", "reports": 1}
+    assert run_snippet(program, tmp_path) == 1
     expect(page.locator("#tick-text")).to_have_text("1 report received")
     expect(page.locator("#tick")).to_have_attribute("data-state", "received")
     expect(page.locator("#announcer")).to_have_text("The first report has arrived.")
     expect(page.locator("#reports")).to_have_text("1")
     expect(page.locator("#body tr")).to_have_count(3)
+    # Another run of the same device is not another vote; another device is.
+    assert run_snippet(program, tmp_path) == 0
+    (tmp_path / "device.db").rename(tmp_path / "other.db")
+    assert run_snippet(program, tmp_path) == 1
+    expect(page.locator("#reports")).to_have_text("2")
     assert page.locator("#client").get_attribute("open") is not None, "the snippet must stay open"
 
 
 def test_the_snippet_follows_the_domain(visit, service, tmp_path):
     service.open("numbers", make_plan("grr", 5, "1/2"))
     program = visit("?collection=numbers").locator("#code").text_content()
-    assert "client.report(0)" in program
-    assert run_snippet(program, tmp_path)["outcome"] == "counted"
+    assert 'device.queue(plan, "numbers", 0, epoch.url)' in program
+    assert run_snippet(program, tmp_path) == 1
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     service.open("separate", make_plan("grr", sunzi.Domain.from_file(tmp_path / "labels.txt"), 1))
     program = visit("?collection=separate").locator("#code").text_content()
-    assert 'labels="labels.txt"' in program
-    assert run_snippet(program.replace("ONE OF YOUR LABELS", "b"), tmp_path)["outcome"] == "counted"
+    assert 'with_labels("labels.txt")' in program
+    (tmp_path / "device.db").unlink()  # the new plan has a larger epsilon
+    assert run_snippet(program.replace("ONE OF YOUR LABELS", "b"), tmp_path) == 1
 
 
 def test_two_languages(visit, service):
@@ -77,14 +83,14 @@ def test_two_languages(visit, service):
     assert page.locator("#languages label").all_text_contents() == ["Python", "JavaScript"]
     python = page.locator("#code").text_content()
     assert program_in(page, "Python") == python
-    assert 'plan.client(max_epsilon="1")' in python
+    assert 'Device("device.db", lifetime_epsilon="1", max_epsilon="1")' in python
     page.get_by_role("radio", name="Python").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="JavaScript")).to_be_checked()
     program = page.locator("#code").text_content()
     assert f'"{service.url}/v1/collections/fruit"' in program
-    assert 'new Client(epoch.plan, { maxEpsilon: "1" })' in program
-    assert 'client.report("apple")' in program
+    assert 'Device.open({ lifetimeEpsilon: "1", maxEpsilon: "1" })' in program
+    assert 'device.queue(epoch.plan, "fruit", "apple", epoch.url)' in program
     notes = page.locator("[data-language]")
     assert {note.get_attribute("data-language") for note in notes.filter(visible=True).all()} == {"JavaScript"}
     assert program_in(page, "Python") == python
@@ -101,10 +107,14 @@ def test_the_javascript_snippet_in_node(visit, service, client_directory, tmp_pa
     expect(page.locator("#reports")).to_have_text("0")
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules" / "sunzi").symlink_to(client_directory)
-    (tmp_path / "program.mjs").write_text(program_in(page, "JavaScript"))
+    program = 'import { FileStore } from "sunzi/node";\n' + program_in(page, "JavaScript")
+    assert program.count("Device.open({ ") == 1
+    program = program.replace("Device.open({ ", 'Device.open({ store: new FileStore("device"), ')
+    (tmp_path / "program.mjs").write_text(program)
     command = [shutil.which("node"), "program.mjs"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    assert (run.stdout, run.stderr) == ("counted\n", "")
+    for acknowledged in (1, 0):  # the second run is not another vote
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+        assert (run.stdout, run.stderr) == (f"{acknowledged}\n", "")
     expect(page.locator("#tick-text")).to_have_text("1 report received")
     expect(page.locator("#reports")).to_have_text("1")
 
@@ -127,14 +137,15 @@ def test_the_javascript_snippet_in_a_page_of_another_site(visit, client_director
             other = page.context.new_page()
             with other.expect_console_message(lambda message: message.type == "log") as message:
                 other.goto(f"{site}/{name}.html")
-            assert message.value.text == "counted"
+            assert message.value.text == "1"
             expect(page.locator("#reports")).to_have_text("1")
             page.close()
 
 
 def write_page(path, program):
     """A page with the unchanged program in its markup."""
-    addresses = json.dumps({"imports": {"sunzi": "./dist/index.js", "sunzi/subsets": "./dist/subsets.js"}})
+    modules = {"sunzi": "index", "sunzi/device": "device", "sunzi/subsets": "subsets"}
+    addresses = json.dumps({"imports": {name: f"./dist/{module}.js" for name, module in modules.items()}})
     scripts = f'<script type="importmap">{addresses}</script><script type="module">{program}</script>'
     path.write_text(f'<!doctype html><meta charset="utf-8"><title>A client</title>{scripts}')
 

@@ -19,6 +19,10 @@ THERE = "https://collector.example/v1/collections/browsers/epochs/1"
 ELSEWHERE = "https://another.example/v1/collections/browsers/epochs/1"
 
 
+def epoch_of(number):
+    return THERE.removesuffix("1") + str(number)
+
+
 @pytest.fixture
 def plan():
     return sunzi.make_plan("grr", 100, 1)
@@ -34,42 +38,84 @@ def bodies(device):
 
 
 def test_each_distinct_value_costs_once(plan, path):
-    device = Device(path, 3)
+    device = Device(path, 3, max_epsilon=1)
     assert device.spent("browser") == 0
     assert device.queue(plan, "browser", 7, THERE).cost == 1
-    assert [device.queue(plan, "browser", 7, THERE).cost for _ in range(5)] == [0] * 5
-    assert device.queue(plan, "browser", 8, THERE).cost == 1
+    assert [device.queue(plan, "browser", 7, epoch_of(number)).cost for number in range(2, 7)] == [0] * 5
+    assert device.queue(plan, "browser", 8, epoch_of(7)).cost == 1
     assert (device.spent("browser"), device.spent("language")) == (2, 0)
     assert len(set(bodies(device)[:6])) == 1
 
 
 def test_the_cap_holds_over_plans_and_collections(plan, path):
-    device = Device(path, "5/2", caps={"age": "1/2"})
+    device = Device(path, "5/2", max_epsilon=1, caps={"age": "1/2"})
     half = sunzi.make_plan("oue", 100, Fraction(1, 2))
     device.queue(plan, "browser", 1, THERE)
     device.queue(half, "browser", 1, THERE.replace("browsers", "renamed"))
-    device.queue(plan, "browser", 2, THERE)
+    device.queue(plan, "browser", 2, epoch_of(2))
     before = device.waiting()
     with pytest.raises(BudgetError, match="5/2"):
-        device.queue(half, "browser", 2, THERE)
+        device.queue(half, "browser", 2, epoch_of(3))
     with pytest.raises(BudgetError):
         device.queue(plan, "age", 2, THERE)
     assert device.queue(half, "age", 2, THERE).cost == Fraction(1, 2)
     assert (device.spent("browser"), len(device.waiting())) == (Fraction(5, 2), len(before) + 1)
     with pytest.raises(ParameterError):
-        Device(path, 0)
+        Device(path, 0, max_epsilon=1)
 
 
 def test_a_plan_above_the_limit_costs_nothing(plan, path):
-    device = Device(path, 3)
+    device = Device(path, 3, max_epsilon="1/2")
     with pytest.raises(PrivacyError):
-        device.queue(plan, "browser", 1, THERE, max_epsilon="1/2")
+        device.queue(plan, "browser", 1, THERE)
+    with pytest.raises(PrivacyError):
+        device.client(plan, "browser")
     assert (device.spent("browser"), device.waiting()) == (0, [])
-    assert device.queue(plan, "browser", 1, THERE, max_epsilon=1).cost == 1
+    assert Device(path, 3, max_epsilon=1).queue(plan, "browser", 1, THERE).cost == 1
+    with pytest.raises(TypeError, match="max_epsilon"):
+        Device(path, 3)
+
+
+def test_an_attribute_reports_once_per_epoch(plan, path):
+    """Before and after the report is acknowledged, for any value, and in another process too."""
+    device = Device(path, 10, max_epsilon=1)
+    first = device.queue(plan, "browser", 7, THERE)
+    assert not first.is_repeated
+    for flushed in (1, 0):
+        for value in (7, 8, "outside"):
+            again = Device(path, 10, max_epsilon=1).queue(plan, "browser", value, THERE)
+            assert (again.identity, again.cost, again.is_repeated) == (first.identity, 0, True)
+        assert len(device.waiting()) == flushed
+        assert device.flush(lambda report: None) == flushed
+    assert device.spent("browser") == 1
+    assert not device.queue(plan, "language", 7, THERE).is_repeated
+    assert not device.queue(plan, "browser", 7, epoch_of(2)).is_repeated
+    several = device.queue(plan, "browser", 7, THERE, several=True)
+    assert (several.cost, several.is_repeated, several.identity != first.identity) == (0, False, True)
+    assert len(device.waiting()) == 3
+
+
+def test_an_epoch_that_refused_a_report_may_get_another(plan, path):
+    device, refused = Device(path, 10, max_epsilon=1), []
+
+    def upload(report):
+        raise ReportError("this token is spent")
+
+    device.queue(plan, "browser", 7, THERE, token="ab" * 32)
+    assert device.flush(upload, lambda report, error: refused.append((report.token, str(error)))) == 0
+    assert refused == [("ab" * 32, "this token is spent")]
+    assert not device.queue(plan, "browser", 7, THERE, token="cd" * 32).is_repeated
+    assert device.flush(lambda report: None) == 1
+
+
+def test_ids_depend_on_the_device_the_attribute_and_the_epoch(plan, path):
+    one, two = Device(path, 10, max_epsilon=1), Device(path.with_name("two.db"), 10, max_epsilon=1)
+    cases = [(one, "browser", THERE), (two, "browser", THERE), (one, "language", THERE), (one, "browser", ELSEWHERE)]
+    assert len({device.queue(plan, attribute, 7, url).identity for device, attribute, url in cases}) == 4
 
 
 def test_a_renamed_collection_gets_no_fresh_noise(path):
-    plan, device = sunzi.make_plan("oue", 64, 1), Device(path, 1)
+    plan, device = sunzi.make_plan("oue", 64, 1), Device(path, 1, max_epsilon=1)
     for name in ("browsers", "browsers-2", "something-else"):
         device.queue(plan, "browser", 7, THERE.replace("browsers", name))
     assert len({report.destination for report in device.waiting()}) == 3
@@ -78,19 +124,19 @@ def test_a_renamed_collection_gets_no_fresh_noise(path):
 
 
 def test_a_value_outside_the_domain_is_said_locally_and_still_reported(plan, path):
-    device = Device(path, 1)
+    device = Device(path, 1, max_epsilon=1)
     queued = device.queue(plan, "browser", 1000, THERE)
     assert (queued.outside, queued.cost) == (True, 1)
-    assert device.queue(plan, "browser", "nonsense", THERE).cost == 0
+    assert device.queue(plan, "browser", "nonsense", epoch_of(2)).cost == 0
     assert len(set(bodies(device))) == 1
     labelled = sunzi.make_plan("grr", sunzi.Domain(["a", "b", "other"], other="other"), 1)
-    assert not Device(path.with_name("other.db"), 1).queue(labelled, "letter", "z", THERE).outside
+    assert not Device(path.with_name("other.db"), 1, max_epsilon=1).queue(labelled, "letter", "z", THERE).outside
 
 
 def test_acknowledged_reports_are_deleted_and_others_sent_again(plan, path):
-    device = Device(path, 10)
+    device = Device(path, 10, max_epsilon=1)
     for value in range(6):
-        device.queue(plan, "browser", value, THERE)
+        device.queue(plan, "browser", value, THERE, several=True)
     queued, tried = device.waiting(), []
 
     def upload(report):
@@ -104,7 +150,7 @@ def test_acknowledged_reports_are_deleted_and_others_sent_again(plan, path):
     assert tried == queued[:3]
     assert device.waiting() == queued[2:]
     sent = []
-    assert Device(path, 10).flush(sent.append) == 4
+    assert Device(path, 10, max_epsilon=1).flush(sent.append) == 4
     assert sent == queued[2:]
     assert device.waiting() == []
     assert device.spent("browser") == 6
@@ -117,7 +163,7 @@ def test_a_crash_between_debit_and_send_loses_neither(plan, path):
     child.go()
     assert child.next_payment() == "paid 1\n"
     child.kill()
-    device = Device(path, 3)
+    device = Device(path, 3, max_epsilon=1)
     assert len(device.waiting()) == device.spent("browser") >= 1
     first = device.waiting()
 
@@ -141,13 +187,13 @@ def test_a_process_killed_in_mid_queue(path, payments):
     child.go()
     heard = [child.next_payment() for _ in range(payments)]
     told = len([line for line in heard if line.startswith("paid")]) + len(child.kill())
-    device = Device(path, 30)
+    device = Device(path, 30, max_epsilon=1)
     waiting = device.waiting()
     assert device.spent("browser") == len(waiting) >= told
     plan, paid, refused = sunzi.make_plan("grr", 100, 1), 0, 0
     for value in range(60):
         try:
-            paid += device.queue(plan, "browser", value, THERE).cost
+            paid += device.queue(plan, "browser", value, THERE, several=True).cost
         except BudgetError:
             refused += 1
     assert (device.spent("browser"), paid, refused) == (30, 30 - len(waiting), 30)
@@ -159,18 +205,18 @@ def test_processes_racing_for_the_last_budget(path):
     for racer in racers:
         racer.go()
     assert sum(sum(racer.end()) for racer in racers) == 5
-    device = Device(path, 5)
+    device = Device(path, 5, max_epsilon=1)
     assert device.spent("browser") == 5
     assert len(device.waiting()) >= 5
 
 
 def test_threads_racing_for_the_last_budget(plan, path):
-    device, outcomes, barrier = Device(path, 3), [], threading.Barrier(8)
+    device, outcomes, barrier = Device(path, 3, max_epsilon=1), [], threading.Barrier(8)
 
     def race(value):
         barrier.wait()
         try:
-            outcomes.append(device.queue(plan, "browser", value, THERE).cost)
+            outcomes.append(device.queue(plan, "browser", value, THERE, several=True).cost)
         except BudgetError:
             outcomes.append(None)
 
@@ -184,7 +230,7 @@ def test_threads_racing_for_the_last_budget(plan, path):
 
 
 def test_the_file_is_private_and_deleted_reports_are_overwritten(path):
-    device = Device(path, 1)
+    device = Device(path, 1, max_epsilon=1)
     wide = sunzi.make_plan("oue", 4000, 1)
     device.queue(wide, "browser", 1, THERE)
     body = bodies(device)[0]
@@ -195,9 +241,9 @@ def test_the_file_is_private_and_deleted_reports_are_overwritten(path):
 
 
 def test_an_unreachable_collector_does_not_delay_others(plan, path):
-    device = Device(path, 10)
+    device = Device(path, 10, max_epsilon=1)
     for value, destination in enumerate([THERE, ELSEWHERE, THERE, ELSEWHERE]):
-        device.queue(plan, "browser", value, destination)
+        device.queue(plan, "browser", value, destination, several=True)
     tried = []
 
     def upload(report):
@@ -216,7 +262,7 @@ def test_a_forgotten_label_file_is_an_error_and_costs_nothing(path, tmp_path):
     domain.save_labels(tmp_path / "labels.txt")
     complete = sunzi.make_plan("grr", domain, 1)
     without = sunzi.Plan.from_json(complete.contract.canonical)
-    device = Device(path, 3)
+    device = Device(path, 3, max_epsilon=1)
     with pytest.raises(ParameterError, match="labels=PATH") as caught:
         device.queue(without, "letter", "alpha", THERE)
     assert not isinstance(caught.value, DomainError)
@@ -239,7 +285,7 @@ NO_EPOCHS = [
 
 @pytest.mark.parametrize("destination", NO_EPOCHS)
 def test_a_report_belongs_to_an_epoch(plan, path, destination):
-    device = Device(path, 3)
+    device = Device(path, 3, max_epsilon=1)
     with pytest.raises(ParameterError):
         device.queue(plan, "browser", 1, destination)
     assert device.spent("browser") == 0
@@ -248,9 +294,9 @@ def test_a_report_belongs_to_an_epoch(plan, path, destination):
 def test_a_file_that_is_not_a_device(tmp_path):
     (tmp_path / "not.db").write_bytes(b"something else entirely" * 100)
     with pytest.raises(StoreError):
-        Device(tmp_path / "not.db", 1)
+        Device(tmp_path / "not.db", 1, max_epsilon=1)
     with pytest.raises(StoreError, match=r"missing/device\.db: No such file"):
-        Device(tmp_path / "missing" / "device.db", 1)
+        Device(tmp_path / "missing" / "device.db", 1, max_epsilon=1)
 
 
 def tables(path):
@@ -262,15 +308,15 @@ def test_a_collectors_store_is_refused_as_a_device(tmp_path):
     SqliteStore(tmp_path / "store.db").close()
     before = tables(tmp_path / "store.db")
     with pytest.raises(StoreError, match="not a Sunzi device"):
-        Device(tmp_path / "store.db", 1)
+        Device(tmp_path / "store.db", 1, max_epsilon=1)
     assert tables(tmp_path / "store.db") == before
-    Device(tmp_path / "device.db", 1)
+    Device(tmp_path / "device.db", 1, max_epsilon=1)
     with pytest.raises(StoreError, match="not a Sunzi store"):
         SqliteStore(tmp_path / "device.db")
     with closing(sqlite3.connect(tmp_path / "device.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="version 99"):
-        Device(tmp_path / "device.db", 1)
+        Device(tmp_path / "device.db", 1, max_epsilon=1)
 
 
 VERSION_ZERO = """
@@ -287,15 +333,22 @@ INSERT INTO outbox VALUES (zeroblob(16), 'there', x'07', 1.5);
 """
 
 
+def test_a_file_of_version_1_is_upgraded(plan, path):
+    Device(path, 2, max_epsilon=1)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE reported; PRAGMA user_version = 1")
+    assert not Device(path, 2, max_epsilon=1).queue(plan, "browser", 1, THERE).is_repeated
+
+
 def test_a_file_without_a_mark_is_taken_over(plan, path):
     """Its key, ledger and outbox stay. A waiting report does not name its collection, so it is kept, never guessed."""
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(VERSION_ZERO)
-    device = Device(path, 2)
+    device = Device(path, 2, max_epsilon=1)
     assert device.spent("browser") == Fraction(1, 2)
     assert device.waiting() == [QueuedReport(bytes(16), "there", b"\x07")]
     assert device.flush() == 0
     assert device.queue(plan, "browser", 1, THERE).cost == 1
-    assert [report.fingerprint for report in Device(path, 2).waiting()] == [None, plan.fingerprint]
+    assert [report.fingerprint for report in Device(path, 2, max_epsilon=1).waiting()] == [None, plan.fingerprint]
     assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser").report(1)
     assert device.flush(lambda report: None) == 2

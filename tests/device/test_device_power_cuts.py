@@ -34,18 +34,18 @@ def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
     before.mkdir(parents=True)
     after.mkdir()
     cuts.disk = None
-    Device(before / "device.db", 30)
+    Device(before / "device.db", 30, max_epsilon=1)
     cuts.disk = disk = Disk(before, cut_after)
     paid = 0
     try:
-        device = Device(before / "device.db", 30)
+        device = Device(before / "device.db", 30, max_epsilon=1)
         for value in range(3):
-            paid += device.queue(plan, "browser", value, THERE).cost
+            paid += device.queue(plan, "browser", value, THERE, several=True).cost
     except StoreError:
         assert disk.is_dead
     disk.after_cut(after, random.Random(seed))
     cuts.disk = None
-    device = Device(after / "device.db", 30)
+    device = Device(after / "device.db", 30, max_epsilon=1)
     found = device.spent("browser"), len(device.waiting())
     shutil.rmtree(directory)
     return paid, *found

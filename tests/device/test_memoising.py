@@ -63,6 +63,10 @@ def test_the_derivation_is_the_one_that_other_clients_follow():
     message = b"sunzi memoised report, version 1\0" + bytes.fromhex(bare.fingerprint) + text("a") + text("123")
     assert MemoisingClient(bare, KEY, "a").derive(123) == hmac.new(KEY, message, hashlib.sha256).digest()
 
+    epoch = "https://collector.example/v1/collections/browsers/epochs/1"
+    message = b"sunzi report id, version 1\0" + text("Browser é") + text(epoch)
+    assert client.report_id(epoch) == hmac.new(KEY, message, hashlib.sha256).digest()[:16]
+
     stream = b"".join(hmac.new(secret, struct.pack("<Q", block), hashlib.sha256).digest() for block in range(3))
     source = DerivedSource(secret)
     words = [*source.words(1), *source.words(6), *source.words(5)]

@@ -28,7 +28,7 @@ def plan():
 
 @pytest.fixture
 def device(tmp_path):
-    return Device(tmp_path / "device.db", 30)
+    return Device(tmp_path / "device.db", 30, max_epsilon=1)
 
 
 @contextmanager
@@ -68,11 +68,11 @@ def epoch_of(address, number=1):
 def test_a_device_and_a_collector(plan, device, tmp_path):
     """The outbox with a real service: sent twice, counted once."""
     with running(tmp_path / "store.db", {"default": plan}) as service, closing(Sender()) as sender:
-        with closing(RemoteCollector(service.address)) as remote:
+        with closing(RemoteCollector(service.address, max_epsilon=1)) as remote:
             epoch = remote.current()
         assert epoch.url == epoch_of(service.address)
         for value in range(20):
-            device.queue(epoch.plan, "browser", value, epoch.url)
+            device.queue(epoch.plan, "browser", value, epoch.url, several=True)
         queued = device.waiting()
 
         def lost(report):
@@ -90,7 +90,7 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
     """Even if a newer epoch is open, in which the same bytes would mean another value."""
     old, new = (sunzi.make_plan("grr", labels, 1) for labels in (["a", "b", "c", "d"], ["d", "c", "b", "a"]))
     with running(tmp_path / "store.db", {"default": old}) as service:
-        with closing(RemoteCollector(service.address)) as remote:
+        with closing(RemoteCollector(service.address, max_epsilon=1)) as remote:
             epoch = remote.current()
             device.queue(epoch.plan, "letter", "a", epoch.url)
             service.collector.open("default", new)
@@ -115,13 +115,14 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
         (404, b'{"error":"no route"}'),
         (410, b"[]"),
         (401, REFUSAL),
+        (421, REFUSAL),
         (503, REFUSAL),
     ],
 )
 def test_answers_of_other_servers_delete_nothing(plan, device, status, body):
     with answering(status, body) as (address, asked):
         for value in range(3):
-            device.queue(plan, "browser", value, epoch_of(address))
+            device.queue(plan, "browser", value, epoch_of(address), several=True)
         with closing(Sender(patience=0)) as sender:
             assert device.flush(sender) == 0
         assert len(device.waiting()) == 3
@@ -131,9 +132,19 @@ def test_answers_of_other_servers_delete_nothing(plan, device, status, body):
 def test_a_collectors_refusal_is_final(plan, device):
     with answering(410, REFUSAL) as (address, asked):
         for value in range(3):
-            device.queue(plan, "browser", value, epoch_of(address))
-        assert device.flush() == 0
+            device.queue(plan, "browser", value, epoch_of(address), several=True)
+        refused, queued = [], device.waiting()
+        assert device.flush(on_refused=lambda report, error: refused.append((report, str(error)))) == 0
         assert (device.waiting(), len(asked)) == ([], 3)
+        assert [report for report, _ in refused] == queued
+        assert all("epoch 1 is closed" in said for _, said in refused)
+
+
+def test_refusals_are_logged_by_default(plan, device, caplog):
+    with answering(410, REFUSAL) as (address, _):
+        device.queue(plan, "browser", 1, epoch_of(address))
+        assert device.flush() == 0
+    assert "epoch 1 is closed" in caplog.text
 
 
 def test_a_dead_collector_holds_up_no_other(plan, device, tmp_path):
@@ -150,7 +161,7 @@ def test_single_use_tokens(plan, device, tmp_path):
         live = service.collector.find("default")
         first, second = service.collector.make_tokens(live, 2)
         report = plan.client().report(3)
-        with closing(RemoteCollector(service.address, patience=5)) as remote:
+        with closing(RemoteCollector(service.address, max_epsilon=1, patience=5)) as remote:
             epoch = remote.current()
             with pytest.raises(UnauthorizedError):
                 remote.upload(epoch, report, bytes(16))
@@ -160,7 +171,7 @@ def test_single_use_tokens(plan, device, tmp_path):
                 remote.upload(epoch, report, token=first)
         # A spent token is only its own report's problem; without any token, all reports for this epoch must wait.
         for value, token in enumerate([first, second, None]):
-            device.queue(plan, "browser", value, epoch.url, token=token)
+            device.queue(plan, "browser", value, epoch.url, token=token, several=True)
         assert device.flush() == 1
         assert [report.token for report in device.waiting()] == [first, None]
         assert service.tally().reports == 2
@@ -170,7 +181,7 @@ def test_a_rotated_key_deletes_nothing(plan, device, tmp_path):
     keys = (UploadKey("shop", hashlib.sha256(b"the new key").digest(), 1000),)
     with running(tmp_path / "store.db", {"default": plan}, upload_keys=keys) as service:
         for value in range(3):
-            device.queue(plan, "browser", value, epoch_of(service.address))
+            device.queue(plan, "browser", value, epoch_of(service.address), several=True)
         with closing(Sender(secret="the old key")) as sender:
             assert device.flush(sender) == 0
         assert len(device.waiting()) == 3
@@ -182,7 +193,7 @@ def test_a_rotated_key_deletes_nothing(plan, device, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("body", [PORTAL, b"[]", b"{}", b'{"plan":1}', b"[" * 100_000])
 def test_a_captive_portal_is_not_a_collector(plan, body):
-    with answering(200, body) as (address, _), closing(RemoteCollector(address)) as remote:
+    with answering(200, body) as (address, _), closing(RemoteCollector(address, max_epsilon=1)) as remote:
         calls = [remote.current, lambda: remote.upload(RemoteEpoch(plan, "default", 1, True), plan.client().report(1))]
         if body != b'{"plan":1}':
             calls.append(remote.tally)
@@ -194,15 +205,15 @@ def test_a_captive_portal_is_not_a_collector(plan, body):
 def test_addresses(plan):
     for address in ("http://host:abc", "http://host:99999", "ftp://host", "host:80", "http://", "http://[host"):
         with pytest.raises(ParameterError, match=re.escape(repr(address))):
-            RemoteCollector(address)
-    with closing(RemoteCollector("http://user:password@[::1]:80/base/v1/collections/browsers")) as remote:
+            RemoteCollector(address, max_epsilon=1)
+    with closing(RemoteCollector("http://user:password@[::1]:80/base/v1/collections/browsers", max_epsilon=1)) as remote:
         assert remote.url == "http://[::1]:80/base/v1/collections/browsers"
 
 
 def test_a_refusal_says_why(plan):
     with (
         answering(410, REFUSAL) as (address, _),
-        closing(RemoteCollector(address)) as remote,
+        closing(RemoteCollector(address, max_epsilon=1)) as remote,
         pytest.raises(ReportError, match="epoch 1 is closed"),
     ):
         remote.upload(RemoteEpoch(plan, "default", 1, True), plan.client().report(1))

@@ -13,12 +13,12 @@ from sunzi.device.device import Device
 path, cap, values = sys.argv[1], sys.argv[2], [int(value) for value in sys.argv[3].split(",")]
 there = "https://collector.example/v1/collections/browsers/epochs/1"
 plan = sunzi.make_plan("grr", 100, 1)
-device = Device(path, cap)
+device = Device(path, cap, max_epsilon=1)
 print("ready", flush=True)
 sys.stdin.readline()
 for value in values:
     try:
-        print("paid", device.queue(plan, "browser", value, there).cost, flush=True)
+        print("paid", device.queue(plan, "browser", value, there, several=True).cost, flush=True)
     except BudgetError:
         print("refused", flush=True)
 """

@@ -7,13 +7,13 @@ import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 import type { Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
-import { framed, type Outcome, type SendOptions, uploadAddress, uploadPersistently } from "./uploading.js";
+import { type Outcome, type SendOptions, uploadPersistently } from "./uploading.js";
 import { encodeBatch, encodeReport } from "./wire.js";
 
 /** Limits on the plans that a client accepts, and what a plan may need. */
 export interface ClientOptions extends PlanOptions {
   /** The largest ε that this client accepts. A plan from the network can be valid and still have ε = 32. */
-  maxEpsilon?: Epsilon;
+  maxEpsilon: Epsilon;
   /** The fingerprint that the plan must have, as hexadecimal digits. */
   fingerprint?: string;
   /** Random words from elsewhere than Web Crypto, for simulations and tests. */
@@ -31,11 +31,12 @@ export class Client {
   readonly #source: WordSource;
   #latest: Uint8Array | undefined;
 
-  constructor(plan: Plan | PlanSource, options: ClientOptions = {}) {
+  constructor(plan: Plan | PlanSource, options: ClientOptions) {
     this.plan = plan instanceof Plan ? plan : new Plan(plan, options);
-    const { maxEpsilon, fingerprint } = options;
+    const { maxEpsilon, fingerprint, source } = options ?? {};
+    check(maxEpsilon, "maxEpsilon is required", ParameterError);
     check(
-      maxEpsilon === undefined || !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
+      !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
       `epsilon ${this.plan.epsilon} exceeds maxEpsilon ${maxEpsilon}`,
       PrivacyError,
     );
@@ -44,7 +45,7 @@ export class Client {
       `fingerprint ${this.plan.fingerprint} is not ${fingerprint}`,
       PrivacyError,
     );
-    this.#source = options.source ?? new SystemSource();
+    this.#source = source ?? new SystemSource();
   }
 
   /** Whether reports are private: false if others could reproduce the random words. */
@@ -94,15 +95,16 @@ export class Client {
   /**
    * Send a report or a batch until it is acknowledged, always the same bytes under the same id, so that it is counted
    * once. Throws a ReportError if the collector rejects it for good, and a StoreError if `patience` runs out. Then call
-   * `send` again: that costs no ε, whereas a new report would.
+   * `send` again: that costs no ε, whereas a new report would. It goes to the same epoch again, even if a newer one is
+   * open.
    *
-   * @param url the collector, a collection of it (`…/v1/collections/NAME`) or an epoch (`…/epochs/N`)
+   * @param url the epoch (`…/epochs/N`); or the collector or a collection of it (`…/v1/collections/NAME`), which is
+   *   asked for its current epoch the first time
    * @param body what {@link report} or {@link reportBatch} returned; by default the latest
    */
   async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
     check(body, "make a report first", ParameterError);
-    const address = await uploadAddress(url, this.plan, body, options);
-    return uploadPersistently(address, framed(body, options), options);
+    return uploadPersistently(url, this.plan, body, options);
   }
 
   #randomize(indices: ArrayLike<number>): Reports {

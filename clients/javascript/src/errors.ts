@@ -3,6 +3,11 @@
 /** Base class of all errors that Sunzi throws. */
 export class SunziError extends Error {
   override name = "SunziError";
+
+  /** Long messages are cut, because they may quote a plan or a response from the network. */
+  constructor(message: string, options?: ErrorOptions) {
+    super(message.slice(0, 500), options);
+  }
 }
 
 /** An argument is invalid. */

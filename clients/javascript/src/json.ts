@@ -37,10 +37,11 @@ export function parseJson(text: string): Json {
   try {
     value = JSON.parse(text) as Json;
     text = text.replace(/"(?:[^"\\]|\\.)*"|-0\b|\s/g, (part) => (part.trim() ? JSON.stringify(JSON.parse(part)) : ""));
+    if (JSON.stringify(value) !== text) value = undefined;
   } catch {
-    value = undefined;
+    value = undefined; // also if it is nested too deeply for this stack
   }
-  check(value !== undefined && JSON.stringify(value) === text, "not strict JSON");
+  check(value !== undefined, "not strict JSON");
   return value;
 }
 

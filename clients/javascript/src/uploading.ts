@@ -41,13 +41,16 @@ export interface Epoch {
 }
 
 const WRONG_PLAN = "the collector has another plan";
-/** Statuses that are final, unlike 401 (wrong key), 408, 425 and 429 (try later). */
-const FINAL = /^4(?!01|08|25|29)/;
+/** Statuses that are final, unlike 401 (wrong key), 408, 421, 425 and 429 (try later). */
+const FINAL = /^4(?!01|08|21|25|29)/;
 const MAX_PAUSE_SECONDS = 60;
 const REQUEST_SECONDS = 30;
+/** The largest answers that are read: to an upload, and a plan. */
+const MAX_RECEIPT_BYTES = 2 ** 16;
+const MAX_PLAN_BYTES = 2 ** 25;
 
-/** The ids of bodies that were sent, so that retries use the same id and are counted once. */
-const ids = new WeakMap<Uint8Array, string>();
+/** The id of each body that was sent, and the epoch that each URL stood for, so that it is counted once. */
+const uploads = new WeakMap<Uint8Array, { id: string; epochs: Map<string, string> }>();
 
 /** A new random upload id. */
 export function freshId(): string {
@@ -61,43 +64,37 @@ export async function fetchEpoch(url: string, options: PlanOptions & RequestOpti
   check(plan.fingerprint === envelope.fingerprint, WRONG_PLAN);
   return {
     plan,
-    number: Number(envelope.epoch),
+    number: envelope.epoch as number,
     isOpen: envelope.open === true,
     url: address,
   };
 }
 
-/** The unchecked description of the current epoch, and its address. */
-async function fetchEnvelope(url: string, options: RequestOptions): Promise<[JsonObject, string]> {
+/** The description of the current epoch, with an unchecked plan, and its address. */
+async function fetchEnvelope(url: string, options: RequestOptions, deadline?: number): Promise<[JsonObject, string]> {
   url = url.replace(/\/+$/, "");
   if (!/\/v1\/collections\/[^/]+$/.test(url)) url += "/v1/collections/default";
-  const [response, text] = await attempt(`${url}/plan`, {}, options);
-  check(response.ok, refusal(response, text), StoreError);
-  const envelope = parseJson(text) as JsonObject;
-  // The response's address is absolute even if `url` is relative to a page.
-  return [envelope, response.url.replace(/plan$/, `epochs/${Number(envelope.epoch)}`)];
-}
-
-/** The address of one upload. */
-export async function uploadAddress(url: string, plan: Plan, body: Uint8Array, options: SendOptions): Promise<string> {
-  if (!/\/epochs\/\d+$/.test(url)) {
-    const [envelope, address] = await fetchEnvelope(url, options);
-    check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
-    url = address;
+  const [response, text] = await attempt(`${url}/plan`, {}, options, MAX_PLAN_BYTES, deadline);
+  let envelope: JsonObject | undefined;
+  try {
+    envelope = parseJson(text) as JsonObject;
+  } catch {
+    // The response of another server.
   }
-  return addressOf(url, plan, body);
+  const isEpoch = response.ok && Number.isInteger(envelope?.epoch) && (envelope?.epoch as number) > 0;
+  check(isEpoch && envelope, refusal(response, text), StoreError);
+  // The response's address is absolute even if `url` is relative to a page.
+  return [envelope, response.url.replace(/plan$/, `epochs/${envelope.epoch}`)];
 }
 
-/** {@link uploadAddress} within a known epoch. */
+/** The address of an upload to an epoch. */
 export function addressOf(epoch: string, plan: Plan, body: Uint8Array): string {
   return `${epoch}/${isBatch(body) ? "batches" : `reports?plan=${plan.fingerprint}`}`;
 }
 
 /** What to send for a report or batch: a line with its id, and its token if there is one, then its bytes. */
-export function framed(body: Uint8Array, options: { id?: string; token?: string | undefined } = {}): Uint8Array {
-  const id = options.id ?? ids.get(body) ?? freshId();
-  ids.set(body, id);
-  const line = encodeText(`${options.token ? `${id} ${options.token}` : id}\n`);
+export function framed({ id, token, body }: { id: string; token?: string | undefined; body: Uint8Array }): Uint8Array {
+  const line = encodeText(`${token ? `${id} ${token}` : id}\n`);
   const upload = new Uint8Array(line.length + body.length);
   upload.set(line);
   upload.set(body, line.length);
@@ -108,9 +105,14 @@ export function framed(body: Uint8Array, options: { id?: string; token?: string 
  * Send once. Throws a ReportError if the collector rejects it for good, and a StoreError if it may succeed later. The
  * response, if there was one, is the error's `cause`.
  */
-export async function uploadOnce(address: string, body: Uint8Array, options: RequestOptions): Promise<Outcome> {
+export async function uploadOnce(
+  address: string,
+  body: Uint8Array,
+  options: RequestOptions,
+  deadline?: number,
+): Promise<Outcome> {
   const init = { method: "POST", body: body as Uint8Array<ArrayBuffer> };
-  const [response, text] = await attempt(address, init, options);
+  const [response, text] = await attempt(address, init, options, MAX_RECEIPT_BYTES, deadline);
   const receipt = response.ok && /^{"outcome":"(counted|repeated)"/.exec(text);
   if (receipt) return receipt[1] as Outcome;
   const isFinal = FINAL.test(`${response.status}`) && /^{"error":.*"message":/.test(text);
@@ -126,12 +128,26 @@ export function jittered(seconds: number): number {
   return seconds * (500 + (randomBytes(1)[0] / 255) * 500);
 }
 
-/** Retry until it succeeds, patience runs out, or the key is wrong. */
-export async function uploadPersistently(address: string, body: Uint8Array, options: SendOptions): Promise<Outcome> {
+/** Find the epoch if `url` is not one, and upload; retry until patience runs out or the key is wrong. */
+export async function uploadPersistently(
+  url: string,
+  plan: Plan,
+  body: Uint8Array,
+  options: SendOptions,
+): Promise<Outcome> {
+  const { id, epochs } = uploads.get(body) ?? { id: freshId(), epochs: new Map<string, string>() };
+  uploads.set(body, { id, epochs });
   const deadline = Date.now() + 1000 * (options.patience ?? 60);
   for (let pause = 0.1; ; pause *= 2) {
     try {
-      return await uploadOnce(address, body, options);
+      let epoch = /\/epochs\/\d+$/.test(url) ? url : epochs.get(url);
+      if (!epoch) {
+        const [envelope, address] = await fetchEnvelope(url, options, deadline);
+        check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
+        epochs.set(url, (epoch = address));
+      }
+      const upload = framed({ id, ...options, body });
+      return await uploadOnce(addressOf(epoch, plan, body), upload, options, deadline);
     } catch (error) {
       const response = (error as StoreError).cause as Response | undefined;
       pause = Math.min(MAX_PAUSE_SECONDS, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
@@ -142,19 +158,43 @@ export async function uploadPersistently(address: string, body: Uint8Array, opti
   }
 }
 
-/** One request. Throws a StoreError if there is no complete response. */
-async function attempt(address: string, init: RequestInit, options: RequestOptions): Promise<[Response, string]> {
-  const headers = options.secret ? { Authorization: `Bearer ${options.secret}` } : {};
+/** What every request to a collector has in common. */
+export function requestInit({ secret }: RequestOptions): RequestInit {
+  const headers: HeadersInit = secret ? { Authorization: `Bearer ${secret}` } : {};
+  return { headers, credentials: "omit", referrerPolicy: "no-referrer" };
+}
+
+/** One request. Throws a StoreError unless there is a complete response of at most `limit` bytes by the deadline. */
+async function attempt(
+  address: string,
+  init: RequestInit,
+  options: RequestOptions,
+  limit: number,
+  deadline = Infinity,
+): Promise<[Response, string]> {
+  // Even without patience, an attempt gets a second.
+  const milliseconds = Math.min(1000 * REQUEST_SECONDS, Math.max(1000, deadline - Date.now()));
   try {
-    const response = await fetch(address, {
-      ...init,
-      headers,
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
-      signal: AbortSignal.timeout(1000 * REQUEST_SECONDS),
-    });
-    return [response, await response.text()];
+    const signal = AbortSignal.timeout(milliseconds);
+    const response = await fetch(address, { ...requestInit(options), ...init, signal });
+    return [response, await readText(response, limit)];
   } catch (error) {
     throw new StoreError(`the collector cannot be reached: ${error}`);
   }
+}
+
+async function readText({ body }: Response, limit: number): Promise<string> {
+  const reader = body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    if ((limit -= value.length) < 0) {
+      void reader.cancel().catch(() => undefined);
+      throw new Error("the response is too long");
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+  return text;
 }

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import { importDeviceKey, MemoisingClient } from "../src/device.js";
 import { Client, Plan } from "../src/index.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { subsets } from "../src/subsets.js";
@@ -19,7 +20,7 @@ function planOf(record: any): Plan {
 }
 
 test("every vector is tested", () => {
-  const tested = new Set([...GOOD, ...[...REFUSALS, "tally_"].flatMap(named)]);
+  const tested = new Set([...GOOD, "device_ids", ...[...REFUSALS, "tally_"].flatMap(named)]);
   expect([...tested].sort()).toEqual([...NAMES].sort());
   expect(GOOD.length).toBeGreaterThan(50);
   expect(named("bad_plan_").length).toBeGreaterThan(120);
@@ -43,7 +44,7 @@ describe.each(GOOD)("%s", (name) => {
   test("single reports", () => {
     for (const { value, words, report, words_used } of record.cases) {
       const source = new ScriptedSource(words);
-      const made = new Client(plan, { source }).report(value);
+      const made = new Client(plan, { maxEpsilon: 32, source }).report(value);
       expect(hexOf(made)).toBe(report);
       expect(source.used).toBe(words_used);
       readReport(plan, made);
@@ -53,7 +54,7 @@ describe.each(GOOD)("%s", (name) => {
   test("batches", () => {
     for (const { values, words, batch } of record.batches) {
       const source = new ScriptedSource(words);
-      const made = new Client(plan, { source }).reportBatch(values);
+      const made = new Client(plan, { maxEpsilon: 32, source }).reportBatch(values);
       expect(hexOf(made)).toBe(batch);
       expect(source.remaining).toBe(0);
       expect(readBatches(plan, made)).toHaveLength(values.length);
@@ -66,20 +67,20 @@ test.each(named("bad_plan_"))("%s", (name) => {
   if ("hex" in record) expectError(record.error, () => new Plan(bytesOf(record.hex), { designs }));
   else {
     expectError(record.error, () => new Plan(record.text, { designs }));
-    expectError(record.error, () => new Client(Buffer.from(record.text), { designs }));
+    expectError(record.error, () => new Client(Buffer.from(record.text), { maxEpsilon: 32, designs }));
   }
 });
 
 test.each(named("bad_client_"))("%s", (name) => {
   const { plan, max_epsilon, pinned, error } = load(name);
   const terms = { ...(max_epsilon && { maxEpsilon: max_epsilon }), ...(pinned && { fingerprint: pinned }) };
-  expect(new Client(plan, { designs }).isPrivate).toBe(true);
-  expectError(error, () => new Client(plan, { designs, ...terms }));
+  expect(new Client(plan, { maxEpsilon: 32, designs }).isPrivate).toBe(true);
+  expectError(error, () => new Client(plan, { maxEpsilon: 32, designs, ...terms }));
 });
 
 test.each(named("bad_value_"))("%s", (name) => {
   const record = load(name);
-  const client = new Client(record.plan, { designs });
+  const client = new Client(record.plan, { maxEpsilon: 32, designs });
   expectError(record.error, () => client.report(record.value));
   expectError(record.error, () => client.reportBatch([record.value]));
 });
@@ -106,6 +107,15 @@ test.each(named("tally_"))("%s", (name) => {
   const tally = readTally(bytesOf(record.tally));
   expect(tally.fingerprint).toBe(planOf(record).fingerprint);
   expect(tally.reports).toBe(readBatches(planOf(record), bytesOf(record.batch)).length);
+});
+
+test("device_ids", async () => {
+  const { plan, key, cases } = load("device_ids");
+  const deviceKey = await importDeviceKey(bytesOf(key));
+  for (const { attribute, epoch, id } of cases) {
+    const client = new MemoisingClient(plan, deviceKey, attribute, { maxEpsilon: 32 });
+    expect(await client.reportId(epoch)).toBe(id);
+  }
 });
 
 test.each(named("bad_tally_"))("%s", (name) => {

@@ -6,13 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { Client, Plan } from "../src/index.js";
+import { Client, Plan, StoreError } from "../src/index.js";
 import {
   Device,
+  type DeviceOptions,
   importDeviceKey,
   makeDeviceKey,
   MemoisingClient,
   MemoryStore,
+  type QueuedReport,
   type Store,
 } from "../src/device.js";
 import { FileStore } from "../src/node.js";
@@ -22,6 +24,8 @@ import { bytesOf, expectError, expectRejection, hexOf, load, split } from "./sup
 const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
 const PLAN = new Plan(load("grr_k5").plan);
 const EPOCH = "https://collector.example/v1/collections/browsers/epochs/1";
+const epochOf = (number: number): string => EPOCH.replace(/1$/, String(number));
+const SEVERAL = { several: true };
 const DIST = join(import.meta.dirname, "..", "dist");
 
 const temporary = (): string => join(mkdtempSync(join(tmpdir(), "sunzi-")), "device");
@@ -55,7 +59,7 @@ describe("memoised reports", () => {
   test.each(MEMOISED as any[])("are the same as in Python: $plan.protocol", async (vector: any) => {
     const { plan, attribute, reports, outside, derived, entry } = vector;
     const key = await importDeviceKey(bytesOf(MEMOISED[0].key));
-    const client = new MemoisingClient(plan, key, attribute);
+    const client = new MemoisingClient(plan, key, attribute, { maxEpsilon: 32 });
     const isLabelled = "labels" in plan.domain;
     for (const [value, report] of Object.entries(reports)) {
       expect(hexOf(await client.report(isLabelled ? value : Number(value)))).toBe(report);
@@ -72,7 +76,7 @@ describe("memoised reports", () => {
     const another = new Plan(load("rappor_k57").plan);
     const [key, foreign] = [await makeDeviceKey(), await makeDeviceKey()];
     const report = async (of: Plan, by: CryptoKey, attribute: string, value: number): Promise<string> =>
-      hexOf(await new MemoisingClient(of, by, attribute).report(value));
+      hexOf(await new MemoisingClient(of, by, attribute, { maxEpsilon: 32 }).report(value));
     const first = await report(plan, key, "browser", 3);
     for (let round = 1; round < 1000; round++) expect(await report(plan, key, "browser", 3)).toBe(first);
     const others = [
@@ -87,7 +91,7 @@ describe("memoised reports", () => {
   test("need a non-extractable key, an attribute and an accepted plan", async () => {
     const key = await makeDeviceKey();
     await expect(crypto.subtle.exportKey("raw", key)).rejects.toThrow();
-    expectError("ParameterError", () => new MemoisingClient(PLAN, key, ""));
+    expectError("ParameterError", () => new MemoisingClient(PLAN, key, "", { maxEpsilon: 32 }));
     expectError("PrivacyError", () => new MemoisingClient(PLAN, key, "browser", { maxEpsilon: 0.5 }));
     await expectRejection("ParameterError", importDeviceKey(new Uint8Array(31)));
     vi.stubGlobal("crypto", { getRandomValues: () => undefined });
@@ -97,28 +101,28 @@ describe("memoised reports", () => {
 
 describe.each(STORES)("a device in %s", (_, makeStore) => {
   test("debits a value once and never exceeds the cap", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 2, caps: { age: "1/2" }, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 2, maxEpsilon: 32, caps: { age: "1/2" }, store: makeStore() });
     expect(await device.spent("browser")).toBe("0");
     expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("1");
-    expect((await device.queue(PLAN, "browser", 0, EPOCH)).cost).toBe("0");
+    expect((await device.queue(PLAN, "browser", 0, epochOf(2))).cost).toBe("0");
     expect((await device.queue(PLAN, "browser", 1, EPOCH.replace("browsers", "renamed"))).cost).toBe("1");
-    await expectRejection("BudgetError", device.queue(PLAN, "browser", 2, EPOCH));
-    expect((await device.queue(PLAN, "browser", 1, EPOCH)).cost).toBe("0");
+    await expectRejection("BudgetError", device.queue(PLAN, "browser", 2, epochOf(3)));
+    expect((await device.queue(PLAN, "browser", 1, epochOf(3))).cost).toBe("0");
     await expectRejection("BudgetError", device.queue(PLAN, "age", 2, EPOCH));
     expect([await device.spent("browser"), await device.spent("age")]).toEqual(["2", "0"]);
     expect(await device.waiting()).toHaveLength(4);
   });
 
   test("sends a background report for a value outside the domain and says so", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 1, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 1, maxEpsilon: 32, store: makeStore() });
     expect(await device.queue(PLAN, "browser", 99, EPOCH)).toMatchObject({ outside: true, cost: "1" });
-    expect(await device.queue(PLAN, "browser", -1, EPOCH)).toMatchObject({ outside: true, cost: "0" });
+    expect(await device.queue(PLAN, "browser", -1, epochOf(2))).toMatchObject({ outside: true, cost: "0" });
     const [first, second] = await device.waiting();
     expect(first.body).toEqual(second.body);
   });
 
   test("a renamed collection gets no fresh noise", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 2, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 2, maxEpsilon: 32, store: makeStore() });
     const plan = new Plan(load("oue_k57").plan);
     for (const name of ["one", "two", "three"]) await device.queue(plan, "browser", 7, EPOCH.replace("browsers", name));
     const waiting = await device.waiting();
@@ -129,9 +133,9 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
 
   test("concurrent reports spend exactly the cap", async () => {
     const store = makeStore();
-    const device = await Device.open({ lifetimeEpsilon: 3, store });
+    const device = await Device.open({ lifetimeEpsilon: 3, maxEpsilon: 32, store });
     const outcomes = await Promise.allSettled(
-      [0, 1, 2, 3, 4].map((value) => device.queue(PLAN, "browser", value, EPOCH)),
+      [0, 1, 2, 3, 4].map((value) => device.queue(PLAN, "browser", value, epochOf(value))),
     );
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
     expect(await device.spent("browser")).toBe("3");
@@ -139,9 +143,9 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
   });
 
   test("sends the same bytes under the same id until they are acknowledged, then deletes them", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
-    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
-    await device.queue(PLAN, "browser", 0, EPOCH);
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
+    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH, SEVERAL);
+    await device.queue(PLAN, "browser", 0, EPOCH, SEVERAL);
     const queued = (await device.waiting()).map(({ id, address, body }) => ({ address, line: id, body: hexOf(body) }));
 
     collector(() => Promise.reject(new TypeError("offline")));
@@ -159,22 +163,64 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     );
     expect(await device.waiting()).toEqual([]);
     expect(await device.spent("browser")).toBe("5");
-    expect((await device.queue(PLAN, "browser", 3, EPOCH)).cost).toBe("0");
+    expect((await device.queue(PLAN, "browser", 3, EPOCH, SEVERAL)).cost).toBe("0");
   });
 
-  test("deletes reports that are rejected for good", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
-    await device.queue(PLAN, "browser", 0, EPOCH);
-    await device.queue(PLAN, "browser", 1, EPOCH);
+  test("deletes reports that are rejected for good, and says which", async () => {
+    const told: unknown[] = [];
+    const onError = (error: Error, report?: QueuedReport): unknown => told.push([error.name, report?.id]);
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore(), onError });
+    const { id } = await device.queue(PLAN, "browser", 0, EPOCH);
+    await device.queue(PLAN, "browser", 1, epochOf(2));
     const answers = [new Response(REFUSAL, { status: 410 }), counted()];
     collector(() => answers.shift() as Response);
     expect(await device.flush()).toEqual({ acknowledged: 1, rejected: 1, waiting: 0 });
+    expect(told).toEqual([["ReportError", id]]);
+    // The rejected report was not counted, so that epoch may get another one.
+    expect((await device.queue(PLAN, "browser", 0, EPOCH)).isRepeated).toBe(false);
+    expect((await device.queue(PLAN, "browser", 1, epochOf(2))).isRepeated).toBe(true);
+  });
+
+  test("reports an attribute once per epoch, before and after it is acknowledged", async () => {
+    const store = makeStore();
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
+    const first = await device.queue(PLAN, "browser", 0, EPOCH);
+    expect(first.isRepeated).toBe(false);
+    for (let round = 0; round < 2; round++) {
+      for (const value of [0, 1, 99]) {
+        const again = await device.queue(PLAN, "browser", value, EPOCH);
+        expect(again).toMatchObject({ id: first.id, cost: "0", isRepeated: true });
+      }
+      expect(await device.waiting()).toHaveLength(round ? 0 : 1);
+      const received = collector(counted);
+      await device.flush();
+      expect(received).toHaveLength(round ? 0 : 1);
+    }
+    expect(await device.spent("browser")).toBe("1");
+    // A free report is remembered too.
+    await device.queue(PLAN, "browser", 0, epochOf(2));
+    await device.flush();
+    expect((await device.queue(PLAN, "browser", 1, epochOf(2))).isRepeated).toBe(true);
+    expect((await device.queue(PLAN, "language", 0, EPOCH)).isRepeated).toBe(false);
+    const several = await device.queue(PLAN, "browser", 0, EPOCH, SEVERAL);
+    expect(several).toMatchObject({ cost: "0", isRepeated: false });
+    expect(several.id).not.toBe(first.id);
+    expect(await device.waiting()).toHaveLength(2);
+  });
+
+  test("rejects a plan above its largest epsilon, and needs one", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: "1/2", store: makeStore() });
+    await expectRejection("PrivacyError", device.queue(PLAN, "browser", 0, EPOCH));
+    expect([await device.spent("browser"), await device.waiting()]).toEqual(["0", []]);
+    const options = { lifetimeEpsilon: 5, store: makeStore() } as unknown as DeviceOptions;
+    await expectRejection("ParameterError", Device.open(options));
   });
 
   test("keeps reports that a proxy or a rotated key rejects", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
-    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH);
-    for (const [status, text] of [[403, "<html>Welcome to our hotel"], [404, "{}"], [401, REFUSAL]] as const) {
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
+    for (let value = 0; value < 5; value++) await device.queue(PLAN, "browser", value, EPOCH, SEVERAL);
+    const answered = [[403, "<html>Welcome to our hotel"], [404, "{}"], [401, REFUSAL], [421, REFUSAL]] as const;
+    for (const [status, text] of answered) {
       collector(() => new Response(text, { status }));
       expect(await device.flush()).toEqual({ acknowledged: 0, rejected: 0, waiting: 5 });
     }
@@ -183,10 +229,10 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
   });
 
   test("an unreachable collector does not delay others", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
     const dead = EPOCH.replace("collector", "dead");
-    for (let round = 0; round < 20; round++) await device.queue(PLAN, "browser", 0, dead);
-    for (let round = 0; round < 3; round++) await device.queue(PLAN, "browser", 0, EPOCH);
+    for (let round = 0; round < 20; round++) await device.queue(PLAN, "browser", 0, dead, SEVERAL);
+    for (let round = 0; round < 3; round++) await device.queue(PLAN, "browser", 0, EPOCH, SEVERAL);
     const asked = collector((address) => (address.startsWith(dead) ? Promise.reject(new TypeError("no")) : counted()));
     expect(await device.flush()).toEqual({ acknowledged: 3, rejected: 0, waiting: 20 });
     // Only the requests that were sent in parallel failed.
@@ -194,16 +240,16 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
   });
 
   test("an unknown single-use token does not delay other reports", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
     const tokens = [...Array(12).keys()].map((number) => `${number}`.padStart(64, "0"));
-    for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token });
+    for (const token of tokens) await device.queue(PLAN, "browser", 0, EPOCH, { token, several: true });
     const known = (line: string): boolean => tokens.indexOf(line.split(" ")[1]) >= 8;
     collector((_, line) => (known(line) ? counted() : new Response(REFUSAL, { status: 401 })));
     expect(await device.flush()).toEqual({ acknowledged: 4, rejected: 0, waiting: 8 });
   });
 
   test("a report needs an epoch's address", async () => {
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
     for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}/`]) {
       await expectRejection("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
     }
@@ -214,50 +260,69 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     const labelFile = "alpha\nbeta\ngamma\ndelta\nepsilon\n";
     const digest = hexadecimal(sha256(new TextEncoder().encode(labelFile)));
     const plan = { ...load("grr_k5").plan, domain: { size: 5, labels_sha256: digest } };
-    const device = await Device.open({ lifetimeEpsilon: 5, store: makeStore() });
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
     await expectRejection("ParameterError", device.queue(plan, "letter", "alpha", EPOCH));
-    expectError("ParameterError", () => device.client(plan, "letter"));
-    expectError("ParameterError", () => new Client(plan).report("alpha"));
+    await expectRejection("ParameterError", device.client(plan, "letter"));
+    expectError("ParameterError", () => new Client(plan, { maxEpsilon: 32 }).report("alpha"));
     expect([await device.spent("letter"), await device.waiting()]).toEqual(["0", []]);
     const queued = await device.queue(plan, "letter", "alpha", EPOCH, { labelFile });
     expect(queued).toMatchObject({ outside: false, cost: "1" });
   });
 });
 
-test("a closing page sends its reports by beacon and keeps them", async () => {
-  const sent: string[] = [];
-  vi.stubGlobal("navigator", { sendBeacon: (address: string) => sent.push(address) <= 2 });
-  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
-  for (let value = 0; value < 4; value++) await device.queue(PLAN, "browser", value, EPOCH);
-  expect(device.beacon()).toBe(2);
-  expect(sent).toHaveLength(3);
+test("a closing page hands its reports over without cookies or referrer, and keeps them", async () => {
+  const sent: RequestInit[] = [];
+  vi.stubGlobal("fetch", async (_: string, init: RequestInit) => {
+    sent.push(init);
+    throw new TypeError("the page is gone");
+  });
+  const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: new MemoryStore() });
+  for (let value = 0; value < 4; value++) await device.queue(PLAN, "browser", value, EPOCH, SEVERAL);
+  expect([device.handOver(), device.handOver()]).toEqual([4, 0]);
+  for (const { method, headers, keepalive, credentials, referrerPolicy } of sent) {
+    expect([method, headers, keepalive]).toEqual(["POST", {}, true]);
+    expect([credentials, referrerPolicy]).toEqual(["omit", "no-referrer"]);
+  }
+  expect(sent).toHaveLength(4);
   expect(await device.waiting()).toHaveLength(4);
+  // Browsers allow 64 KiB.
+  const wide = { ...load("oue_k57").plan, domain: { size: 240_000 } };
+  for (let value = 0; value < 3; value++) await device.queue(wide, "word", 0, EPOCH, SEVERAL);
+  expect(device.handOver()).toBe(2);
 });
 
 test("keepSending resumes when the network is back and ends when it is stopped", async () => {
   const target = new EventTarget();
-  const beacons: string[] = [];
+  const handedOver: string[] = [];
   vi.stubGlobal("addEventListener", target.addEventListener.bind(target));
   vi.stubGlobal("removeEventListener", target.removeEventListener.bind(target));
-  vi.stubGlobal("navigator", { sendBeacon: (address: string) => beacons.push(address) });
-  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  const store = new MemoryStore();
+  const errors: Error[] = [];
+  const onError = (error: Error): unknown => errors.push(error);
+  const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store, onError });
   await device.queue(PLAN, "browser", 0, EPOCH);
-  collector(() => Promise.reject(new TypeError("offline")));
+  vi.stubGlobal("fetch", async (address: string, { keepalive }: RequestInit) => {
+    if (keepalive) handedOver.push(address);
+    throw new TypeError("offline");
+  });
+  const waiting = vi.spyOn(store, "waiting").mockRejectedValueOnce(new StoreError("the disk is full"));
   const stop = device.keepSending(1000);
+  await vi.waitFor(() => expect(errors.map(String)).toEqual(["StoreError: the disk is full"]));
+  waiting.mockRestore();
   target.dispatchEvent(new Event("pagehide"));
-  expect(beacons).toHaveLength(1);
+  expect(handedOver).toHaveLength(1);
   expect(await device.waiting()).toHaveLength(1);
   const received = collector(counted);
   target.dispatchEvent(new Event("online"));
   await vi.waitFor(async () => expect(await device.waiting()).toEqual([]), { timeout: 30_000 });
   stop();
-  await device.queue(PLAN, "browser", 1, EPOCH);
+  await device.queue(PLAN, "browser", 1, epochOf(2));
   target.dispatchEvent(new Event("online"));
   expect(received).toHaveLength(1);
 });
 
 test("while nothing gets through, jittered pauses grow; then they are short again", async () => {
-  const device = await Device.open({ lifetimeEpsilon: 5, store: new MemoryStore() });
+  const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: new MemoryStore() });
   await device.queue(PLAN, "browser", 0, EPOCH);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
   const begun = Date.now();
@@ -296,13 +361,13 @@ describe("FileStore", () => {
   const script = `
     const { Device } = await import("file://${DIST}/device.js");
     const { FileStore } = await import("file://${DIST}/node.js");
-    const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(process.argv[2]) });
+    const device = await Device.open({ lifetimeEpsilon: 3, maxEpsilon: 32, store: new FileStore(process.argv[2]) });
     const plan = JSON.parse(process.argv[3]);
     process.stdout.write("ready\\n");
     await new Promise((resolve) => process.stdin.once("data", resolve));
     let paid = 0;
     for (const value of process.argv[4].split(",")) {
-      await device.queue(plan, "browser", Number(value), "${EPOCH}").then(({ cost }) => (paid += Number(cost)), (error) => {
+      await device.queue(plan, "browser", Number(value), "${EPOCH}", { several: true }).then(({ cost }) => (paid += Number(cost)), (error) => {
         if (error.name !== "BudgetError") throw error;
       });
     }
@@ -353,7 +418,7 @@ describe("FileStore", () => {
       for (const { go } of racers) go();
       const paid = await Promise.all(racers.map((racer) => racer.paid));
       expect(paid[0] + paid[1]).toBe(3);
-      const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(directory) });
+      const device = await Device.open({ lifetimeEpsilon: 3, maxEpsilon: 32, store: new FileStore(directory) });
       expect(await device.spent("browser")).toBe("3");
       expect((await device.waiting()).length).toBeGreaterThanOrEqual(3);
     }
@@ -369,12 +434,12 @@ describe("FileStore", () => {
       await new Promise((resolve) => setTimeout(resolve, pause));
       victim.kill();
       await victim.paid.catch(() => undefined);
-      const device = await Device.open({ lifetimeEpsilon: 3, store: new FileStore(directory) });
+      const device = await Device.open({ lifetimeEpsilon: 3, maxEpsilon: 32, store: new FileStore(directory) });
       const waiting = await device.waiting();
       expect(String(waiting.length)).toBe(await device.spent("browser"));
       for (const { body } of waiting) expect(body).toHaveLength(1);
       // The rest of the budget can still be spent, and no more.
-      const more = await Promise.allSettled([0, 1, 2, 3].map((value) => device.queue(plan, "browser", value, EPOCH)));
+      const more = await Promise.allSettled([0, 1, 2, 3].map((value) => device.queue(plan, "browser", value, EPOCH, SEVERAL)));
       expect(await device.spent("browser")).toBe("3");
       expect(more.filter(({ status }) => status === "rejected")).toHaveLength(1);
     }
@@ -386,17 +451,17 @@ describe("FileStore", () => {
     expect(statSync(join(directory, "key")).mode & 0o777).toBe(0o600);
     expect(readdirSync(join(directory, "unfinished"))).toEqual([]);
     const [one, two] = [await new FileStore(directory).key(), await new FileStore(directory).key()];
-    const [first, second] = [new MemoisingClient(PLAN, one, "a"), new MemoisingClient(PLAN, two, "a")];
+    const [first, second] = [new MemoisingClient(PLAN, one, "a", { maxEpsilon: 32 }), new MemoisingClient(PLAN, two, "a", { maxEpsilon: 32 })];
     expect(await first.derive(1)).toEqual(await second.derive(1));
   });
 
   test("without IndexedDB a device needs a store", async () => {
-    await expectRejection("StoreError", Device.open({ lifetimeEpsilon: 1 }));
+    await expectRejection("StoreError", Device.open({ lifetimeEpsilon: 1, maxEpsilon: 32 }));
     await expectRejection("StoreError", new FileStore("/dev/null/nowhere").key());
   });
 });
 
 test("a client without memoisation gives different reports", () => {
-  const client = new Client(load("oue_k57").plan);
+  const client = new Client(load("oue_k57").plan, { maxEpsilon: 32 });
   expect(hexOf(client.report(1))).not.toBe(hexOf(client.report(1)));
 });

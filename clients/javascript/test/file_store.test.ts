@@ -46,10 +46,10 @@ const temporary = (): string => join(mkdtempSync(join(tmpdir(), "sunzi-")), "new
 
 test("settling a report does not read all others", async () => {
   const store = new FileStore(temporary());
-  const device = await Device.open({ lifetimeEpsilon: 5, store });
+  const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
   const count = 60;
   // Half of the reports have a debit in the same file.
-  for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH);
+  for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH.replace("1", `${i}`));
   const reports = await device.waiting();
   expect(reports).toHaveLength(count);
   seen.read = [];
@@ -79,8 +79,8 @@ test("the names of new directories are durable, even if another process created 
   const directory = temporary();
   for (const value of [0, 1]) {
     seen.synced = [];
-    const device = await Device.open({ lifetimeEpsilon: 5, store: new FileStore(directory) });
-    expect((await device.queue(PLAN, "browser", value, EPOCH)).cost).toBe("1");
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: new FileStore(directory) });
+    expect((await device.queue(PLAN, "browser", value, EPOCH, { several: true })).cost).toBe("1");
     for (const name of [dirname(dirname(directory)), dirname(directory), directory, join(directory, "debits")]) {
       expect(seen.synced).toContain(name);
     }

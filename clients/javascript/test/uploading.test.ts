@@ -1,8 +1,10 @@
 /** Sending to a collector: always the same id and body until it responds. */
 
-import { afterEach, expect, test, vi } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { Client, fetchEpoch } from "../src/index.js";
+import { Client, fetchEpoch, StoreError } from "../src/index.js";
 import { expectRejection, hexOf, load, split } from "./support.js";
 
 const { plan, fingerprint } = load("grr_k5");
@@ -62,7 +64,7 @@ test("fetchEpoch rejects wrong responses", async () => {
 });
 
 test("a report is sent to its epoch with the plan's fingerprint and an id", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   const report = client.report(3);
   const asked = answers(counted());
   expect(
@@ -79,7 +81,7 @@ test("a report is sent to its epoch with the plan's fingerprint and an id", asyn
 });
 
 test("a batch is sent to the batches of the current epoch if only the collector is given", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   const asked = answers(envelope(), counted("repeated"));
   expect(await client.send("https://c.example", client.reportBatch([1, 2, 3]), { id: "ab".repeat(16) })).toBe(
     "repeated",
@@ -90,8 +92,38 @@ test("a batch is sent to the batches of the current epoch if only the collector 
   await expectRejection("PlanError", client.send("https://c.example", client.report(1)));
 });
 
+test("a body goes to the epoch that it was first sent to", async () => {
+  const client = new Client(plan, { maxEpsilon: 32 });
+  const asked = answers(envelope(), new TypeError("the receipt was lost"), envelope({ epoch: 8 }), counted("repeated"));
+  const report = client.report(3);
+  await expectRejection("StoreError", client.send("https://c.example", report, { patience: 0 }));
+  asked.length = 0;
+  answers(counted("repeated"));
+  expect(await client.send("https://c.example", report)).toBe("repeated");
+  const later = answers(envelope({ epoch: 8 }), counted());
+  expect(await client.send("https://c.example", client.report(3))).toBe("counted");
+  expect(await client.send("https://c.example", report)).toBe("counted");
+  expect(later.slice(1).map(({ url }) => new URL(url).pathname)).toEqual([
+    "/v1/collections/default/epochs/8/reports",
+    "/v1/collections/default/epochs/7/reports",
+  ]);
+});
+
+test("send keeps trying while the plan cannot be fetched", async () => {
+  const client = new Client(plan, { maxEpsilon: 32 });
+  const asked = answers(
+    new TypeError("reset"),
+    new Response("busy", { status: 503 }),
+    new Response("<html>Welcome to our hotel"),
+    envelope(),
+    counted(),
+  );
+  expect(await client.send("https://c.example", client.report(1))).toBe("counted");
+  expect(asked).toHaveLength(5);
+});
+
 test("retries send the same bytes under the same id", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   const asked = answers(
     new TypeError("reset"),
     new Response("busy", { status: 503 }),
@@ -106,7 +138,7 @@ test("retries send the same bytes under the same id", async () => {
 });
 
 test("a report keeps its id when it is sent again after patience ran out", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   await expectRejection("ParameterError", client.send("https://c.example/epochs/1"));
   for (const make of [() => client.report(1), () => client.reportBackground(), () => client.reportBatch([1, 2])]) {
     const made = make();
@@ -126,10 +158,10 @@ test("a report keeps its id when it is sent again after patience ran out", async
 });
 
 test("patience ends, and a rejection is final", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   answers(new Response("busy", { status: 429, headers: { "Retry-After": "30" } }));
   await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 1 }));
-  for (const status of [400, 404, 409, 410, 413, 421, 422]) {
+  for (const status of [400, 404, 409, 410, 413, 422]) {
     const asked = answers(new Response(REFUSAL, { status }));
     await expectRejection("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
     expect(asked).toHaveLength(1);
@@ -137,7 +169,7 @@ test("patience ends, and a rejection is final", async () => {
 });
 
 test("only a collector's own rejection is final, and 401 is not", async () => {
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   const portal = "<html>Welcome to our hotel";
   const answered: [number, string][] = [
     [200, portal],
@@ -146,6 +178,7 @@ test("only a collector's own rejection is final, and 401 is not", async () => {
     [403, portal],
     [404, '{"error":"no route"}'],
     [410, `[${REFUSAL}]`],
+    [421, REFUSAL],
     [425, REFUSAL],
     [500, REFUSAL],
   ];
@@ -160,8 +193,78 @@ test("only a collector's own rejection is final, and 401 is not", async () => {
 
 test("a truncated response counts as none", async () => {
   const broken = new Response(REFUSAL, { status: 410 });
-  Object.assign(broken, { clone: () => broken, text: () => Promise.reject(new TypeError("reset")) });
+  const body = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });
+  Object.defineProperties(broken, { clone: { value: () => broken }, body: { value: body } });
   answers(broken);
-  const client = new Client(plan);
+  const client = new Client(plan, { maxEpsilon: 32 });
   await expectRejection("StoreError", client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }));
+});
+
+describe("a hostile server", () => {
+  const NESTED = "[".repeat(100_000);
+  const wrong = [
+    "null",
+    "[]",
+    '{"epoch":null}',
+    '{"epoch":"1"}',
+    '{"epoch":1e999}',
+    '{"epoch":-1}',
+    NESTED,
+    `{"epoch":1,"plan":${NESTED}${"]".repeat(100_000)}}`,
+    `{"epoch":${"9".repeat(1_000_000)}}`,
+  ];
+
+  test("gets a StoreError for every wrong answer, which does not repeat it whole", async () => {
+    const client = new Client(plan, { maxEpsilon: 32 });
+    for (const text of wrong) {
+      for (const call of [
+        () => fetchEpoch("https://c.example"),
+        () => client.send("https://c.example", client.report(1), { patience: 0 }),
+        () => client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }),
+      ]) {
+        answers(new Response(text));
+        const error = await call().catch((reason: Error) => reason);
+        expect(error).toBeInstanceOf(StoreError);
+        expect((error as Error).message.length).toBeLessThan(400);
+      }
+    }
+  });
+
+  test("cannot make the client wait long or read much", async () => {
+    const client = new Client(plan, { maxEpsilon: 32 });
+    for (const value of ["\u00b2", "1e999", "-1", "NaN"]) {
+      const busy = new Response("", { status: 503 });
+      Object.defineProperty(busy, "headers", { value: { get: () => value } });
+      Object.defineProperty(busy, "clone", { value: () => busy });
+      answers(busy);
+      const sent = client.send("https://c.example/epochs/1", client.report(1), { patience: 0.2 });
+      await expectRejection("StoreError", sent);
+    }
+    let pulled = 0;
+    const endless = new ReadableStream({
+      pull: (controller) => {
+        pulled++;
+        controller.enqueue(new Uint8Array(2 ** 20).fill(32));
+      },
+    });
+    const flood = new Response(endless);
+    Object.defineProperty(flood, "clone", { value: () => flood });
+    answers(flood);
+    await expectRejection("StoreError", fetchEpoch("https://c.example"));
+    expect(pulled).toBeLessThan(40);
+  });
+
+  test("keeps patience against dripping bytes", async () => {
+    const server = createServer((_request, response) => {
+      const drip = setInterval(() => response.write(" "), 50);
+      response.on("close", () => clearInterval(drip));
+    });
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const client = new Client(plan, { maxEpsilon: 32 });
+    const sent = client.send(`http://127.0.0.1:${port}`, client.report(1), { patience: 0.5 });
+    await expectRejection("StoreError", sent); // vitest ends the test after 5 seconds, one request may take 30
+    server.close();
+    server.closeAllConnections();
+  });
 });

@@ -65,22 +65,22 @@ async function showReport(device, { plan }, chosen, id) {
   byId("report").hidden = false;
 }
 
-/** The result of a flush in words; keepSending may already have sent the report. */
-function outcome({ acknowledged, waiting }) {
+/** The result in words; keepSending may already have sent the report. */
+function outcome({ acknowledged, waiting }, isRepeated) {
+  if (isRepeated) return "This browser has already answered; it has one report in each round of the survey.";
   if (waiting > 0) return "The collector cannot be reached; your report will be sent later.";
   return acknowledged > 0 ? "Your report was counted." : "Your report was sent.";
 }
 
 async function answer(device, epoch, chosen) {
   try {
-    const { id, cost } = await device.queue(epoch.plan, ATTRIBUTE, chosen, epoch.url, { maxEpsilon: MAX_EPSILON });
+    const { id, cost, isRepeated } = await device.queue(epoch.plan, ATTRIBUTE, chosen, epoch.url);
     await showReport(device, epoch, chosen, id);
     const flushed = await device.flush();
     byId("waiting").textContent = `${flushed.waiting} to be sent`;
-    const sent = outcome(flushed);
-    const message = "The collector rejected a report: the survey is over or has changed. Reload the page.";
-    if (flushed.rejected > 0) say(message, "error");
-    else say(cost === "0" ? `${sent} It is the same report as before, so it cost nothing.` : sent);
+    const sent = outcome(flushed, isRepeated);
+    const isFree = cost === "0" && !isRepeated;
+    if (!flushed.rejected) say(isFree ? `${sent} It is the same report as before, so it cost nothing.` : sent);
     await showResult();
   } catch (error) {
     const reason = error.name === "BudgetError" ? "This browser has used up its privacy budget" : "This did not work";
@@ -135,7 +135,8 @@ async function showResult() {
 
 async function start() {
   const epoch = await fetchEpoch(COLLECTION);
-  const device = await Device.open({ lifetimeEpsilon: LIFETIME });
+  const onError = ({ message }) => say(`A report could not be sent: ${message}`, "error");
+  const device = await Device.open({ lifetimeEpsilon: LIFETIME, maxEpsilon: MAX_EPSILON, onError });
   showAnswers(epoch.plan.domain.labels);
   byId("terms").textContent = describePlan(epoch.plan);
   device.keepSending();

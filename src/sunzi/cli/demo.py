@@ -192,7 +192,7 @@ def _serve(plan: Plan, values: Integers, port: int, *, once: bool) -> None:
     from sunzi.cli.simulate import send_reports
     from sunzi.collector import RemoteCollector, serve
 
-    with serve(plan, port=port) as collector, closing(RemoteCollector(collector.url)) as remote:
+    with serve(plan, port=port) as collector, closing(RemoteCollector(collector.url, max_epsilon=None)) as remote:
         say()
         say(f"The same over HTTP: a collector listens at {collector.url}")
         send_reports(remote, remote.current(), values, _BATCH)

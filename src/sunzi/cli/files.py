@@ -166,7 +166,8 @@ def _from_collector(source: str, collection: str | None, number: int | None) -> 
     from sunzi.collector.remote import RemoteCollector
 
     address = source if collection is None else f"{source.rstrip('/')}/v1/collections/{collection}"
-    with closing(RemoteCollector(address, secret=os.environ.get(TOKEN_VARIABLE), patience=10)) as remote:
+    secret = os.environ.get(TOKEN_VARIABLE)
+    with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
         return remote.tally(number)
 
 

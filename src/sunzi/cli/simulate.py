@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     population = Population.parse(arguments.population)
     tokens = _tokens(arguments.tokens_file, -(-arguments.users // arguments.batch))
     secret = read_secret(arguments.key_file) if arguments.key_file else None
-    with closing(RemoteCollector(arguments.send, secret=secret)) as remote:
+    with closing(RemoteCollector(arguments.send, max_epsilon=None, secret=secret)) as remote:
         epoch = remote.current()
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
         start = time.monotonic()

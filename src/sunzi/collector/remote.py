@@ -7,26 +7,39 @@ acknowledgement or a refusal; responses of proxies and captive portals do not. N
 from __future__ import annotations
 
 import http.client
-import json
+import io
 import re
 import secrets
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
-from sunzi.contract import Contract
-from sunzi.errors import ParameterError, PlanError, ReportError, StoreError
+from sunzi.contract import Contract, parse_json
+from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
+from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
 DEFAULT_COLLECTION = "default"
 
-_AGAIN = (408, 425, 429)  # and every 5xx: these may be temporary
+LARGEST_PLAN_BYTES = 1 << 25
+"""The largest answer that is read as a plan; receipts and refusals are limited to 64 KiB."""
+
+_LARGEST_RECEIPT_BYTES = 1 << 16
+_LARGEST_HEADER_BYTES = 1 << 16
+_COUNTER_BYTES = 8
+_LARGEST_EPOCH = 1 << 31
+_AGAIN = (408, 421, 425, 429)  # and every 5xx: these may be temporary
 _SECONDS = 30.0
+_LEAST_SECONDS = 1.0  # an attempt gets this long even without patience
 _LONGEST_WAIT = 60.0
+_LONGEST_MESSAGE = 200
 _EPOCH_URL = re.compile("([^?#]+/v1/collections/([^/?#]+))/epochs/([0-9]{1,10})")
 
 
@@ -52,14 +65,16 @@ class RemoteCollector:
     Parameters
     ----------
     address: ``http://HOST:PORT`` for the collection ``default``, or ``http://HOST:PORT/v1/collections/NAME``.
+    max_epsilon: the largest ε to accept in a plan; None accepts any, for operators and simulations.
     secret: an upload key or the admin token.
-    patience: for how many seconds to retry temporary failures: a full queue, a restart, a lost connection.
+    patience: for how many seconds to retry temporary failures: a full queue, a restart, a lost connection. A request
+        takes at most 30 seconds of it.
     sleep: called to pause between attempts.
 
     >>> import sunzi
     >>> from sunzi.collector import serve
     >>> with serve(sunzi.make_plan("grr", ["yes", "no"], epsilon=1)) as collector:
-    ...     remote = RemoteCollector(collector.url)
+    ...     remote = RemoteCollector(collector.url, max_epsilon=1)
     ...     epoch = remote.current()
     ...     print(remote.upload(epoch, epoch.plan.client().report("yes")))
     ...     remote.close()
@@ -70,6 +85,7 @@ class RemoteCollector:
         self,
         address: str,
         *,
+        max_epsilon: int | float | str | Decimal | Fraction | None,
         secret: str | None = None,
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
@@ -83,19 +99,27 @@ class RemoteCollector:
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(str(parts.hostname), parts.port, timeout=_SECONDS)
+        self._max_epsilon = None if max_epsilon is None else parse_epsilon(max_epsilon)
         self._headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         self._patience, self._sleep = patience, sleep
 
     def current(self) -> RemoteEpoch:
-        """The newest open epoch and its plan, with the fingerprint checked."""
-        envelope = _fields(self._get("plan"))
-        try:
-            terms, fingerprint, number = envelope["plan"], envelope["fingerprint"], int(envelope["epoch"])
-        except (KeyError, TypeError, ValueError):
-            raise StoreError(f"{self.url}/plan is not a collector's response") from None
+        """The newest open epoch and its plan, with ε and the fingerprint checked.
+
+        Raises PrivacyError if the plan's ε exceeds ``max_epsilon``, another PlanError if the plan is invalid, and
+        StoreError if there is no collector's response.
+        """
+        envelope = _fields(self._get("plan", LARGEST_PLAN_BYTES))
+        terms, fingerprint, number = (envelope.get(key) for key in ("plan", "fingerprint", "epoch"))
+        if terms is None or type(number) is not int or not 0 < number <= _LARGEST_EPOCH:
+            raise StoreError(f"{self.url}/plan is not a collector's response")
         plan = Plan.from_contract(Contract.from_json(terms))
         if plan.fingerprint != fingerprint:
             raise PlanError(f"{self.collection}: the plan does not match the fingerprint sent with it")
+        if self._max_epsilon is not None and plan.epsilon > self._max_epsilon:
+            raise PrivacyError(
+                f"{self.collection}: the plan spends epsilon {plan.epsilon}, max_epsilon is {self._max_epsilon}"
+            )
         is_open = envelope.get("open") is True
         return RemoteEpoch(plan, self.collection, number, is_open, f"{self.url}/epochs/{number}")
 
@@ -123,7 +147,8 @@ class RemoteCollector:
 
         kind = "batches" if is_batch(body) else f"reports?plan={fingerprint}"
         upload = Upload(identity, body, None if token is None else parse_token(token))
-        status, answer = self._persist("POST", f"epochs/{number}/{kind}", upload.to_bytes())
+        path = f"epochs/{number}/{kind}"
+        status, answer = self._persist("POST", path, upload.to_bytes(), _LARGEST_RECEIPT_BYTES)
         said = _fields(answer)
         if status == 200 and said.get("outcome") in ("counted", "repeated"):
             return str(said["outcome"])
@@ -137,28 +162,31 @@ class RemoteCollector:
     def tally(self, number: int | None = None) -> tuple[Plan, Tally]:
         """The plan and tally of an epoch, by default the current one."""
         which = "current" if number is None else str(number)
-        terms = self._get(f"epochs/{which}/plan")
+        terms = self._get(f"epochs/{which}/plan", LARGEST_PLAN_BYTES)
         if not _fields(terms):
             raise StoreError(f"{self.url}/epochs/{which}/plan is not a collector's response: {_message(terms)}")
-        return Plan.from_json(terms), Tally.from_bytes(self._get(f"epochs/{which}/tally"))
+        plan = Plan.from_json(terms)
+        largest = _COUNTER_BYTES * plan.protocol.tally_layout.length + _LARGEST_HEADER_BYTES
+        return plan, Tally.from_bytes(self._get(f"epochs/{which}/tally", largest))
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def _get(self, path: str) -> bytes:
-        status, answer = self._persist("GET", path, None)
+    def _get(self, path: str, largest: int) -> bytes:
+        status, answer = self._persist("GET", path, None, largest)
         if status != 200:
             raise StoreError(f"{self.url}/{path} answers {status}: {_message(answer)}")
         return answer
 
-    def _persist(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Send one request, and retry it while it may still succeed."""
+    def _persist(self, method: str, path: str, body: bytes | None, largest: int) -> tuple[int, bytes]:
+        """Send one request, and retry it while it may still succeed; answers have at most ``largest`` bytes."""
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
+            seconds = min(_SECONDS, max(_LEAST_SECONDS, deadline - time.monotonic()))
             try:
-                status, answer, wait = self._once(method, f"{self._path}/{path}", body)
-            except (OSError, http.client.HTTPException) as error:
+                status, answer, wait = self._once(method, f"{self._path}/{path}", body, largest, seconds)
+            except (OSError, ValueError, http.client.HTTPException) as error:
                 self._connection.close()
                 status, answer, wait = 0, f"{type(error).__name__}: {error}".encode(), None
             if 0 < status < 500 and status not in _AGAIN:
@@ -173,12 +201,65 @@ class RemoteCollector:
             self._sleep(chosen)
             pause *= 2
 
-    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float | None]:
+    def _once(
+        self, method: str, path: str, body: bytes | None, largest: int, seconds: float
+    ) -> tuple[int, bytes, float | None]:
+        """One request, which takes at most this many seconds."""
+        connection, deadline = self._connection, time.monotonic() + seconds
         headers = {**self._headers, **({} if body is None else {"Content-Type": "application/octet-stream"})}
-        self._connection.request(method, path, body, headers)
-        response = self._connection.getresponse()
+        connection.timeout = seconds
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
+        connection.request(method, path, body, headers)
+        connection.sock = _SocketWithDeadline.around(connection.sock, deadline)
+        with connection.getresponse() as response:
+            answer = response.read(largest + 1)
+        if len(answer) > largest:
+            connection.close()
+            raise StoreError(f"{self.url} is not a collector's response: it has more than {largest} bytes")
         wait = response.headers.get("Retry-After", "")
-        return response.status, response.read(), float(wait) if wait.isdigit() else None
+        is_number = re.fullmatch("[0-9]{1,9}", wait) is not None
+        return response.status, answer, float(wait) if is_number else None
+
+
+class _SocketWithDeadline:
+    """A socket whose reads all end by a deadline; a timeout alone bounds each read, not their number."""
+
+    def __init__(self, wrapped: socket.socket) -> None:
+        self._wrapped, self.deadline = wrapped, 0.0
+
+    @classmethod
+    def around(cls, connected: Any, deadline: float) -> Any:
+        """The socket with a deadline; a connection that is used again has such a socket already."""
+        made = connected if isinstance(connected, cls) else cls(connected)
+        made.deadline = deadline
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """A buffered reader, as :class:`http.client.HTTPResponse` opens it."""
+        return io.BufferedReader(_Reader(self, self._wrapped.makefile(mode, buffering=0)))  # type: ignore[call-overload]
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, connected: _SocketWithDeadline, wrapped: socket.SocketIO) -> None:
+        self._connected, self._wrapped = connected, wrapped
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._connected.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer took too long")
+        self._connected.settimeout(left)
+        return self._wrapped.readinto(buffer)
+
+    def close(self) -> None:
+        self._wrapped.close()
+        super().close()
 
 
 def parse_epoch_url(url: str) -> tuple[str, int]:
@@ -207,11 +288,13 @@ def _split(address: str) -> SplitResult:
 def _fields(answer: bytes) -> dict[str, Any]:
     """The fields of a JSON object; empty if the response is anything else."""
     try:
-        parsed = json.loads(answer)
-    except (ValueError, RecursionError):
+        parsed = parse_json(answer)
+    except PlanError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
 
 
 def _message(answer: bytes) -> str:
-    return str(_fields(answer).get("message") or answer[:200].decode("utf-8", "replace"))
+    said = _fields(answer).get("message")
+    text = said if isinstance(said, str) else answer[:_LONGEST_MESSAGE].decode("utf-8", "replace")
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"

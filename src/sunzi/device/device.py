@@ -8,6 +8,7 @@ processes may share one file.
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 import sqlite3
 import time
@@ -18,23 +19,24 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+from sunzi.collector.epochs import parse_token
 from sunzi.collector.remote import RemoteCollector, UnauthorizedError, parse_epoch_url
-from sunzi.device.memoising import KEY_BYTES, MemoisingClient
+from sunzi.device.memoising import ID_BYTES, KEY_BYTES, MemoisingClient
 from sunzi.errors import BudgetError, DomainError, ReportError, StoreError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 
 Epsilon = int | float | str | Decimal | Fraction
 Upload = Callable[["QueuedReport"], object]
+OnRefused = Callable[["QueuedReport", ReportError], object]
 
 APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module recognise the file
-VERSION = 1
-_ID_BYTES = 16
+VERSION = 2
 _WAIT_SECONDS = 30.0
 # EXTRA also makes the removal of the rollback journal durable: if it reappeared after a power cut, it would undo the
 # debit of a report that was sent. On macOS, fsync leaves data in the disk's cache; fullfsync does not.
 _SETTINGS = ("synchronous=EXTRA", "fullfsync=ON", "secure_delete=ON")
-_TABLES = {"device", "debits", "outbox"}
+_UNMARKED_TABLES = {"device", "debits", "outbox"}
 _SCHEMA = """
 CREATE TABLE device (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), key BLOB NOT NULL);
 CREATE TABLE debits (
@@ -44,9 +46,14 @@ CREATE TABLE outbox (
     id BLOB PRIMARY KEY, destination TEXT NOT NULL, body BLOB NOT NULL, queued_at REAL NOT NULL,
     fingerprint TEXT, token TEXT
 ) WITHOUT ROWID;
+CREATE TABLE reported (id BLOB PRIMARY KEY) WITHOUT ROWID;
 """
-# Files of version 0 have no application id, and their reports do not name a plan.
-_UPGRADE = "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT"
+# Files of version 0 have no application id, and their reports do not name a plan. Those of version 1 do not record the
+# ids of their reports.
+_UPGRADES = (
+    "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT",
+    "CREATE TABLE reported (id BLOB PRIMARY KEY) WITHOUT ROWID",
+)
 _PATIENCE_SECONDS = 1.0
 
 
@@ -66,11 +73,15 @@ class QueuedReport:
 
 @dataclass(frozen=True)
 class QueueResult:
-    """The report's id, whether its value was outside the domain, and the ε spent on it."""
+    """The result of :meth:`Device.queue`."""
 
     identity: bytes
     outside: bool
+    """Whether the value was outside the domain."""
     cost: Fraction
+    """The ε spent on this report."""
+    is_repeated: bool = False
+    """Whether the attribute had already reported in this epoch, so that nothing was queued."""
 
 
 class Device:
@@ -80,19 +91,30 @@ class Device:
     ----------
     path: the device's SQLite file, created if it is missing.
     lifetime_epsilon: the most that each attribute may ever spend, over all plans and collections.
+    max_epsilon: the largest ε to accept in a plan. A plan from the network can be valid and still have ε = 32.
     caps: different caps for some attributes.
 
     >>> import sunzi
-    >>> device, plan = Device("device.db", lifetime_epsilon=3), sunzi.make_plan("grr", ["yes", "no"], epsilon=1)
-    >>> url = "https://collector.example/v1/collections/default/epochs/1"
-    >>> queued = [device.queue(plan, "answer", "yes", url) for day in range(5)]
+    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> plan = sunzi.make_plan("grr", ["yes", "no"], epsilon=1)
+    >>> url = "https://collector.example/v1/collections/default/epochs"
+    >>> queued = [device.queue(plan, "answer", "yes", f"{url}/{day}") for day in range(1, 6)]
     >>> device.spent("answer")
     Fraction(1, 1)
+    >>> device.queue(plan, "answer", "yes", f"{url}/1").is_repeated
+    True
     """
 
-    def __init__(self, path: str | Path, lifetime_epsilon: Epsilon, caps: Mapping[str, Epsilon] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        lifetime_epsilon: Epsilon,
+        *,
+        max_epsilon: Epsilon,
+        caps: Mapping[str, Epsilon] | None = None,
+    ) -> None:
         self.path = Path(path)
-        self._cap = parse_epsilon(lifetime_epsilon)
+        self._cap, self._max_epsilon = parse_epsilon(lifetime_epsilon), parse_epsilon(max_epsilon)
         self._caps = {attribute: parse_epsilon(cap) for attribute, cap in (caps or {}).items()}
         try:
             if not self.path.exists():
@@ -109,20 +131,20 @@ class Device:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        is_unmarked = (mark, version, tables) == (0, 0, _TABLES)
+        is_unmarked = (mark, version, tables) == (0, 0, _UNMARKED_TABLES)
         if tables and mark != APPLICATION_ID and not is_unmarked:
             raise StoreError(f"{self.path} is an SQLite file, but not a Sunzi device")
         if version > VERSION:
             raise StoreError(f"{self.path} has version {version}; this release supports versions up to {VERSION}")
-        if is_unmarked or not tables:
-            for statement in (_SCHEMA if not tables else _UPGRADE).split(";"):
+        if version < VERSION or not tables:
+            for statement in ";".join(_UPGRADES[version:] if tables else [_SCHEMA]).split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
 
-    def client(self, plan: Plan, attribute: str, *, max_epsilon: Epsilon | None = None) -> MemoisingClient:
+    def client(self, plan: Plan, attribute: str) -> MemoisingClient:
         """A memoising client with this device's key. It does not debit reports: prefer :meth:`queue`."""
-        return MemoisingClient(plan, self._key, attribute, max_epsilon=max_epsilon)
+        return MemoisingClient(plan, self._key, attribute, max_epsilon=self._max_epsilon)
 
     def queue(
         self,
@@ -131,17 +153,21 @@ class Device:
         value: object,
         destination: str,
         *,
-        max_epsilon: Epsilon | None = None,
         token: str | None = None,
+        several: bool = False,
     ) -> QueueResult:
         """Make a report, debit its ε, and queue it for an epoch.
+
+        An attribute reports once per epoch: a second call with the same epoch spends and queues nothing, whatever the
+        value, and returns ``is_repeated``. The report's id is derived from the device key, the attribute and the
+        epoch, so the collector would not count it again either.
 
         A value that this attribute has already reported under the same plan costs nothing, since its bytes are the
         same. A value outside the domain is reported as "other" if the plan has that, else as a background report:
         sending nothing would reveal it.
 
-        Raises BudgetError if too little ε is left, PrivacyError if the plan's ε exceeds ``max_epsilon``, and
-        ParameterError if the plan was loaded without its label file. Then nothing is spent or queued.
+        Raises BudgetError if too little ε is left, PrivacyError if the plan's ε exceeds the device's ``max_epsilon``,
+        and ParameterError if the plan was loaded without its label file. Then nothing is spent or queued.
 
         Parameters
         ----------
@@ -149,19 +175,26 @@ class Device:
         attribute: what is measured, with the same name in all collections.
         value: a label or index of the plan's domain.
         destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`.
-        max_epsilon: the largest ε to accept in a plan.
         token: the single-use token to spend, if the collector requires one.
+        several: queue this report under a random id even if the attribute has already reported in this epoch. Such a
+            device weighs more than others, and intervals assume one report per device.
         """
         parse_epoch_url(destination)
-        client = self.client(plan, attribute, max_epsilon=max_epsilon)
+        if token is not None:
+            parse_token(token)
+        client = self.client(plan, attribute)
         try:
             index: int | None = plan.domain.index(value)
         except DomainError:
             index = None
         entry = hmac.digest(client.derive(index), b"ledger entry", "sha256")
-        identity, body = secrets.token_bytes(_ID_BYTES), client.report_index(index)
+        identity = secrets.token_bytes(ID_BYTES) if several else client.report_id(destination)
+        body = client.report_index(index)
         with self._transaction() as connection:
+            if connection.execute("SELECT 1 FROM reported WHERE id = ?", (identity,)).fetchone():
+                return QueueResult(identity, index is None, Fraction(0), is_repeated=True)
             cost = self._debit(connection, attribute, entry, plan.epsilon)
+            connection.execute("INSERT INTO reported VALUES (?)", (identity,))
             row = (identity, destination, body, time.time(), plan.fingerprint, token)
             connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?)", row)
         return QueueResult(identity, index is None, cost)
@@ -191,7 +224,7 @@ class Device:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
         return [QueuedReport(*row) for row in rows]
 
-    def flush(self, upload: Upload | None = None) -> int:
+    def flush(self, upload: Upload | None = None, on_refused: OnRefused | None = None) -> int:
         """Send every queued report to its epoch, and delete the acknowledged ones; return how many these are.
 
         Parameters
@@ -199,19 +232,23 @@ class Device:
         upload: sends one report, by default a :class:`~sunzi.device.Sender`. It returns once the report is
             acknowledged. It raises ReportError if the report is refused for good, which deletes it, and StoreError if
             it may succeed later: then the other reports for this destination wait for the next flush.
+        on_refused: called with every report that is refused for good, and the error; by default it is logged as a
+            warning of ``sunzi.device``.
         """
         if upload is None:
             with closing(Sender()) as sender:
-                return self.flush(sender)
+                return self.flush(sender, on_refused)
         done, waits = 0, set()
         for report in self.waiting():
             if report.destination in waits:
                 continue
+            is_refused = False
             try:
                 upload(report)
                 done += 1
-            except ReportError:
-                pass
+            except ReportError as error:
+                is_refused = True
+                (on_refused or _log_refusal)(report, error)
             except StoreError as error:
                 # An unknown token affects only this report, an unknown key the whole destination.
                 if report.token is None or not isinstance(error, UnauthorizedError):
@@ -219,6 +256,8 @@ class Device:
                 continue
             with self._transaction() as connection:
                 connection.execute("DELETE FROM outbox WHERE id = ?", (report.identity,))
+                if is_refused:  # it was not counted, so this epoch may get another report
+                    connection.execute("DELETE FROM reported WHERE id = ?", (report.identity,))
         return done
 
     @contextmanager
@@ -240,6 +279,10 @@ class Device:
             connection.close()  # rolls back an open transaction
 
 
+def _log_refusal(report: QueuedReport, error: ReportError) -> None:
+    logging.getLogger("sunzi.device").warning("the report for %s is deleted: %s", report.destination, error)
+
+
 class Sender:
     """Uploads queued reports over HTTP, with one connection per collection.
 
@@ -249,7 +292,7 @@ class Sender:
     patience: for how many seconds to retry temporary failures, per report.
 
     >>> from sunzi.device import Device
-    >>> Device("device.db", lifetime_epsilon=3).flush(Sender(secret="upload-key"))
+    >>> Device("device.db", lifetime_epsilon=3, max_epsilon=1).flush(Sender(secret="upload-key"))
     0
     """
 
@@ -269,7 +312,9 @@ class Sender:
             )
         collection, number = parse_epoch_url(report.destination)
         if collection not in self._remotes:
-            self._remotes[collection] = RemoteCollector(collection, secret=self._secret, patience=self._patience)
+            self._remotes[collection] = RemoteCollector(
+                collection, max_epsilon=None, secret=self._secret, patience=self._patience
+            )
         return self._remotes[collection].send(number, report.fingerprint, report.body, report.identity, report.token)
 
     def close(self) -> None:

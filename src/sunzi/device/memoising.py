@@ -21,7 +21,9 @@ from sunzi.numerics.randomness import DerivedSource
 from sunzi.plan import Plan
 
 KEY_BYTES = 32
+ID_BYTES = 16
 _PURPOSE = b"sunzi memoised report, version 1\0"
+_ID_PURPOSE = b"sunzi report id, version 1\0"
 _LENGTH = struct.Struct("<I")
 _OUTSIDE = _LENGTH.pack(0xFFFFFFFF)
 
@@ -83,6 +85,18 @@ class MemoisingClient:
         value = _OUTSIDE if index is None else _text(domain.label(index) if domain.has_labels else str(index))
         message = _PURPOSE + self.plan.contract.fingerprint + _text(self.attribute) + value
         return hmac.digest(self._key, message, "sha256")
+
+    def report_id(self, epoch: str) -> bytes:
+        """The id of this attribute's report in an epoch: HMAC(device key, purpose, attribute, epoch), 16 bytes of it.
+
+        It does not depend on the plan or the value, so a collector counts one report of a device per epoch.
+
+        Parameters
+        ----------
+        epoch: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`.
+        """
+        message = _ID_PURPOSE + _text(self.attribute) + _text(epoch)
+        return hmac.digest(self._key, message, "sha256")[:ID_BYTES]
 
     def __repr__(self) -> str:
         """The plan and attribute, never the key."""

@@ -1,6 +1,7 @@
 /**
  * A store in the browser's IndexedDB. Its read-write transactions run one after the other across all tabs of an origin
- * and complete only when they are on disk.
+ * and complete only when they are on disk. If the user clears the site's data, the next transaction opens a new, empty
+ * database.
  *
  * The device key is a CryptoKey that cannot be extracted: scripts on the page can use it but cannot copy it.
  */
@@ -9,28 +10,41 @@ import { check, StoreError } from "../errors.js";
 import { makeDeviceKey } from "./memoising.js";
 import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
-const VERSION = 1;
+const VERSION = 2;
 
 /** Keeps everything in one database of the page's origin. */
 export class BrowserStore implements Store {
-  readonly #database: IDBDatabase;
+  #database: IDBDatabase | undefined;
 
-  private constructor(database: IDBDatabase) {
-    this.#database = database;
-    database.onversionchange = () => database.close();
-  }
+  private constructor(readonly name: string) {}
 
   /** Open the database, or create it. */
   static async open(name = "sunzi"): Promise<BrowserStore> {
     check(globalThis.indexedDB, "IndexedDB is missing: pass your own store", StoreError);
-    const request = indexedDB.open(name, VERSION);
-    request.onupgradeneeded = () => {
+    const store = new BrowserStore(name);
+    await store.#open();
+    return store;
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    const request = indexedDB.open(this.name, VERSION);
+    request.onupgradeneeded = ({ oldVersion }) => {
       const database = request.result;
+      database.createObjectStore("reported");
+      if (oldVersion) return;
       database.createObjectStore("device");
       database.createObjectStore("debits", { keyPath: ["attribute", "entry"] }).createIndex("attribute", "attribute");
       database.createObjectStore("outbox", { autoIncrement: true }).createIndex("id", "id", { unique: true });
     };
-    return new BrowserStore(await result(request));
+    const database = await result(request);
+    const forget = (): void => {
+      database.close();
+      if (this.#database === database) this.#database = undefined;
+    };
+    database.onversionchange = forget; // another tab has a newer version, or deletes the database
+    database.onclose = forget; // the user has cleared the site's data
+    this.#database = database;
+    return database;
   }
 
   async key(): Promise<CryptoKey> {
@@ -45,11 +59,13 @@ export class BrowserStore implements Store {
     });
   }
 
-  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {
-    return this.#run(["debits", "outbox"], "readwrite", async (debits, outbox) => {
+  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string | undefined> {
+    return this.#run(["debits", "outbox", "reported"], "readwrite", async (debits, outbox, reported) => {
+      if (await result(reported.getKey(report.id))) return undefined;
       const cost = charge(await result(debits.index("attribute").getAll(debit.attribute)), debit, cap);
       if (cost !== "0") debits.add(debit);
       outbox.add(report);
+      reported.add(true, report.id);
       return cost;
     });
   }
@@ -62,9 +78,10 @@ export class BrowserStore implements Store {
     return this.#run(["outbox"], "readonly", (outbox) => result(outbox.getAll()));
   }
 
-  settle(id: string): Promise<void> {
-    return this.#run(["outbox"], "readwrite", async (outbox) => {
+  settle(id: string, isRejected = false): Promise<void> {
+    return this.#run(["outbox", "reported"], "readwrite", async (outbox, reported) => {
       const place = await result(outbox.index("id").getKey(id));
+      if (isRejected) reported.delete(id);
       if (place !== undefined) outbox.delete(place);
     });
   }
@@ -77,8 +94,10 @@ export class BrowserStore implements Store {
   ): Promise<T> {
     let transaction: IDBTransaction;
     try {
-      transaction = this.#database.transaction(names, mode, { durability: "strict" });
+      const database = this.#database ?? (await this.#open());
+      transaction = database.transaction(names, mode, { durability: "strict" });
     } catch (error) {
+      this.#database = undefined; // try with a new connection next time
       throw new StoreError(`IndexedDB cannot be used: ${String(error)}`);
     }
     const finished = new Promise<void>((resolve, reject) => {

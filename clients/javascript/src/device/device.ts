@@ -5,14 +5,13 @@
  * never loses a debit and never sends a report without one.
  */
 
-import type { ClientOptions } from "../client.js";
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
 import { check, DomainError, ParameterError, ReportError, StoreError } from "../errors.js";
 import { encodeText } from "../json.js";
-import type { Plan, PlanSource } from "../plan.js";
+import type { Plan, PlanOptions, PlanSource } from "../plan.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, framed, freshId, jittered, type RequestOptions, uploadOnce } from "../uploading.js";
+import { addressOf, framed, freshId, jittered, type RequestOptions, requestInit, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
 import { MemoisingClient } from "./memoising.js";
 import { type QueuedReport, type Store, spentBy } from "./store.js";
@@ -21,16 +20,30 @@ import { type QueuedReport, type Store, spentBy } from "./store.js";
 export interface DeviceOptions extends RequestOptions {
   /** The ε that each attribute may spend in total, over all plans and collections. */
   lifetimeEpsilon: Epsilon;
+  /** The largest ε to accept in a plan. A plan from the network can be valid and still have ε = 32. */
+  maxEpsilon: Epsilon;
   /** Different caps for single attributes. */
   caps?: Record<string, Epsilon>;
+  /**
+   * Called with the error of every report that a collector rejected for good, which is then deleted; and, while
+   * {@link Device.keepSending} runs, with the error of a store that cannot be used.
+   */
+  onError?: (error: Error, report?: QueuedReport) => void;
   /** Where to keep the key, the ledger and the outbox; by default the browser's IndexedDB. */
   store?: Store;
 }
 
 /** Options of one report. */
-export interface QueueOptions extends ClientOptions {
+export interface QueueOptions extends PlanOptions {
+  /** The fingerprint that the plan must have, as hexadecimal digits. */
+  fingerprint?: string;
   /** A single-use token, if the collector requires one. */
   token?: string;
+  /**
+   * Queue this report under a random id even if the attribute has already reported in this epoch. Such a device weighs
+   * more than others, and the intervals of an estimate assume one report per device.
+   */
+  several?: boolean;
 }
 
 /** The result of {@link Device.queue}. */
@@ -40,6 +53,8 @@ export interface QueueResult {
   readonly outside: boolean;
   /** The ε spent, such as "1/2"; "0" if the same value was reported before under the same plan. */
   readonly cost: string;
+  /** Whether the attribute had already reported in this epoch, so that nothing was queued. */
+  readonly isRepeated: boolean;
 }
 
 /** The result of {@link Device.flush}, in numbers of reports. */
@@ -52,6 +67,8 @@ export interface FlushResult {
 }
 
 const PARALLEL_UPLOADS = 6;
+/** Browsers refuse more than 64 KiB in all requests that may outlive a page. */
+const KEEPALIVE_BYTES = 60_000;
 const LOCK = "sunzi outbox";
 const MAX_PAUSE_SECONDS = 900;
 
@@ -60,34 +77,39 @@ export class Device {
   /** The unsent reports that this page knows, for when there is no time to read the store. */
   readonly #unsent = new Map<string, QueuedReport>();
 
-  readonly #beaconed = new Set<string>();
+  readonly #handedOver = new Set<string>();
 
   readonly #options: DeviceOptions;
   readonly #store: Store;
-  readonly #key: CryptoKey;
 
-  private constructor(options: DeviceOptions, store: Store, key: CryptoKey) {
+  private constructor(options: DeviceOptions, store: Store) {
     this.#options = options;
     this.#store = store;
-    this.#key = key;
   }
 
   /** Open the device in this store, or create it. */
   static async open(options: DeviceOptions): Promise<Device> {
-    parseEpsilon(options.lifetimeEpsilon);
-    for (const cap of Object.values(options.caps ?? {})) parseEpsilon(cap);
+    const { lifetimeEpsilon, maxEpsilon, caps = {} } = options;
+    for (const limit of [lifetimeEpsilon, maxEpsilon, ...Object.values(caps)]) parseEpsilon(limit);
     const store = options.store ?? (await BrowserStore.open());
-    return new Device(options, store, await store.key());
+    await store.key();
+    return new Device(options, store);
   }
 
   /** A memoising client with this device's key. Its reports are not debited; prefer {@link queue}. */
-  client(plan: Plan | PlanSource, attribute: string, options: ClientOptions = {}): MemoisingClient {
-    return new MemoisingClient(plan, this.#key, attribute, options);
+  async client(plan: Plan | PlanSource, attribute: string, options: QueueOptions = {}): Promise<MemoisingClient> {
+    // The store's key is new if the user has cleared the site's data.
+    const key = await this.#store.key();
+    return new MemoisingClient(plan, key, attribute, { ...options, maxEpsilon: this.#options.maxEpsilon });
   }
 
   /**
    * Make the report of a value, debit its ε, and put it into the outbox. Throws a BudgetError if too little ε is left,
    * and a ParameterError if the plan's label file is missing; then nothing is spent and no report is made.
+   *
+   * An attribute reports once per epoch: a second call with the same epoch spends and queues nothing, for any value,
+   * and returns `isRepeated`. The report's id is derived from the device key, the attribute and the epoch, so a
+   * collector would not count it again either.
    *
    * A value that this attribute reported before under the same plan costs nothing, because its bytes are the same. A
    * value outside the domain is reported as "other" if the plan has it, else by the background report: sending nothing
@@ -103,18 +125,18 @@ export class Device {
     options: QueueOptions = {},
   ): Promise<QueueResult> {
     check(/\/epochs\/\d+$/.test(epoch), `epoch must end with /epochs/N, got ${epoch}`, ParameterError);
-    const client = this.client(plan, attribute, options);
+    const client = await this.client(plan, attribute, options);
     const index = indexOf(client.plan, value);
     const secret = await client.derive(index);
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
     const body = client.reportDerived(index, secret);
-    const id = freshId();
+    const id = options.several ? freshId() : await client.reportId(epoch);
     const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token };
     const caps = this.#options.caps ?? {};
     const cap = Object.hasOwn(caps, attribute) ? caps[attribute] : this.#options.lifetimeEpsilon;
     const cost = await this.#store.commit({ attribute, entry, epsilon: client.plan.epsilon }, String(cap), report);
-    this.#unsent.set(id, report);
-    return { id, outside: index === undefined, cost };
+    if (cost !== undefined) this.#unsent.set(id, report);
+    return { id, outside: index === undefined, cost: cost ?? "0", isRepeated: cost === undefined };
   }
 
   /** The ε that an attribute has spent so far, such as "3/2". */
@@ -141,7 +163,7 @@ export class Device {
     const known = [...this.#unsent.keys()];
     const reports = await this.#store.waiting();
     for (const id of known) this.#unsent.delete(id); // another tab may have sent them
-    this.#beaconed.clear();
+    this.#handedOver.clear();
     const total = reports.length;
     const later = new Set<string>();
     let [acknowledged, rejected] = [0, 0];
@@ -151,8 +173,9 @@ export class Device {
       for (let report = reports.pop(); report; report = reports.pop()) {
         const epoch = report.address.replace(/\/[^/]*$/, "");
         if (later.has(epoch)) continue;
+        let isRejected = false;
         try {
-          await uploadOnce(report.address, framed(report.body, report), this.#options);
+          await uploadOnce(report.address, framed(report), this.#options);
           acknowledged++;
         } catch (error) {
           if (error instanceof StoreError) {
@@ -160,10 +183,12 @@ export class Device {
             continue;
           }
           if (!(error instanceof ReportError)) throw error;
+          isRejected = true;
           rejected++;
+          this.#options.onError?.(error, report);
         }
         this.#unsent.delete(report.id);
-        await this.#store.settle(report.id);
+        await this.#store.settle(report.id, isRejected);
       }
     };
     await Promise.all(Array.from({ length: PARALLEL_UPLOADS }, worker));
@@ -171,26 +196,28 @@ export class Device {
   }
 
   /**
-   * Pass the unsent reports to the browser, which sends them even after the page is closed (`sendBeacon`). Beacons are
-   * not acknowledged, so the reports stay in the outbox and are sent again later under the same ids, to be counted
-   * once.
+   * Pass the unsent reports to the browser, which sends them even after the page is closed (`fetch` with `keepalive`,
+   * at most 60,000 bytes). Nobody reads the answers, so the reports stay in the outbox and are sent again later under
+   * the same ids, to be counted once.
    */
-  beacon(): number {
-    let sent = 0;
+  handOver(): number {
+    let [sent, room] = [0, KEEPALIVE_BYTES];
     for (const report of this.#unsent.values()) {
       const { id, address } = report;
-      if (this.#beaconed.has(id)) continue;
-      const body = framed(report.body, report);
+      if (this.#handedOver.has(id)) continue;
+      const body = framed(report);
+      if ((room -= body.length) < 0) break;
       // Without a content type there is no preflight, for which there would be no time.
-      if (!globalThis.navigator?.sendBeacon?.(address, body as Uint8Array<ArrayBuffer>)) break;
-      this.#beaconed.add(id);
+      const init = { ...requestInit(this.#options), method: "POST", body: body as Uint8Array<ArrayBuffer> };
+      void fetch(address, { ...init, keepalive: true }).catch(() => undefined); // it is still in the outbox
+      this.#handedOver.add(id);
       sent++;
     }
     return sent;
   }
 
   /**
-   * Flush now, periodically, and when the network comes back; use {@link beacon} when the page is hidden or closed.
+   * Flush now, periodically, and when the network comes back; use {@link handOver} when the page is hidden or closed.
    * While nothing gets through, the pauses double up to 15 minutes. They are jittered so that pages do not synchronise.
    *
    * @param seconds the pause between flushes
@@ -202,7 +229,10 @@ export class Device {
     const attempt = async (): Promise<void> => {
       const isStuck = await this.flush().then(
         ({ acknowledged, waiting }) => waiting > 0 && acknowledged === 0,
-        () => true,
+        (error: Error) => {
+          this.#options.onError?.(error);
+          return true;
+        },
       );
       clearTimeout(timer); // another attempt may have ended in the meantime
       if (isStopped) return;
@@ -214,11 +244,11 @@ export class Device {
       pause = seconds;
       void attempt();
     };
-    const onHide = (): void => void (globalThis.document?.visibilityState !== "visible" && this.beacon());
+    const onHide = (): void => void (globalThis.document?.visibilityState !== "visible" && this.handOver());
     // visibilitychange is an event of the document, which bubbles to the window.
     const events: [string, () => void][] = [
       ["online", onOnline],
-      ["pagehide", () => this.beacon()],
+      ["pagehide", () => this.handOver()],
       ["visibilitychange", onHide],
     ];
     for (const [name, listener] of events) globalThis.addEventListener?.(name, listener);

@@ -4,6 +4,7 @@
  * Every debit is a file, numbered 1, 2, 3 … within its attribute and never deleted. A process reads all debits,
  * decides, and links its own file under the next number. If another process was faster, the link fails and it starts
  * over. The file of a debit also contains its report until that is acknowledged, so both become durable together.
+ * The ids of acknowledged reports stay in these files, so that none is queued twice.
  *
  * Files are written in `unfinished` and linked to their names when they are complete. Leftovers of crashes contain
  * secrets; opening the store removes those older than an hour. A process that paused that long between the two steps
@@ -24,6 +25,8 @@ const UNFINISHED_MILLISECONDS = 3_600_000;
 
 interface Entry {
   debit?: Debit;
+  /** The id of its report, unless that was rejected. */
+  id?: string;
   report?: { id: string; address: string; body: string; token?: string | undefined; queuedAt: number };
 }
 
@@ -49,7 +52,7 @@ export class FileStore implements Store {
     return key;
   }
 
-  async commit(debit: Debit, cap: string, queued: QueuedReport): Promise<string> {
+  async commit(debit: Debit, cap: string, queued: QueuedReport): Promise<string | undefined> {
     const { id, address, token } = queued;
     const report = {
       id,
@@ -58,12 +61,13 @@ export class FileStore implements Store {
       token,
       queuedAt: performance.timeOrigin + performance.now(),
     };
+    const queuedPath = join(this.directory, "outbox", id);
     for (;;) {
-      const debits = await this.debits(debit.attribute);
-      const cost = charge(debits, debit, cap);
-      const path =
-        cost !== "0" ? this.#debitPath(debit.attribute, debits.length + 1) : join(this.directory, "outbox", id);
-      const entry: Entry = cost !== "0" ? { debit, report } : { report };
+      const entries = await this.#debitEntries(debit.attribute);
+      if (entries.some((entry) => entry.id === id) || (await this.#read(queuedPath))) return undefined;
+      const cost = charge(debitsIn(entries), debit, cap);
+      const path = cost !== "0" ? this.#debitPath(debit.attribute, entries.length + 1) : queuedPath;
+      const entry: Entry = cost !== "0" ? { debit, id, report } : { id, report };
       if (await this.#create(path, JSON.stringify(entry))) {
         this.#paths.set(id, path);
         return cost;
@@ -72,11 +76,15 @@ export class FileStore implements Store {
   }
 
   async debits(attribute: string): Promise<Debit[]> {
-    const debits: Debit[] = [];
+    return debitsIn(await this.#debitEntries(attribute));
+  }
+
+  async #debitEntries(attribute: string): Promise<Entry[]> {
+    const entries: Entry[] = [];
     for (;;) {
-      const entry = await this.#read(this.#debitPath(attribute, debits.length + 1));
-      if (!entry?.debit) return debits;
-      debits.push(entry.debit);
+      const entry = await this.#read(this.#debitPath(attribute, entries.length + 1));
+      if (!entry?.debit) return entries;
+      entries.push(entry);
     }
   }
 
@@ -88,12 +96,12 @@ export class FileStore implements Store {
     });
   }
 
-  async settle(id: string): Promise<void> {
+  async settle(id: string, isRejected = false): Promise<void> {
     if (!this.#paths.has(id)) await this.#entries();
     const path = this.#paths.get(id);
     if (!path) return;
-    const entry = await this.#read(path);
-    if (entry?.debit) await this.#replace(path, JSON.stringify({ debit: entry.debit }));
+    const { debit } = (await this.#read(path)) ?? {};
+    if (debit || !isRejected) await this.#replace(path, JSON.stringify({ debit, id: isRejected ? undefined : id }));
     else await rm(path, { force: true });
     this.#paths.delete(id);
   }
@@ -177,6 +185,10 @@ export class FileStore implements Store {
       throw new StoreError(`${path}: ${String(error)}`);
     }
   }
+}
+
+function debitsIn(entries: readonly Entry[]): Debit[] {
+  return entries.map(({ debit }) => debit as Debit);
 }
 
 /** Make the new names in a directory durable, if the platform can. */

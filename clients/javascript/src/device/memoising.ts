@@ -14,9 +14,12 @@ import type { Value } from "../domain.js";
 import { check, ParameterError, RandomnessError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
+import { hexadecimal } from "../sha256.js";
 import { DerivedSource } from "./derived_source.js";
 
 const PURPOSE = "sunzi memoised report, version 1\0";
+const ID_PURPOSE = "sunzi report id, version 1\0";
+const ID_BYTES = 16;
 const OUTSIDE = 0xffffffff;
 const ALGORITHM = { name: "HMAC", hash: "SHA-256", length: 256 };
 
@@ -45,7 +48,7 @@ export class MemoisingClient {
   readonly #key: CryptoKey;
 
   /** @param attribute the name of what is measured, the same in all collections that measure it */
-  constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions = {}) {
+  constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions) {
     check(attribute, "attribute must not be empty", ParameterError);
     this.plan = new Client(plan, options).plan;
     const { domain } = this.plan;
@@ -66,7 +69,7 @@ export class MemoisingClient {
 
   /** {@link reportIndex} with the result of {@link derive}. */
   reportDerived(index: number | undefined, secret: Uint8Array): Uint8Array {
-    const client = new Client(this.plan, { source: new DerivedSource(secret) });
+    const client = new Client(this.plan, { maxEpsilon: this.plan.epsilon, source: new DerivedSource(secret) });
     return index === undefined ? client.reportBackground() : client.reportIndex(index);
   }
 
@@ -77,8 +80,22 @@ export class MemoisingClient {
   async derive(index: number | undefined): Promise<Uint8Array> {
     const value =
       index === undefined ? [length(OUTSIDE)] : withLength(this.plan.domain.labels?.[index] ?? String(index));
-    const parts = [encodeText(PURPOSE), this.plan.fingerprintBytes, ...withLength(this.attribute), ...value];
-    const message = await new Blob(parts as Uint8Array<ArrayBuffer>[]).arrayBuffer();
+    return this.#sign(PURPOSE, this.plan.fingerprintBytes, ...withLength(this.attribute), ...value);
+  }
+
+  /**
+   * The id of this attribute's report in an epoch, 32 hexadecimal digits: HMAC(device key, purpose, attribute, epoch).
+   * It does not depend on the plan or the value, so that a collector counts one report of a device per epoch.
+   *
+   * @param epoch the epoch's URL
+   */
+  async reportId(epoch: string): Promise<string> {
+    const parts = [...withLength(this.attribute), ...withLength(epoch)];
+    return hexadecimal((await this.#sign(ID_PURPOSE, ...parts)).subarray(0, ID_BYTES));
+  }
+
+  async #sign(purpose: string, ...parts: Uint8Array[]): Promise<Uint8Array> {
+    const message = await new Blob([purpose, ...(parts as Uint8Array<ArrayBuffer>[])]).arrayBuffer();
     return new Uint8Array(await keys().sign("HMAC", this.#key, message));
   }
 }

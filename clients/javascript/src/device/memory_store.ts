@@ -8,6 +8,7 @@ export class MemoryStore implements Store {
   #key: Promise<CryptoKey> | undefined;
   readonly #debits: Debit[] = [];
   readonly #outbox = new Map<string, QueuedReport>();
+  readonly #reported = new Set<string>();
 
   constructor(key?: CryptoKey) {
     if (key) this.#key = Promise.resolve(key);
@@ -18,9 +19,11 @@ export class MemoryStore implements Store {
     return this.#key;
   }
 
-  async commit(debit: Debit, cap: string, report: QueuedReport): Promise<string> {
+  async commit(debit: Debit, cap: string, report: QueuedReport): Promise<string | undefined> {
+    if (this.#reported.has(report.id)) return undefined;
     const cost = charge(this.#of(debit.attribute), debit, cap);
     if (cost !== "0") this.#debits.push(debit);
+    this.#reported.add(report.id);
     this.#outbox.set(report.id, report);
     return cost;
   }
@@ -37,7 +40,8 @@ export class MemoryStore implements Store {
     return [...this.#outbox.values()];
   }
 
-  async settle(id: string): Promise<void> {
+  async settle(id: string, isRejected = false): Promise<void> {
     this.#outbox.delete(id);
+    if (isRejected) this.#reported.delete(id);
   }
 }

@@ -30,15 +30,16 @@ export interface Store {
   key(): Promise<CryptoKey>;
   /**
    * Debit and queue in one durable step; return the cost by {@link charge}. The debit is stored unless the cost is "0".
-   * If the cap would be exceeded, nothing is stored.
+   * If the cap would be exceeded, nothing is stored. If a report with this id was queued before and not rejected since,
+   * nothing is stored and the result is undefined.
    */
-  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string>;
+  commit(debit: Debit, cap: string, report: QueuedReport): Promise<string | undefined>;
   /** All debits of an attribute. */
   debits(attribute: string): Promise<Debit[]>;
   /** The reports in the outbox, oldest first. */
   waiting(): Promise<QueuedReport[]>;
-  /** Delete a report that was acknowledged or rejected for good. */
-  settle(id: string): Promise<void>;
+  /** Delete a report that was acknowledged, or rejected for good: then its id can be used again. */
+  settle(id: string, isRejected?: boolean): Promise<void>;
 }
 
 const ZERO: Fraction = { numerator: 0n, denominator: 1n };

@@ -98,37 +98,27 @@ function exampleValue({ labels, labels_sha256: hash }, literal) {
  * @returns {Line[]}
  */
 function pythonLines({ collection, plan }, example) {
-  const server = BASE.href.replace(/\/$/, "");
-  /** @type {Line[]} */
-  const load = plan.domain.labels_sha256
-    ? [
-      ['with open("plan.json", "w") as file:'],
-      ['    json.dump(envelope["plan"], file)'],
-      ['plan = sunzi.load_plan("plan.json", labels="labels.txt")', "the label file of this plan"],
-    ]
-    : [['plan = sunzi.Plan.from_json(json.dumps(envelope["plan"]))']];
+  const address = pythonLiteral(new URL(`v1/collections/${collection}`, BASE).href);
+  const epsilon = pythonLiteral(plan.epsilon);
+  const labels = plan.domain.labels_sha256 ? '.with_labels("labels.txt")' : "";
   return [
     ["", "pip install sunzi"],
-    ["import json, secrets, urllib.request"],
-    ["import sunzi"],
+    ["from sunzi.collector import RemoteCollector"],
+    ["from sunzi.device import Device"],
     [""],
-    [`server = ${pythonLiteral(server)}`],
-    [`with urllib.request.urlopen(f"{server}/v1/collections/${collection}/plan") as response:`],
-    ["    envelope = json.load(response)"],
-    ...load,
-    [`client = plan.client(max_epsilon=${pythonLiteral(plan.epsilon)})`, "rejects a larger epsilon"],
+    [`remote = RemoteCollector(${address}, max_epsilon=${epsilon})`],
+    ["epoch = remote.current()", "the plan, checked here"],
+    [`plan = epoch.plan${labels}`, labels ? "the label file of this plan" : ""],
+    [`device = Device("device.db", lifetime_epsilon=${epsilon}, max_epsilon=${epsilon})`, "keep this file"],
     [""],
-    [`report = client.report(${example})`, "randomised here"],
-    ["upload_id = secrets.token_hex(16)", "keep it for retries"],
-    ["address = f\"{server}{envelope['upload']}/reports?plan={envelope['fingerprint']}\""],
-    ["request = urllib.request.Request(address, data=f\"{upload_id}\\n\".encode() + report)"],
-    ["with urllib.request.urlopen(request) as response:"],
-    ["    print(response.read().decode())"],
+    [`device.queue(plan, ${pythonLiteral(collection)}, ${example}, epoch.url)`, "randomised here; once per epoch"],
+    ["print(device.flush())", "the number of acknowledged reports"],
+    ["remote.close()"],
   ];
 }
 
 /**
- * An ES module for browsers and Node, with the client in clients/javascript.
+ * An ES module for browsers, with the client in clients/javascript; in Node, it needs a store.
  * @param {Envelope} envelope
  * @param {string} example
  * @returns {Line[]}
@@ -137,6 +127,7 @@ function javascriptLines({ collection, plan }, example) {
   const address = javascriptLiteral(new URL(`v1/collections/${collection}`, BASE).href);
   const needsSubsets = ["ss", "mss"].includes(plan.protocol);
   const needsLabels = plan.domain.labels_sha256 !== undefined;
+  const epsilon = javascriptLiteral(plan.epsilon);
   const names = [needsSubsets && "designs: [subsets]", needsLabels && "labelFile"].filter(Boolean);
   const options = names.length ? `, { ${names.join(", ")} }` : "";
   /** @type {Line[]} */
@@ -147,20 +138,21 @@ function javascriptLines({ collection, plan }, example) {
     : [];
   return [
     ["", "npm install PATH/TO/clients/javascript"],
-    ['import { Client, fetchEpoch } from "sunzi";'],
+    ['import { fetchEpoch } from "sunzi";'],
+    ['import { Device } from "sunzi/device";'],
     ...imports,
     [""],
     [`const collection = ${address};`],
     ...labels,
-    [`const epoch = await fetchEpoch(collection${options});`],
-    [
-      `const client = new Client(epoch.plan, { maxEpsilon: ${javascriptLiteral(plan.epsilon)} });`,
-      "rejects a larger epsilon",
-    ],
+    [`const epoch = await fetchEpoch(collection${options});`, "the plan, checked here"],
+    [`const device = await Device.open({ lifetimeEpsilon: ${epsilon}, maxEpsilon: ${epsilon} });`],
     [""],
-    [`const report = client.report(${example});`, "randomised here"],
-    ["const outcome = await client.send(epoch.url, report);", "retries are counted once"],
-    ["console.log(outcome);"],
+    [
+      `await device.queue(epoch.plan, ${javascriptLiteral(collection)}, ${example}, epoch.url);`,
+      "randomised here; once per epoch",
+    ],
+    ["const { acknowledged } = await device.flush();"],
+    ["console.log(acknowledged);"],
   ];
 }
 
