@@ -173,7 +173,7 @@ def test_800_users_offline_and_back(chromium, plan, site, collector):
     assert page.evaluate("() => device.flush()") == {"acknowledged": 100, "rejected": 0, "waiting": 0}
     expect_counted(600)
 
-    # The rest is sent by beacon when the page closes, and again by the next page, which cannot know of the beacon.
+    # The rest is handed over when the page closes, and sent again by the next page, which cannot know of that.
     queue(page, pairs[600:])
     context.set_offline(True)
     page.evaluate("() => { device.keepSending(); }")
@@ -216,21 +216,41 @@ def test_one_report_is_made_and_sent(chromium, plan, site, collector):
     context.close()
 
 
-def test_beacons_arrive_when_the_page_is_left(chromium, site, collector):
+def test_reports_arrive_when_the_page_is_left(chromium, site, collector):
     context = chromium.new_context()
     page = open_page(context, site, collector)
     queue(page, [[f"user {number}", "Chrome"] for number in range(20)])
 
-    # The page's own requests fail, so only beacons can arrive.
-    def fail_fetches(route):
-        route.abort() if route.request.resource_type == "fetch" else route.continue_()
-
-    page.route(re.compile(r"/reports\?"), fail_fetches)
-    page.evaluate("() => { device.keepSending(1000); }")
+    # Other requests fail, so only those that outlive the page can arrive.
+    page.evaluate(
+        """() => {
+          const real = fetch;
+          globalThis.fetch = (address, init) =>
+            init.keepalive ? real(address, init) : Promise.reject(new TypeError("offline"));
+          device.keepSending(1000);
+        }"""
+    )
     page.wait_for_timeout(200)
     assert collector.tally().reports == 0
     page.goto(f"{site}/page.html?elsewhere")
     until(page, lambda: collector.tally().reports == 20)
+    context.close()
+
+
+def test_an_open_tab_recovers_after_site_data_is_cleared(chromium, site, collector):
+    context = chromium.new_context()
+    page = open_page(context, site, collector)
+    queue(page, [["browser", "Chrome"]])
+    before = page.evaluate("async () => (await (await device.client(epoch.plan, 'browser')).reportId(epoch.url))")
+    session = context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": site, "storageTypes": "all"})
+    page.wait_for_timeout(200)
+    # The device is a new one, with a new key, ledger and outbox.
+    assert waiting(page) == 0
+    assert page.evaluate("() => device.spent('browser')") == "0"
+    queue(page, [["browser", "Chrome"]])
+    assert page.evaluate("async () => (await device.waiting())[0].id") != before
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 1, "rejected": 0, "waiting": 0}
     context.close()
 
 
@@ -239,13 +259,17 @@ def test_tabs_share_one_budget(chromium, site, collector):
     # ε is 3 per report and 7 in total: the tabs together can report two values.
     tabs = [open_page(context, site, collector, lifetime=7) for _ in range(3)]
     for tab in tabs:
-        tab.evaluate("(labels) => { globalThis.paid = queueAll(labels.map((label) => ['browser', label])); }", LABELS)
+        tab.evaluate(
+            "(labels) => { globalThis.paid = queueAll(labels.map((label) => ['browser', label]), {several: true}); }",
+            LABELS,
+        )
     assert sum(tab.evaluate("() => paid") for tab in tabs) >= 2
     assert tabs[0].evaluate("() => device.spent('browser')") == "6"
     ids = tabs[0].evaluate("async () => (await device.waiting()).map(({ id }) => id)")
     assert len(set(ids)) == len(ids)
     # All tabs share one key: equal values give equal reports.
-    derived = [tab.evaluate("async () => [...await (await device.client(epoch.plan, 'browser')).derive(0)]") for tab in tabs]
+    derive = "async () => [...await (await device.client(epoch.plan, 'browser')).derive(0)]"
+    derived = [tab.evaluate(derive) for tab in tabs]
     assert derived[0] == derived[1] == derived[2]
     context.close()
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import partial
 
 import browser
 import pytest
@@ -12,6 +13,7 @@ from playwright.sync_api import expect, sync_playwright
 pytestmark = pytest.mark.slow
 
 UPLOAD = re.compile(r"/reports\?")
+PLAN = re.compile("/v1/collections/browsers/plan")
 
 
 @pytest.fixture
@@ -23,6 +25,13 @@ def survey(client_directory):
         finally:
             child.terminate()
             child.communicate(timeout=60)
+
+
+def of_epoch(number, route):
+    """Announce an epoch of this number, and count every report that is sent to it."""
+    page, answer = route.request.frame.page, route.fetch()
+    page.route(UPLOAD, lambda upload: upload.fulfill(json={"outcome": "counted", "reports": 1}))
+    route.fulfill(json={**answer.json(), "epoch": number})
 
 
 def send(page, label):
@@ -78,16 +87,28 @@ def test_the_survey(survey):
         expect(page.locator("#reports")).to_contain_text("2,001 reports")
         seen = page.locator("#hexadecimal").text_content()
 
-        # The same answer again, after a reload, is the same report and costs nothing.
+        # This browser has one vote, also after a reload.
         page.reload()
-        send(page, "Safari")
-        expect(page.locator("#notice")).to_contain_text("cost nothing")
-        expect(page.locator("#hexadecimal")).to_have_text(seen)
-        for label in ("Chrome", "Edge"):
+        for label in ("Safari", "Chrome"):
             send(page, label)
-            expect(page.locator("#chosen")).to_have_text(label)
-        expect(page.locator("#spent")).to_have_text("ε 6 of 6 in total")
-        send(page, "Opera")
-        expect(page.locator("#notice")).to_contain_text("used up its privacy budget")
+            expect(page.locator("#notice")).to_contain_text("already answered")
+            expect(page.locator("#spent")).to_have_text("ε 2 of 6 in total")
+        expect(page.locator("#reports")).to_contain_text("2,001 reports")
+
+        # In the next epochs, the same answer is the same report and costs nothing; others use up the budget.
+        for epoch, label in enumerate(("Safari", "Chrome", "Edge", "Opera"), 2):
+            page.route(PLAN, partial(of_epoch, epoch))
+            page.reload()
+            expect(page.locator("#result [role=row]")).to_have_count(6)
+            send(page, label)
+            if label == "Opera":
+                expect(page.locator("#notice")).to_contain_text("used up its privacy budget")
+            else:
+                expect(page.locator("#chosen")).to_have_text(label)
+            if label == "Safari":
+                expect(page.locator("#hexadecimal")).to_have_text(seen)
+                expect(page.locator("#spent")).to_have_text("ε 2 of 6 in total")
+            page.unroute(PLAN)
+        expect(page.locator("#reports")).to_contain_text("2,001 reports")
         assert watch.complaints == []
         assert watch.foreign_requests(survey.removesuffix("/survey/")) == []

@@ -156,12 +156,11 @@ def test_a_strange_retry_after_holds_up_no_other_collector(service, tmp_path, wa
     assert len(device.waiting()) == 1
 
 
+CHUNK = b"10000\r\n" + b" " * 65536 + b"\r\n"
 ENDLESS = [
     itertools.chain([b"HTTP/1.1 200 OK\r\n\r\n"], itertools.repeat(b" " * (1 << 20))),
     itertools.chain([b"HTTP/1.1 200 OK\r\nContent-Length: 629145600\r\n\r\n"], itertools.repeat(b" " * (1 << 20))),
-    itertools.chain(
-        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"], itertools.repeat(b"10000\r\n" + b" " * 65536 + b"\r\n")
-    ),
+    itertools.chain([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"], itertools.repeat(CHUNK)),
     itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
 ]
 

@@ -206,7 +206,9 @@ def test_addresses(plan):
     for address in ("http://host:abc", "http://host:99999", "ftp://host", "host:80", "http://", "http://[host"):
         with pytest.raises(ParameterError, match=re.escape(repr(address))):
             RemoteCollector(address, max_epsilon=1)
-    with closing(RemoteCollector("http://user:password@[::1]:80/base/v1/collections/browsers", max_epsilon=1)) as remote:
+    with closing(
+        RemoteCollector("http://user:password@[::1]:80/base/v1/collections/browsers", max_epsilon=1)
+    ) as remote:
         assert remote.url == "http://[::1]:80/base/v1/collections/browsers"
 
 

@@ -184,17 +184,15 @@ async function attempt(
 }
 
 async function readText({ body }: Response, limit: number): Promise<string> {
-  const reader = body?.getReader();
   const decoder = new TextDecoder();
   let text = "";
-  while (reader) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    if ((limit -= value.length) < 0) {
-      void reader.cancel().catch(() => undefined);
-      throw new Error("the response is too long");
-    }
-    text += decoder.decode(value, { stream: true });
-  }
+  await body?.pipeTo(
+    new WritableStream<Uint8Array>({
+      write(chunk) {
+        check((limit -= chunk.length) >= 0, "the response is too long"); // which cancels it
+        text += decoder.decode(chunk, { stream: true });
+      },
+    }),
+  );
   return text;
 }

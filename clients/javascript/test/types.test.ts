@@ -46,7 +46,7 @@ test("misuse does not", () => {
     "client.send()": "Expected 1-3 arguments",
     "client.plan.protocol": "Property 'protocol' does not exist",
     'client.plan.domain.attach("labels")': "Property 'attach' does not exist",
-    "new Client(epoch.plan, { maxEpsilon: true })": "Type 'true' is not assignable to type 'Epsilon",
+    "new Client(epoch.plan, { maxEpsilon: true })": "Type 'boolean' is not assignable to type 'Epsilon",
   };
   const errors = compile(`${PROGRAM}${Object.keys(misuses).join(";\n")};`).trim().split("\n");
   expect(errors).toEqual(Object.values(misuses).map((complaint) => expect.stringContaining(complaint)));

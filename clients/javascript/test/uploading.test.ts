@@ -222,7 +222,7 @@ describe("a hostile server", () => {
         () => client.send("https://c.example", client.report(1), { patience: 0 }),
         () => client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }),
       ]) {
-        answers(new Response(text));
+        vi.stubGlobal("fetch", async () => new Response(text));
         const error = await call().catch((reason: Error) => reason);
         expect(error).toBeInstanceOf(StoreError);
         expect((error as Error).message.length).toBeLessThan(400);

@@ -67,9 +67,9 @@ async function showReport(device, { plan }, chosen, id) {
 
 /** The result in words; keepSending may already have sent the report. */
 function outcome({ acknowledged, waiting }, isRepeated) {
-  if (isRepeated) return "This browser has already answered; it has one report in each round of the survey.";
   if (waiting > 0) return "The collector cannot be reached; your report will be sent later.";
-  return acknowledged > 0 ? "Your report was counted." : "Your report was sent.";
+  if (acknowledged > 0) return "Your report was counted.";
+  return isRepeated ? "This browser has already answered: it has one report per epoch." : "Your report was sent.";
 }
 
 async function answer(device, epoch, chosen) {
@@ -135,7 +135,7 @@ async function showResult() {
 
 async function start() {
   const epoch = await fetchEpoch(COLLECTION);
-  const onError = ({ message }) => say(`A report could not be sent: ${message}`, "error");
+  const onError = ({ message }) => say(`The collector rejected a report: ${message}`, "error");
   const device = await Device.open({ lifetimeEpsilon: LIFETIME, maxEpsilon: MAX_EPSILON, onError });
   showAnswers(epoch.plan.domain.labels);
   byId("terms").textContent = describePlan(epoch.plan);
