@@ -5,13 +5,18 @@ import json
 
 import pytest
 from fastapi.exceptions import RequestValidationError
+from running import running
 from starlette.exceptions import HTTPException
 
+import sunzi
 from sunzi import errors
 from sunzi.collector import refusals
 from sunzi.collector.collector import ClosedEpochError, MisdirectedError, UnknownEpochError
 from sunzi.collector.refusals import RefusalError, refusal, refuse, refuse_http, refuse_invalid
 from sunzi.collector.writer import OverloadError
+from sunzi.errors import StoreError
+
+PLAN = sunzi.make_plan("grr", 4, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +47,8 @@ def answer(handler, error):
 )
 def test_every_error_has_its_status(error, status):
     found, body, headers = answer(refuse, error)
-    assert (found, body) == (status, {"error": type(error).__name__, "message": str(error)})
+    told = "the store is not available now; send it again later" if type(error) is StoreError else str(error)
+    assert (found, body) == (status, {"error": type(error).__name__, "message": told})
     assert ("Retry-After" in headers) == (status == 503)
 
 
@@ -71,3 +77,19 @@ def test_errors_of_the_framework_have_the_same_shape():
     status, body, headers = answer(refuse_http, HTTPException(405, "Method Not Allowed", {"Allow": "GET"}))
     assert (status, body) == (405, {"error": "HTTP", "message": "Method Not Allowed"})
     assert headers["Allow"] == "GET"
+
+
+@pytest.mark.slow
+def test_a_failing_store_is_not_named_to_strangers(tmp_path, monkeypatch, caplog):
+    with running(tmp_path / "secret-place.db", {"default": PLAN}) as service:
+
+        def fail(*_):
+            raise StoreError(f"{tmp_path}/secret-place.db: disk I/O error")
+
+        monkeypatch.setattr(service.collector.store, "commit", fail)
+        monkeypatch.setattr(service.collector.store, "check", fail)
+        for answer in (service.send_batch(PLAN.client(seed=1).report_batch([0, 1])), service.get("/ready")):
+            assert (answer.status, answer.headers["Retry-After"] is not None) == (503, True)
+            assert b"secret" not in answer.body
+            assert str(tmp_path).encode() not in answer.body
+    assert "secret-place.db: disk I/O error" in caplog.text

@@ -299,3 +299,21 @@ def test_too_few_reports_to_speak_of_no_alarm(tmp_path):
         assert max(shares) > 1  # more than 100 %
         health = service.get(f"{BASE}/health.json").json()
         assert (health["alarm"], health["too_few"], "too few reports" in health["verdict"]) == (False, True, True)
+
+
+def test_a_wrong_admin_token_is_answered_slowly(guarded, monkeypatch):
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    monkeypatch.setattr("sunzi.collector.service.asyncio.sleep", sleep)
+    assert guarded.get(f"{BASE}/status.json").status == 401
+    assert 1.0 not in waited  # the page asks without a token before it prompts for one
+    assert guarded.get(f"{BASE}/status.json", Authorization="Bearer guessed-by-somebody").status == 401
+    assert 1.0 in waited
+
+
+def test_every_response_refuses_other_sites(service):
+    for path in ("/", "/health", f"{BASE}/plan", f"{BASE}/status.json", "/nowhere"):
+        assert service.get(path).headers["Cross-Origin-Resource-Policy"] == "same-origin"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sunzi.collector.settings import Settings, UploadKey, read_secret, read_upload_keys
+from sunzi.collector.settings import LiveSettings, Settings, UploadKey, read_secret, read_upload_keys
 from sunzi.errors import ParameterError
 
 
@@ -66,3 +66,17 @@ def test_secrets_and_keys_from_files(tmp_path):
         (tmp_path / "keys").write_text(text)
         with pytest.raises(ParameterError, match="keys"):
             read_upload_keys(tmp_path / "keys")
+
+
+def test_an_admin_token_is_replaced_without_a_restart(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("the-first-admin-token")
+    live = LiveSettings(Settings(admin_token=read_secret(file), admin_token_file=file))
+    assert live.current.is_admin("the-first-admin-token")
+    file.write_text("a-second-admin-token!")
+    assert live.current.is_admin("a-second-admin-token!")
+    assert not live.current.is_admin("the-first-admin-token")
+    for broken in ("short", "two words of a token", ""):
+        file.write_text(broken)
+        assert live.current.is_admin("a-second-admin-token!")
+        assert not live.current.is_admin(broken)

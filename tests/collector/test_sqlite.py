@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -14,7 +15,7 @@ from deposits import a_deposit, an_epoch, an_id, commit_until_refused, counts, t
 from sunzi.collector import sqlite as sqlite_module
 from sunzi.collector.epochs import Deposit
 from sunzi.collector.sqlite import APPLICATION_ID, SqliteStore
-from sunzi.collector.stores import open_store
+from sunzi.collector.stores import backup, open_store
 from sunzi.errors import StoreError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -129,7 +130,7 @@ def test_a_file_that_is_not_a_database_is_refused(path, tmp_path):
     path.write_bytes(b"a letter to somebody" * 100)
     with pytest.raises(StoreError, match=r"store\.db: file is not a database"):
         SqliteStore(path)
-    with pytest.raises(StoreError, match="unable to open"):
+    with pytest.raises(StoreError, match="unable to open|No such file"):
         SqliteStore(tmp_path / "no" / "such" / "directory.db")
 
 
@@ -314,3 +315,19 @@ def test_two_collectors_cannot_claim_a_file(tmp_path, monkeypatch):
     first.close()
     second.claim()
     second.close()
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+def test_only_the_owner_can_read_a_store(path, mask):
+    before = os.umask(mask)
+    try:
+        store = SqliteStore(path)
+        store.commit([a_deposit(an_epoch(store), 1)])
+        files = list(path.parent.glob(f"{path.name}*"))
+        assert len(files) >= 2  # with its log
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+        backup(store, path.parent / "backup.db")
+        assert (path.parent / "backup.db").stat().st_mode & 0o777 == 0o600
+        store.close()
+    finally:
+        os.umask(before)

@@ -11,7 +11,7 @@ from running import framed, fresh_id, running
 
 import sunzi
 from sunzi.collector.epochs import Shard
-from sunzi.collector.settings import UploadKey
+from sunzi.collector.settings import UploadKey, read_upload_keys
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.errors import StoreError
 
@@ -211,8 +211,6 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path):
 def test_keys_and_quotas(tmp_path):
     keys = [{"name": "app", "sha256": hashlib.sha256(b"s3cret").hexdigest(), "reports_per_minute": 50}]
     (tmp_path / "keys.json").write_text(json.dumps(keys))
-    from sunzi.collector.settings import read_upload_keys
-
     with running(
         tmp_path / "store.db", {"default": PLAN}, upload_keys=read_upload_keys(tmp_path / "keys.json")
     ) as service:
@@ -360,6 +358,45 @@ def test_single_use_tokens_are_spent_once(tmp_path):
         assert service.send_batch(batch(1), token=made[0]).status == 401
         assert service.send_batch(batch(1), token=made[1]).json()["outcome"] == "counted"
         assert service.tally().reports == 2
+
+
+def test_tokens_are_revoked(tmp_path):
+    base = "/v1/collections/default/epochs/1"
+    with running(tmp_path / "store.db", {"default": PLAN}, single_use_tokens=True) as service:
+        made = service.post_json(f"{base}/tokens", {"count": 3}).json()["tokens"]
+        assert service.send_batch(batch(1), token=made[0]).status == 200
+        assert service.request("DELETE", f"{base}/tokens").json() == {"revoked": 2}
+        assert service.request("DELETE", f"{base}/tokens").json() == {"revoked": 0}
+        assert service.send_batch(batch(1), token=made[1]).status == 401
+        again = service.post_json(f"{base}/tokens", {"count": 1}).json()["tokens"]
+        assert service.send_batch(batch(1), token=again[0]).status == 200
+
+
+def test_keys_are_added_and_revoked_without_a_restart(tmp_path):
+    file = tmp_path / "keys.json"
+
+    def write(*names):
+        keys = [
+            {"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "reports_per_minute": 1000}
+            for name in names
+        ]
+        file.write_text(json.dumps(keys))
+        return read_upload_keys(file)
+
+    def status(name):
+        return service.send_batch(batch(), headers={"Authorization": f"Bearer {name}"}).status
+
+    with running(tmp_path / "store.db", {"default": PLAN}, upload_keys=write("old"), upload_keys_file=file) as service:
+        assert (status("old"), status("new")) == (200, 401)
+        write("old", "new")
+        assert (status("old"), status("new")) == (200, 200)
+        write("new")
+        assert (status("old"), status("new")) == (401, 200)
+        for broken in ("", "[]", '[{"name": "x"}]'):
+            file.write_text(broken)
+            assert (status("old"), status("new")) == (401, 200)  # nothing changes, and nobody else gets in
+        file.unlink()
+        assert (status("old"), status("new")) == (401, 200)
 
 
 def test_another_shards_ids_are_misdirected(tmp_path):

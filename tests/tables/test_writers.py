@@ -1,5 +1,6 @@
 """Result tables as files: the bytes of every format."""
 
+import csv
 import io
 import json
 
@@ -75,3 +76,11 @@ def test_rows_of_a_histogram():
     processed = histogram_table(estimate, processed=simplex, notes={"plan": "x"})
     assert processed.columns["frequency_simplex"] == simplex.frequencies.tolist()
     assert next(iter(processed.notes)) == "plan"
+
+
+def test_a_spreadsheet_runs_no_label_of_a_csv_file():
+    labels = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "plain", "a=b", ""]
+    written = records_as("csv", [{"label": label, "count": -1} for label in labels]).decode()
+    rows = list(csv.DictReader(io.StringIO(written, newline="")))
+    assert [row["label"] for row in rows] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\t=1", "plain", "a=b", ""]
+    assert {row["count"] for row in rows} == {"-1"}  # numbers stay numbers

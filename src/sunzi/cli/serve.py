@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import TOKEN_VARIABLE, add_labels
@@ -127,6 +128,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         waiting_deposits=arguments.waiting,
         admin_token=token,
         upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),
+        admin_token_file=Path(arguments.admin_token_file) if arguments.admin_token_file else None,
+        upload_keys_file=Path(arguments.upload_keys) if arguments.upload_keys else None,
         single_use_tokens=arguments.single_use_tokens,
         allow_origins=tuple(arguments.allow_origin),
         trusted_proxies=tuple(arguments.trust_proxy),

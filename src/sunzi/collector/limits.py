@@ -32,6 +32,7 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",  # requests that CORS allows are not affected
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 

@@ -1,8 +1,9 @@
-"""Errors as HTTP responses: one status per kind of error, one JSON shape, and nothing logged."""
+"""Errors as HTTP responses: one status per kind of error, one JSON shape, and nothing about clients logged."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 
 from fastapi.exceptions import RequestValidationError
@@ -35,6 +36,7 @@ STATUS_BY_ERROR: list[tuple[type[SunziError], int]] = [
     (ParameterError, 400),
 ]
 _RETRY_SECONDS = 2
+_log = logging.getLogger(__name__)
 # A delayed refusal limits how fast one connection can send invalid requests.
 _REFUSAL_SECONDS = 0.02
 
@@ -58,11 +60,14 @@ def refusal(status: int, kind: str, message: str, retry_after: float | None = No
 
 
 async def refuse(_: Request, error: Exception) -> JSONResponse:
-    """The response to a SunziError, after a short delay."""
+    """The response to a SunziError, after a short delay. Errors of the store name files and hosts: these are logged."""
     await asyncio.sleep(_REFUSAL_SECONDS)
     if isinstance(error, RefusalError):
         return refusal(error.status, error.kind, str(error), error.retry_after)
     status = next((status for kind, status in STATUS_BY_ERROR if isinstance(error, kind)), 500)
+    if status >= 500 and isinstance(error, StoreError) and not isinstance(error, OverloadError):
+        _log.warning("%s", error)
+        return refusal(status, "StoreError", "the store is not available now; send it again later", _RETRY_SECONDS)
     return refusal(status, type(error).__name__, str(error), _RETRY_SECONDS if status == 503 else None)
 
 

@@ -58,7 +58,7 @@ class OperatorRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def checked(request: Request) -> Response:
-            require_admin(request)
+            await require_admin(request)
             if self.body_field is not None and len(await whole_body(request)) > _SMALL_BODY:
                 raise RefusalError(413, "TooLarge", f"a body of this route may have at most {_SMALL_BODY} bytes")
             return await handle(request)
@@ -348,6 +348,13 @@ def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber
     """Create single-use upload tokens for an open epoch."""
     collector = service_of(request).collector
     return TokenList(tokens=collector.make_tokens(collector.find(collection, epoch), wanted.count))
+
+
+@administration.delete("/{collection}/epochs/{epoch}/tokens", responses=_ADMINISTRATION_REFUSALS)
+def revoke_tokens(request: Request, collection: CollectionName, epoch: EpochNumber) -> dict[str, int]:
+    """Revoke all unspent tokens of an epoch; the answer has their number. Repeating this changes nothing."""
+    collector = service_of(request).collector
+    return {"revoked": collector.store.revoke_tokens(collector.find(collection, epoch).epoch.key)}
 
 
 @administration.post("/{collection}/epochs/{epoch}/subtract", responses=_ADMINISTRATION_REFUSALS)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.refusals import RefusalError
-from sunzi.collector.settings import Settings, is_local
+from sunzi.collector.settings import LiveSettings, Settings, is_local
 from sunzi.collector.store import Store
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
@@ -27,6 +27,7 @@ Ticket = asyncio.Future[Outcome]
 Returned = TypeVar("Returned")
 
 _CHECK_SECONDS = 1.0
+_WRONG_TOKEN_SECONDS = 1.0
 _CHECK_WAIT_SECONDS = 5.0
 _CLOSE_SECONDS = 15.0
 
@@ -142,7 +143,7 @@ class Metrics:
 class Service:
     """A running collector."""
 
-    settings: Settings
+    live_settings: LiveSettings
     collector: Collector
     writer: Writer[Ticket]
     metrics: Metrics
@@ -161,7 +162,7 @@ class Service:
 
         writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
         return cls(
-            settings,
+            LiveSettings(settings),
             collector,
             writer,
             Metrics(collector, writer),
@@ -170,6 +171,11 @@ class Service:
             lookups=ThreadQueue(workers=1, waiting=1000),
             readiness=Readiness(collector.store, writer),
         )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings with the secrets as they are now."""
+        return self.live_settings.current
 
     def stop(self) -> None:
         """Commit all accepted reports and close the store; give up on a store that does not answer."""
@@ -199,13 +205,15 @@ def bearer(request: Request) -> str | None:
     return secret.strip() if scheme.lower() == "bearer" else None
 
 
-def require_admin(request: Request) -> None:
-    """Refuse a request that lacks the admin token.
+async def require_admin(request: Request) -> None:
+    """Refuse a request that lacks the admin token, and a wrong one only after a second.
 
     Without an admin token, any local process has operator access; other web origins are refused.
     """
     settings = service_of(request).settings
     if not settings.is_admin(bearer(request)):
+        if bearer(request) is not None:
+            await asyncio.sleep(_WRONG_TOKEN_SECONDS)  # so that guessing is slow
         raise RefusalError(401, "Unauthorized", "send the admin token, as Authorization: Bearer TOKEN")
     if settings.admin_token is None:
         _refuse_other_origins(request)

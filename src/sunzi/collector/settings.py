@@ -6,11 +6,14 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sunzi.errors import ParameterError
+
+_log = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _SHORTEST_SECRET = 16
@@ -60,6 +63,7 @@ class Settings:
     admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
         other web origins are refused.
     upload_keys: who may upload, with quotas; empty means everyone.
+    admin_token_file, upload_keys_file: where these secrets come from. A running service reads a changed file again.
     single_use_tokens: whether every upload must spend a token.
     allow_origins: the web origins that may fetch plans and upload (CORS).
     trusted_proxies: the addresses or networks of proxies whose forwarded headers are used.
@@ -81,6 +85,8 @@ class Settings:
     minimum_reports: int = 100
     admin_token: str | None = field(default=None, repr=False)
     upload_keys: tuple[UploadKey, ...] = field(default=(), repr=False)
+    admin_token_file: Path | None = None
+    upload_keys_file: Path | None = None
     single_use_tokens: bool = False
     allow_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
@@ -120,6 +126,49 @@ class Settings:
         """The key with this secret, or None."""
         digest = hashlib.sha256((secret or "").encode()).digest()
         return next((key for key in self.upload_keys if hmac.compare_digest(key.digest, digest)), None)
+
+
+class LiveSettings:
+    """Settings whose secrets are read again when their files change, so that no restart is needed.
+
+    A file that is missing or malformed changes nothing, and a warning is logged.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stamps = self._read_stamps()
+
+    @property
+    def current(self) -> Settings:
+        """The settings with the secrets as they are now."""
+        stamps = self._read_stamps()
+        if stamps != self._stamps:
+            self._stamps = stamps
+            try:
+                self._settings = self._reread()
+            except (OSError, UnicodeError, ParameterError) as error:
+                _log.warning("the secrets stay as they were: %s", error)
+        return self._settings
+
+    def _reread(self) -> Settings:
+        admin, keys = self._settings.admin_token_file, self._settings.upload_keys_file
+        return replace(
+            self._settings,
+            admin_token=read_secret(admin) if admin else self._settings.admin_token,
+            upload_keys=read_upload_keys(keys) if keys else self._settings.upload_keys,
+        )
+
+    def _read_stamps(self) -> list[tuple[int, int, int] | None]:
+        return [_stamp(file) for file in (self._settings.admin_token_file, self._settings.upload_keys_file) if file]
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    """A value that changes when the file does."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def is_local(authority: str) -> bool:

@@ -125,6 +125,8 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         with self._store_errors():
+            if self._create:
+                _create_private(self.path)
             # Each thread has its own connection, but any thread may close them all.
             connection = sqlite3.connect(
                 self.path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
@@ -290,6 +292,16 @@ class SqliteStore(Store):
             yield
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: {error}") from error
+
+
+def _create_private(path: Path) -> None:
+    """Create a missing file so that only its owner can read it. SQLite gives its log the same permissions."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

@@ -210,6 +210,14 @@ class Store(Database):
                 raise StoreError("this epoch is closed, so its tokens could never be spent")
             self._insert_tokens(key, hashes)
 
+    def revoke_tokens(self, key: int) -> int:
+        """Delete all unspent tokens of an epoch; return how many these were."""
+        with self.transaction():
+            self._execute("SELECT 1 FROM epochs WHERE key = ?" + self._ROW_LOCK, (key,))
+            revoked = self._execute("SELECT count(*) FROM tokens WHERE epoch = ?", (key,))[0][0]
+            self._execute("DELETE FROM tokens WHERE epoch = ?", (key,))
+        return int(revoked)
+
     def identity_count(self, key: int) -> int:
         """The number of ids stored for an epoch; 0 once it is closed."""
         with self.transaction(reading=True):

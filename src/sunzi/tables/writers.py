@@ -23,6 +23,7 @@ Columns = Mapping[str, list[Any]]
 Note = str | int | float
 
 FORMATS = ("csv", "json", "parquet")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,12 @@ class _Utf8Stream:
 def _write_csv(stream: _Utf8Stream, columns: Columns) -> None:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerows(map(_neutral, row) for row in zip(*columns.values(), strict=True))
+
+
+def _neutral(cell: object) -> object:
+    """The cell, with an apostrophe before text that a spreadsheet would run as a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
 
 
 def _json(columns: Columns, notes: Mapping[str, Note] | None) -> Iterator[str]:
