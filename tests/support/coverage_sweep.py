@@ -1,4 +1,5 @@
-"""How often the intervals of modular protocols hold, over a grid of settings: tests/support/coverage_sweep.py --help.
+"""How often intervals hold, over a grid of settings, for efficient and for planned weights:
+tests/support/coverage_sweep.py --help.
 
 Every run draws its users anew. ``single`` is the share of items that 95 % intervals cover, in the mean over items and
 runs; ``band`` is the share of runs in which simultaneous intervals cover all items. Prints one JSON line per setting;
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from sunzi.designs.base import Design
 from sunzi.errors import EstimateError
 from sunzi.numerics.intervals import normal_quantile
 from sunzi.numerics.toeplitz import fold
@@ -25,10 +27,13 @@ SIZES = (2, 5, 20, 57, 200, 1000, 3000)
 EPSILONS = (1, 2, 3, 4, 5, 6, 7, 8)
 USERS = (100, 300, 1000, 3000, 10_000, 100_000)
 HISTOGRAMS = ("point", "pair", "zipf 3", "zipf 1.1", "uniform")
+PROTOCOLS = ("mss", "mss-compact", "ss-compact", "pgr")
+RULES = ("efficient", "planned")
 POPULATION_SHARE = 0.25
 """The share of settings about a population; the others are about the reporters."""
 
 FALSE_ALARM = 1e-6
+MOST_LISTED = 40
 
 
 def histogram(name, size, moduli):
@@ -78,35 +83,59 @@ class FormedDecoders:
 
 
 def replace_formed(setattr_like=setattr):
-    """Keep decoders between runs, for as long as ``setattr_like`` (such as monkeypatch.setattr) says."""
-    decoders = FormedDecoders()
+    """Keep decoders and the points of all messages between runs, for as long as ``setattr_like`` (such as
+    monkeypatch.setattr) says.
+    """
+    decoders, list_points, listed = FormedDecoders(), Design.incidence, {}
 
     def formed(variance, residues):  # a function, to become a method
         return decoders.variances(variance, residues)
 
+    def incidence(design, messages, limit=None):
+        key = repr(design), messages.tobytes(), limit
+        if key not in listed:
+            if len(listed) == MOST_LISTED:
+                listed.clear()
+            listed[key] = list_points(design, messages, limit)
+        return listed[key]
+
     setattr_like(ModularVariance, "_formed", formed)
+    setattr_like(Design, "incidence", incidence)
 
 
-def measure(plan, frequencies, users, runs, seed, target):
-    """One row per run: the covered share of items, whether the band held, the shares missed below and above, and the
-    mean width of intervals relative to normal ones. Runs with too few blocks to estimate from are left out.
+FIGURES = ("single", "band", "top", "colliding", "below", "above", "width")
+
+
+def measure(plan, frequencies, users, runs, seed, target, rules=RULES):
+    """For every way to weight reports, one row of :data:`FIGURES` per run: the covered share of items, whether the band
+    held, the covered shares of the five most frequent items and of those that share a residue with the first of them,
+    the shares missed below and above, and the mean width of intervals relative to normal ones. Estimates count for the
+    weights that they have, so "efficient" lacks the runs with too few reports for it; runs with too few blocks to
+    estimate from are left out.
     """
-    generator, rows = np.random.default_rng(seed), []
+    generator, rows, items = np.random.default_rng(seed), {rule: [] for rule in rules}, np.arange(frequencies.size)
+    heaviest, top = np.argmax(frequencies), np.argsort(-frequencies)[:5]
+    moduli = getattr(plan.protocol, "moduli", ())
+    sharing = [item for item in items if item != heaviest and any((item - heaviest) % m == 0 for m in moduli)]
     for _ in range(runs):
         holders = generator.multinomial(users, frequencies)
-        tally = plan.simulate(np.repeat(np.arange(frequencies.size), holders), seed=int(generator.integers(2**62)))
-        try:
-            estimate = plan.estimate(tally)
-        except EstimateError:
-            continue
+        tally = plan.simulate(np.repeat(items, holders), seed=int(generator.integers(2**62)))
         truth = holders / users if target == "reporters" else frequencies
-        low, high = estimate.interval(target=target)
-        all_low, all_high = estimate.interval(target=target, simultaneous=True)
-        is_held = bool(((all_low <= truth) & (truth <= all_high)).all())
-        below, above = np.mean(truth < low), np.mean(truth > high)
-        normal = 2 * normal_quantile(0.95) * np.mean(estimate.standard_errors(target))
-        rows.append([np.mean((low <= truth) & (truth <= high)), is_held, below, above, np.mean(high - low) / normal])
-    return np.array(rows).reshape(-1, 5)
+        for rule in rules:
+            try:
+                estimate = plan.estimate(tally, weights=rule)
+            except EstimateError:
+                continue
+            if estimate.weights != rule:
+                continue
+            low, high = estimate.interval(target=target)
+            all_low, all_high = estimate.interval(target=target, simultaneous=True)
+            covered, is_held = (low <= truth) & (truth <= high), ((all_low <= truth) & (truth <= all_high)).all()
+            groups = [np.mean(covered[members]) if len(members) else np.nan for members in (top, sharing)]
+            normal = 2 * normal_quantile(0.95) * np.mean(estimate.standard_errors(target))
+            missed = [np.mean(truth < low), np.mean(truth > high)]
+            rows[rule].append([np.mean(covered), is_held, *groups, *missed, np.mean(high - low) / normal])
+    return {rule: np.array(found, dtype=float).reshape(-1, len(FIGURES)) for rule, found in rows.items()}
 
 
 def fewest_held(runs):
@@ -118,22 +147,21 @@ def sweep(options):
     """One dictionary per setting, in random order until the time is over."""
     replace_formed()
     chance, began = np.random.default_rng(options.seed), time.monotonic()
-    plans = list(itertools.product(("mss", "mss-compact"), options.sizes, EPSILONS))
-    for name, size, epsilon in (plans[place] for place in chance.permutation(len(plans))):
+    settings = list(itertools.product(PROTOCOLS, options.sizes, EPSILONS, USERS, HISTOGRAMS))
+    for place in chance.permutation(len(settings))[: round(options.share * len(settings))]:
+        if time.monotonic() - began > 60 * options.minutes:
+            return
+        name, size, epsilon, users, kind = settings[place]
+        target = "population" if chance.random() < POPULATION_SHARE else "reporters"
         plan = make_plan(name, size, epsilon)
-        rarest = min(false for _, false in plan.protocol.support_probabilities())
-        for users, kind in itertools.product(USERS, HISTOGRAMS):
-            wanted, target = chance.random() < options.share, "reporters"
-            if chance.random() < POPULATION_SHARE:
-                target = "population"
-            if not wanted or time.monotonic() - began > 60 * options.minutes:
-                continue
-            frequencies = histogram(kind, size, plan.protocol.moduli)
-            rows = measure(plan, frequencies, users, max(20, min(options.runs, 200_000 // size)), options.seed, target)
+        rarest = min(response.probabilities.false for response in plan.protocol.responses)
+        frequencies = histogram(kind, size, getattr(plan.protocol, "moduli", ()))
+        runs = max(20, min(options.runs, 200_000 // size))
+        setting = {"protocol": name, "k": size, "epsilon": epsilon, "n": users, "histogram": kind, "target": target}
+        for rule, rows in measure(plan, frequencies, users, runs, [options.seed, place], target, options.rules).items():
             if len(rows):
-                setting = {"protocol": name, "k": size, "epsilon": epsilon, "n": users, "histogram": kind}
-                figures = zip(["single", "band", "below", "above", "width"], rows.mean(axis=0).tolist(), strict=True)
-                yield {**setting, "target": target, "runs": len(rows), "nq": rarest * users, **dict(figures)}
+                figures = dict(zip(FIGURES, rows.mean(axis=0).tolist(), strict=True))
+                yield {**setting, "weights": rule, "runs": len(rows), "nq": rarest * users, **figures}
 
 
 GROUPS = {
@@ -146,19 +174,24 @@ GROUPS = {
 
 
 def table(found):
-    """Coverage by the expected number of the rarest supports."""
-    yield "| n·q | settings | runs | single, mean (lowest–highest setting) | bands that hold | width against normal |"
-    yield "|---|---|---|---|---|---|"
-    for name, belongs in GROUPS.items():
-        group = [row for row in found if belongs(row["nq"])]
+    """Coverage by the weights and the expected number of the rarest supports."""
+    yield "| weights | n·q | settings | runs | single (by setting) | top five | colliding | bands (lowest) | width |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for rule, (name, belongs) in itertools.product(RULES, GROUPS.items()):
+        group = [row for row in found if row["weights"] == rule and belongs(row["nq"])]
         if not group:
             continue
         runs = np.array([row["runs"] for row in group])
-        single, band, width = (np.array([row[key] for row in group]) for key in ("single", "band", "width"))
+        figures = {key: np.array([row[key] for row in group]) for key in FIGURES}
+        known = {key: ~np.isnan(values) for key, values in figures.items()}
+        mean = {
+            key: f"{100 * np.average(values[known[key]], weights=runs[known[key]]):.1f} %" if known[key].any() else "–"
+            for key, values in figures.items()
+        }
+        low, high, least = (100 * figure for figure in (*np.quantile(figures["single"], [0, 1]), figures["band"].min()))
         yield (
-            f"| {name} | {len(group)} | {runs.sum():,} | {100 * runs @ single / runs.sum():.1f} % "
-            f"({100 * single.min():.1f}–{100 * single.max():.1f}) | {100 * runs @ band / runs.sum():.1f} % "
-            f"(lowest {100 * band.min():.1f}) | {np.nanmedian(width):.3f} |"
+            f"| {rule} | {name} | {len(group)} | {runs.sum():,} | {mean['single']} ({low:.1f}–{high:.1f}) "
+            f"| {mean['top']} | {mean['colliding']} | {mean['band']} ({least:.1f}) | {np.nanmedian(figures['width']):.3f} |"
         )
 
 
@@ -168,6 +201,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.1, help="the share of all settings, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rules", nargs="*", choices=RULES, default=RULES, help="how reports are weighted")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     parser.add_argument("--table", type=Path, nargs="*", help="make the table from files of JSON lines instead")
     options = parser.parse_args()

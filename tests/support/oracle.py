@@ -155,6 +155,23 @@ def estimate_covariance(protocol, frequencies, users, listed=False):
     return np.diag(protocol.probabilities.variance(frequencies)) / users
 
 
+def efficient_covariance(protocol, frequencies, users):
+    """The Cramér–Rao bound around the reporters' histogram, with equal block sizes: from the probabilities of all
+    messages, or for designs that count points from the covariance of those counts.
+    """
+    total = np.zeros((frequencies.size, frequencies.size))
+    for response in protocol.responses:
+        tiles = residue_matrix(response.design.points, frequencies.size)
+        if response.design.counts_blocks:
+            chances = message_matrix(response)
+            inner = chances.T @ (chances / (chances @ tiles @ frequencies)[:, None])
+        else:
+            inner = np.linalg.pinv(block_covariance(response, tiles @ frequencies))
+        total += tiles.T @ inner @ tiles / len(protocol.responses)
+    sampling = np.diag(frequencies) - np.outer(frequencies, frequencies)
+    return (constrained_inverse(total) - sampling) / users
+
+
 def expected_tally(plan, frequencies, reports=10**12):
     """The expected tally of ``reports`` reports per block, rounded to integers."""
     protocol = plan.protocol

@@ -200,7 +200,7 @@ class Jumps:
         return cls(up, down, own, own_is_up, rest)
 
     def steps(self, frequencies: Floats, variances: Floats, direction: int) -> tuple[Floats, Floats]:
-        """Variances and signed steps of Poisson counts, one row each, that together have the item's variance.
+        """Variances and signed steps of Poisson counts, one row each, that together have at least the item's variance.
 
         Steps of unequal sizes are replaced by equal ones. In the ``direction`` of the tail (1 is up) the largest steps
         matter: squares and cubes keep their sums. Against it, the sum of all steps is a bound on the error: steps and
@@ -212,7 +212,9 @@ class Jumps:
         sizes = [toward[0], against[1]] if direction > 0 else [against[0], toward[1]]
         second = sums[:, 1]
         second = second * np.minimum(1.0, variances / np.maximum(second.sum(axis=0), _TINY))
-        rest = np.maximum(variances - second.sum(axis=0), 0.0) / 2
+        # The least rest smooths the lattice of the jumps, as if each value of it were spread over the step around it.
+        least = np.minimum(np.maximum(*sizes) ** 2 / 12, second.sum(axis=0))
+        rest = np.maximum(variances - second.sum(axis=0), least) / 2
         other = np.full_like(rest, self.rest)
         return np.stack([*second, rest, rest]), np.stack([sizes[0], -sizes[1], other, -other])
 
@@ -247,7 +249,9 @@ def skewed(
             frequencies = np.clip(end, 0.0, 1.0)
             variances = np.maximum(base + slope * frequencies - square * frequencies**2, _TINY)
             # A low end means that the estimate came out too high: the upper quantile counts.
-            quantiles = _jump_quantiles(*jumps.steps(frequencies, variances, -direction), quantile, -direction)
+            parts, sizes = jumps.steps(frequencies, variances, -direction)
+            quantiles = _jump_quantiles(parts, sizes, quantile, -direction)
+            quantiles *= np.sqrt(parts.sum(axis=0) / variances)
             if end is plausible:
                 outer = estimates + direction * quantiles * np.sqrt(variances)
             end = score_of(estimates, base, slope, square, quantiles)[direction > 0]
