@@ -159,13 +159,23 @@ def test_a_tail_that_cannot_be_reached_ends_where_the_counts_are_zero():
     assert intervals._jump_quantiles(parts, steps, 4.0, -1) * 0.5**0.5 == pytest.approx(0.5, abs=0.01)
 
 
+def test_intervals_of_a_lattice_include_what_a_count_of_zero_leaves_likely():
+    """A count of 0 where 2 lies are expected: its probability is exp(−2 − nΔf), far above the tail up to f = 2/(nΔ)."""
+    reports, rates = 1000, rates_of(0.5, 0.002)
+    count = intervals.OwnCount(np.ones(1), np.full(1, rates.false), rates.gap, rates, reports)
+    jumps = intervals.Jumps.of_counts([count], 0.0, at_hand=False)
+    estimate, slope = np.array([-rates.false / rates.gap]), jumps.own[1]
+    _, high = intervals.skewed(estimate, np.zeros(1), jumps.up[1], slope, 1 / reports, jumps, 3.66)
+    assert high[0] > 2 / (reports * rates.gap)
+
+
 @pytest.mark.parametrize("at_hand", [True, False])
 def test_intervals_with_jumps_become_score_intervals(at_hand):
     """With millions of reports; with few, the upper tail of an absent item is longer and the lower one shorter."""
     estimates = np.array([0.0, 0.01, 0.3])
     rates, others, weight = rates_of(0.8, 0.01), np.array([0.0, 0.2, 0.01]), np.full(3, 0.5)
     for reports in (10**9, 40):
-        counts = [intervals.OwnCount(weight, others, rates, reports)] * 2
+        counts = [intervals.OwnCount(weight, rates.false + rates.gap * others, rates.gap, rates, reports)] * 2
         jumps = intervals.Jumps.of_counts(counts, 0.05 / reports, at_hand)
         base, slope = 1.1 * (jumps.up[1] + jumps.down[1]), np.full(3, 0.5 / reports)
         normal = intervals.score_of(estimates, base, slope, 0.0, 1.96)

@@ -108,3 +108,17 @@ def test_own_responses(whole):
             folded = np.array([fold(row, block.points) for row in covariance])
             exact = (folded @ block.formed())[np.arange(size), np.arange(size) % block.points]
             np.testing.assert_allclose(found, exact, atol=1e-8)
+
+
+@pytest.mark.parametrize("design", WHOLE)
+def test_equal_jumps_keep_squares_and_cubes(design):
+    """Message y moves an estimate by 1/μ_y, up to a factor that 1{x in y}·(E − 1)/μ_y normalises, with P0·μ_y."""
+    response, odds = response_of(design), response_of(design).odds
+    table = oracle.incidence(design).astype(float)
+    _, probability = map(float, response.message_probabilities())
+    for pilot in pilots(design.points):
+        mixture = 1 + (odds - 1) * table @ pilot
+        rate, gap = MessageInformation(design, odds, 10.0, pilot).jump_rates()
+        steps = table / mixture[:, None] / (probability * (odds - 1) * (table.T @ (1 / mixture)))
+        for power in (2, 3):
+            np.testing.assert_allclose(rate / gap**power, probability * mixture @ steps**power, rtol=1e-6)

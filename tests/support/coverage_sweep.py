@@ -191,7 +191,8 @@ def table(found):
         low, high, least = (100 * figure for figure in (*np.quantile(figures["single"], [0, 1]), figures["band"].min()))
         yield (
             f"| {rule} | {name} | {len(group)} | {runs.sum():,} | {mean['single']} ({low:.1f}–{high:.1f}) "
-            f"| {mean['top']} | {mean['colliding']} | {mean['band']} ({least:.1f}) | {np.nanmedian(figures['width']):.3f} |"
+            f"| {mean['top']} | {mean['colliding']} | {mean['band']} ({least:.1f}) "
+            f"| {np.nanmedian(figures['width']):.3f} |"
         )
 
 

@@ -159,8 +159,10 @@ class OwnCount(NamedTuple):
 
     weight: Floats
     """The change of the estimate per unit of the debiased count (c/n − q)/Δ."""
-    others: Floats
-    """The share of the block's reports from users who hold another value with that residue."""
+    rate: Floats
+    """The share of the block's reports from users of other values that name the residue."""
+    gap: Floats | float
+    """By how much one more holder of the residue adds to that count: a jump is weight/(gap·n)."""
     probabilities: SupportProbabilities
     reports: int
 
@@ -185,15 +187,14 @@ class Jumps:
     def of_counts(cls, counts: Sequence[OwnCount], rest: float, at_hand: bool) -> Jumps:
         """From the own counts of all blocks.
 
-        Others come into a block at random, so their count is Binomial(n_j, r) with r = q + Δg. The item's own users
+        Others come into a block at random, so their count is Binomial(n_j, rate). The item's own users
         count as fixed if they are the ones ``at_hand``, and as drawn at random otherwise.
         """
         up, down, own = (np.zeros((3, counts[0].weight.size)) for _ in range(3))
         own_is_up = not at_hand or counts[0].probabilities.true < 0.5
-        for weight, others, rates, reports in counts:
+        for weight, rate, gap, rates, reports in counts:
+            found = _power_sums(np.abs(weight) / (gap * reports), reports, rate)
             step = np.abs(weight) / (rates.gap * reports)
-            rate = rates.false + rates.gap * np.clip(others, 0.0, 1.0)
-            found = _power_sums(step, reports, rate)
             up += np.where(rate < 0.5, found, 0.0)
             down += np.where(rate < 0.5, 0.0, found)
             own += _power_sums(step, reports, rates.true) if at_hand else reports * rates.gap * step ** [[1], [2], [3]]

@@ -21,9 +21,10 @@ from sunzi.errors import ParameterError
 from sunzi.estimate import CombinedUncertainty, Estimate, Weights
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.toeplitz import ToeplitzGram
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.toeplitz import ToeplitzGram, tile
 from sunzi.protocols.base import check_histogram
-from sunzi.protocols.information import Information, block_information
+from sunzi.protocols.information import BlockInformation, Information, MessageInformation, block_information
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, own_count
 from sunzi.tally import Tally
 
@@ -210,13 +211,23 @@ class EfficientUncertainty(CombinedUncertainty):
         return np.sum(list(slopes), axis=0)
 
     def jumps(self, at_hand: bool) -> intervals.Jumps:
-        """From the counts of the item's own residues; what else moves an estimate does so as in the linear one."""
+        """From the counts of the item's own residues, or of the messages that name them; what else moves an estimate
+        does so as in the linear one.
+        """
         rates = [block.response.probabilities for block in self.blocks]
         counts = [
-            own_count(own, self.plausible, rate, block.reports, block.response.points)
-            for block, rate, own in zip(self.blocks, rates, self._own, strict=True)
+            self._own_count(*parts)
+            for parts in zip(self.blocks, self.information.blocks, rates, self._own, strict=True)
         ]
         flat, reports = self.information.flat, [block.reports for block in self.blocks]
         moments = [BlockMoments.of(block.response) for block in self.blocks]
         step = ModularVariance(flat, moments, flat.weights, reports).typical_step(rates)
         return intervals.Jumps.of_counts(counts, step, at_hand)
+
+    def _own_count(
+        self, block: ReportedBlock, information: BlockInformation, rates: SupportProbabilities, own: Floats
+    ) -> intervals.OwnCount:
+        if not isinstance(information, MessageInformation):
+            return own_count(own, self.plausible, rates, block.reports, block.response.points)
+        rate, gap = (tile(values, own.size) for values in information.jump_rates())
+        return intervals.OwnCount(own, np.clip(rate - gap * self.plausible, 0.0, 1.0), gap, rates, block.reports)

@@ -202,6 +202,18 @@ class MessageInformation(BlockInformation):
         expected = 1 + (self.odds - 1) * self.design.block_size / self.points
         return self.reports / (self.design.message_count * expected)
 
+    def jump_rates(self) -> tuple[Floats, Floats]:
+        """For every residue, as if all messages that name it moved its estimate by the same step: their probability,
+        and how it grows with the frequency of the residue.
+
+        Message y moves it in proportion to 1/μ_y and has probability P0·μ_y, so a message that also names a frequent
+        value counts little. Sums of squares and cubes of the steps, S1 = Σ_y 1/μ_y and S2 = Σ_y 1/μ_y², are kept.
+        """
+        inverse = 1 / self._mixture
+        squares, cubes = (self.design.spread(inverse**power, self.pilot.size) for power in (1, 2))
+        gap = self._scale / self.reports * squares**2 / cubes
+        return gap * squares / cubes, (self.odds - 1) * gap
+
     def score(self, statistic: Floats) -> Floats:
         """Σ_y (c_y/μ_y)·a_y for the counts c_y of all messages."""
         return self._gather(statistic / self._mixture)

@@ -289,7 +289,8 @@ class ModularVariance:
 def own_count(own: Floats, frequencies: Floats, rates: SupportProbabilities, reports: float, points: int) -> OwnCount:
     """How a block's count of every item's own residue enters its estimate, with weight ``own``."""
     others = tile(fold(frequencies, points), own.size) - frequencies
-    return OwnCount(own, others, rates, round(reports))
+    rate = rates.false + rates.gap * np.clip(others, 0.0, 1.0)
+    return OwnCount(own, rate, rates.gap, rates, round(reports))
 
 
 def _fold_rows(rows: Floats, modulus: int) -> Floats:
