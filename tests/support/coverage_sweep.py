@@ -147,7 +147,7 @@ def sweep(options):
     """One dictionary per setting, in random order until the time is over."""
     replace_formed()
     chance, began = np.random.default_rng(options.seed), time.monotonic()
-    settings = list(itertools.product(PROTOCOLS, options.sizes, EPSILONS, USERS, HISTOGRAMS))
+    settings = list(itertools.product(options.protocols, options.sizes, EPSILONS, USERS, HISTOGRAMS))
     for place in chance.permutation(len(settings))[: round(options.share * len(settings))]:
         if time.monotonic() - began > 60 * options.minutes:
             return
@@ -202,6 +202,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.1, help="the share of all settings, chosen at random")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--protocols", nargs="*", choices=PROTOCOLS, default=PROTOCOLS)
     parser.add_argument("--rules", nargs="*", choices=RULES, default=RULES, help="how reports are weighted")
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES)
     parser.add_argument("--table", type=Path, nargs="*", help="make the table from files of JSON lines instead")
