@@ -42,6 +42,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         f"{TOKEN_VARIABLE})",
     )
     parser.add_argument(
+        "--audit-log", metavar="FILE", help="append a line per operator's request: who opened, closed or read what"
+    )
+    parser.add_argument(
         "--upload-keys", metavar="FILE", help="file of upload keys with their quotas; see docs/collector.md"
     )
     parser.add_argument("--single-use-tokens", action="store_true", help="require a single-use token for each upload")
@@ -130,6 +133,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),
         admin_token_file=Path(arguments.admin_token_file) if arguments.admin_token_file else None,
         upload_keys_file=Path(arguments.upload_keys) if arguments.upload_keys else None,
+        audit_log=Path(arguments.audit_log) if arguments.audit_log else None,
         single_use_tokens=arguments.single_use_tokens,
         allow_origins=tuple(arguments.allow_origin),
         trusted_proxies=tuple(arguments.trust_proxy),

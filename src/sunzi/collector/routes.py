@@ -14,6 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -22,7 +23,7 @@ from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
 from sunzi.collector.collector import LiveEpoch, matching_labels
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
-from sunzi.collector.service import require_admin, service_of
+from sunzi.collector.service import bearer, require_admin, service_of
 from sunzi.collector.stores import find_epoch
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
 from sunzi.errors import ParameterError
@@ -47,6 +48,10 @@ _PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
 _RECORDS = giving("application/json", "text/csv") | _REFUSALS
 
 
+# The page polls these every few seconds, and they say no more than the number of reports.
+_UNAUDITED = ("status", "progress", "list_epochs", "metrics")
+
+
 class OperatorRoute(APIRoute):
     """A route that requires the admin token before it reads a body.
 
@@ -61,9 +66,20 @@ class OperatorRoute(APIRoute):
             await require_admin(request)
             if self.body_field is not None and len(await whole_body(request)) > _SMALL_BODY:
                 raise RefusalError(413, "TooLarge", f"a body of this route may have at most {_SMALL_BODY} bytes")
-            return await handle(request)
+            response = await handle(request)
+            if self.name not in _UNAUDITED:
+                await run_in_threadpool(_audit, request, self.name, response.status_code)
+            return response
 
         return checked
+
+
+def _audit(request: Request, action: str, status: int) -> None:
+    """Write a line to the audit log; a route adds details in ``request.state.details``."""
+    service = service_of(request)
+    token = None if service.settings.admin_token is None else bearer(request)
+    details = {**request.path_params, **getattr(request.state, "details", {})}
+    service.audit.write(token, action, status, details)
 
 
 plans = APIRouter(prefix="/v1/collections/{collection}", tags=["plans"])
@@ -346,7 +362,7 @@ def close_epoch(request: Request, collection: CollectionName, epoch: EpochNumber
 @administration.post("/{collection}/epochs/{epoch}/tokens", responses=_ADMINISTRATION_REFUSALS)
 def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: TokenRequest) -> TokenList:
     """Create single-use upload tokens for an open epoch."""
-    collector = service_of(request).collector
+    collector, request.state.details = service_of(request).collector, {"count": wanted.count}
     return TokenList(tokens=collector.make_tokens(collector.find(collection, epoch), wanted.count))
 
 
@@ -363,7 +379,7 @@ def subtract_key(request: Request, collection: CollectionName, epoch: EpochNumbe
 
     Later uploads with this key count again: revoke it first.
     """
-    collector = service_of(request).collector
+    collector, request.state.details = service_of(request).collector, {"key": wanted.key}
     live = collector.find(collection, epoch)
     if wanted.key not in {each.uploader for each in collector.store.contributions(live.epoch.key)}:
         raise RefusalError(404, "UnknownKey", f"no report of this epoch was uploaded with the key {wanted.key!r}")

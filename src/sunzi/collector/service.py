@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from sunzi.collector.audit import AuditLog
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.refusals import RefusalError
@@ -144,6 +145,7 @@ class Service:
     """A running collector."""
 
     live_settings: LiveSettings
+    audit: AuditLog
     collector: Collector
     writer: Writer[Ticket]
     metrics: Metrics
@@ -163,6 +165,7 @@ class Service:
         writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
         return cls(
             LiveSettings(settings),
+            AuditLog(settings.audit_log),
             collector,
             writer,
             Metrics(collector, writer),

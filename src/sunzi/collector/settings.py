@@ -64,6 +64,7 @@ class Settings:
         other web origins are refused.
     upload_keys: who may upload, with quotas; empty means everyone.
     admin_token_file, upload_keys_file: where these secrets come from. A running service reads a changed file again.
+    audit_log: a file for one line per operator's request; None writes none.
     single_use_tokens: whether every upload must spend a token.
     allow_origins: the web origins that may fetch plans and upload (CORS).
     trusted_proxies: the addresses or networks of proxies whose forwarded headers are used.
@@ -87,6 +88,7 @@ class Settings:
     upload_keys: tuple[UploadKey, ...] = field(default=(), repr=False)
     admin_token_file: Path | None = None
     upload_keys_file: Path | None = None
+    audit_log: Path | None = None
     single_use_tokens: bool = False
     allow_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
