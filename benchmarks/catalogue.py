@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from benchmarks import clients, collector, columns, efficient, files, growth, modular, planning, servers, subsets, whole
+from benchmarks import (
+    attacks,
+    clients,
+    collector,
+    columns,
+    efficient,
+    files,
+    growth,
+    modular,
+    planning,
+    servers,
+    subsets,
+    whole,
+)
 from benchmarks.results import Result
 
 Benchmark = Callable[[float], Iterator[Result]]
@@ -28,6 +41,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "planning": planning.planning,
     "collector": collector.throughput,
     "collector-attacked": collector.under_attack,
+    "collector-resources": attacks.resources,
+    "collector-connections": attacks.connections,
+    "collector-epochs": attacks.many_epochs,
     "parquet": columns.by_one_machine,
     "spark": columns.by_spark,
     "growth": growth.growth,

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -40,7 +41,8 @@ def throughput(scale: float) -> Iterator[Result]:
     batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
     single = plan.client().report_index(1)
     rounds, seconds = settings.rounds(5, scale), max(0.2, SECONDS * scale)
-    with _server(plan) as (host, port):
+    with running_collector(plan) as served:
+        host, port = served.host, served.port
 
         def rate(path: str, body: bytes) -> float:
             return asyncio.run(_requests_per_second(host, port, path, body, seconds))
@@ -86,7 +88,8 @@ def under_attack(scale: float) -> Iterator[Result]:
     batch = plan.client().report_indices(np.arange(REPORTS, dtype=np.int64))
     rounds, seconds = settings.rounds(5, scale), max(0.5, ATTACK_SECONDS * scale)
     refused: Counter[str] = Counter()
-    with _server(plan) as (host, port):
+    with running_collector(plan) as served:
+        host, port = served.host, served.port
         measured = [
             (
                 asyncio.run(_honest_delay(host, port, batch, seconds / 3, None)),
@@ -127,7 +130,7 @@ async def _honest(host: str, port: int, batch: bytes, until: float) -> list[floa
     delays = []
     while time.monotonic() < until:
         begun = time.monotonic()
-        status = await _exchange(reader, writer, f"{EPOCH}/batches", batch)
+        status = await exchange(reader, writer, f"{EPOCH}/batches", batch)
         if status != "200":
             raise RuntimeError(f"an honest upload was answered with {status}")
         delays.append(time.monotonic() - begun)
@@ -143,7 +146,7 @@ async def _attack(host: str, port: int, batch: bytes, until: float, number: int,
         reader, writer = await asyncio.open_connection(host, port)
         for place in range(50):
             body = bodies[(number + place) % len(bodies)]
-            refused[await _exchange(reader, writer, f"{EPOCH}/batches", body)] += 1
+            refused[await exchange(reader, writer, f"{EPOCH}/batches", body)] += 1
             if time.monotonic() >= until:
                 break
         writer.close()
@@ -157,8 +160,18 @@ async def _dawdle(host: str, port: int, until: float) -> None:
     writer.close()
 
 
+@dataclass(frozen=True)
+class Served:
+    """A collector in another process."""
+
+    host: str
+    port: int
+    process: int
+
+
 @contextmanager
-def _server(plan: Plan) -> Iterator[tuple[str, int]]:
+def running_collector(plan: Plan) -> Iterator[Served]:
+    """Serve a plan as the collection ``default`` until the block ends."""
     try:
         import fastapi  # noqa: F401 - fails here with a clear message instead of in the subprocess
     except ModuleNotFoundError:
@@ -174,7 +187,7 @@ def _server(plan: Plan) -> Iterator[tuple[str, int]]:
                     raise UnavailableError("the collector did not start")
                 time.sleep(0.05)
             host, _, port = (directory / "address").read_text().removeprefix("http://").rpartition(":")
-            yield host, int(port)
+            yield Served(host, int(port), process.pid)
         finally:
             process.terminate()
             process.wait(60)
@@ -191,7 +204,7 @@ async def _requests(host: str, port: int, path: str, body: bytes, until: float) 
     reader, writer = await asyncio.open_connection(host, port)
     count = 0
     while time.monotonic() < until:
-        status = await _exchange(reader, writer, path, body)
+        status = await exchange(reader, writer, path, body)
         if status != "200":
             raise RuntimeError(f"the collector answered with {status}")
         count += 1
@@ -199,7 +212,7 @@ async def _requests(host: str, port: int, path: str, body: bytes, until: float) 
     return count
 
 
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> str:
+async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes) -> str:
     """Upload a body under a new id on an open connection and return the status of the response."""
     body = f"{secrets.token_hex(16)}\n".encode() + body
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"

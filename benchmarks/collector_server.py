@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def main(directory: Path) -> None:
     """Serve the plan in this directory and write the address there once the server listens."""
     collector = Collector(open_store(directory / "store.db"))
     live = collector.open("default", load_plan(directory / "plan.json"))
-    settings, alone = Settings(port=0), asyncio.Lock()
+    settings, alone = Settings(port=0, admin_token=secrets.token_hex(16)), asyncio.Lock()
     app = create_app(collector, settings)
 
     @app.post("/empty")

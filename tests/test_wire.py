@@ -389,6 +389,12 @@ def test_millions_of_tiny_reports_take_little_memory(name):
     assert peak < 32 << 20
 
 
+def test_the_header_declares_the_number_of_reports(plan):
+    batch = plan.client(seed=1).report_batch(values_of(plan, 7))
+    assert wire.declared_reports(batch) == 7
+    assert wire.declared_reports(batch[:47]) == wire.declared_reports(b"") == wire.declared_reports(bytes(100)) == 1
+
+
 @pytest.mark.parametrize("magic", [b"SUNZIRB\x02", b"SUNZIRB\x00", b"SUNZITL\x01", b"sunzirb\x01"])
 def test_another_magic_or_version_is_refused(plan, magic):
     body = magic + build_batch(plan, [])[8:-4]

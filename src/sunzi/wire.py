@@ -190,6 +190,17 @@ def is_batch(data: bytes) -> bool:
     return data[: len(BATCH_MAGIC)] == BATCH_MAGIC
 
 
+def declared_reports(data: bytes) -> int:
+    """The number of reports by the header of a batch, which may lie; 1 for anything else.
+
+    >>> declared_reports(b"a report")
+    1
+    """
+    if len(data) < _HEADER.size or not is_batch(data):
+        return 1
+    return int(_HEADER.unpack_from(data)[2])
+
+
 def encode_batch(layout: ReportLayout, fingerprint: bytes, encoded: EncodedReports) -> bytes:
     """Header, packed selectors, packed payloads, CRC-32 of all that precedes it."""
     parts = [_HEADER.pack(BATCH_MAGIC, fingerprint, len(encoded))]

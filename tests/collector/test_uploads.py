@@ -130,7 +130,7 @@ def test_a_new_plan_is_a_new_epoch_and_the_old_one_stays(service):
         (lambda body: body[:60] + bytes([body[60] ^ 1]) + body[61:], 400),
         (lambda body: b"", 400),
         (lambda body: batch(plan=OTHER), 400),
-        (lambda body: b"SUNZIRB\x01" + b"\xff" * 60, 400),
+        (lambda body: b"SUNZIRB\x01" + b"\xff" * 60, 413),
         (lambda body: PLAN.client(seed=1).report("word 1"), 400),
         (lambda body: batch(0), 400),
     ],
@@ -431,3 +431,10 @@ def test_the_queue_refuses_what_it_cannot_hold(tmp_path):
         refused = next(answer for answer in answers if answer.status == 503)
         assert int(refused.headers["Retry-After"]) >= 1
         assert service.tally().reports == 20 * counted
+
+
+def test_a_batch_that_declares_too_many_reports_is_refused_before_it_is_decoded(service, monkeypatch):
+    monkeypatch.setattr(service.collector, "deposit", lambda *_: pytest.fail("it was decoded"))
+    many = PLAN.client(seed=1).report_indices(np.zeros(10_001, dtype=np.int64))
+    answer = service.send_batch(many)
+    assert (answer.status, answer.json()["error"]) == (413, "TooLarge")

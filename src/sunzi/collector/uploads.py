@@ -24,7 +24,7 @@ from sunzi.collector.service import Service, Ticket, bearer, service_of
 from sunzi.collector.settings import Settings, UploadKey
 from sunzi.collector.writer import OverloadError
 from sunzi.errors import ParameterError, ReportError, SunziError
-from sunzi.wire import is_batch
+from sunzi.wire import declared_reports, is_batch
 
 CollectionName = Annotated[
     str, Path(pattern="^[a-z0-9][a-z0-9_-]{0,63}$", description="The collection's name.", examples=["default"])
@@ -115,8 +115,9 @@ async def _upload(request: Request, collection: str, number: int, plan: str | No
         raise ReportError("send batches to /batches and single reports to /reports; this body is of the other kind")
     if service.settings.single_use_tokens and upload.token is None:
         raise RefusalError(401, "Unauthorized", "this collector requires a single-use token, after the id in the body")
+    _refuse_too_many(service.settings, key, declared_reports(upload.content))
     deposit = await _decoded(service, live, upload, key)
-    _refuse_too_many(service.settings, deposit)
+    _refuse_too_many(service.settings, key, deposit.reports)  # several batches may follow each other
     outcome = await _committed(service, deposit)
     if outcome is Outcome.CLOSED:  # by another process
         await service.lookups.run(service.collector.refresh)
@@ -153,17 +154,17 @@ async def _decoded(service: Service, live: LiveEpoch, upload: Upload, key: Uploa
     return await service.decoding.run(service.collector.deposit, *arguments)
 
 
-def _refuse_too_many(settings: Settings, deposit: Deposit) -> None:
+def _refuse_too_many(settings: Settings, key: UploadKey | None, reports: int) -> None:
     """Refuse a batch with more reports than could ever be counted at once."""
-    if settings.single_use_tokens and deposit.reports > 1:
+    if settings.single_use_tokens and reports > 1:
         raise ReportError(
-            f"a single-use token is worth one report, and this batch holds {deposit.reports}; send single reports, "
+            f"a single-use token is worth one report, and this batch holds {reports}; send single reports, "
             "each with its own token"
         )
-    most = min(settings.batch_reports, deposit.reports_per_minute or settings.batch_reports)
-    if deposit.reports > most:
+    most = settings.batch_reports if key is None else min(settings.batch_reports, key.reports_per_minute)
+    if reports > most:
         raise RefusalError(
-            413, "TooLarge", f"a batch may hold at most {most} reports here, and this one holds {deposit.reports}"
+            413, "TooLarge", f"a batch may hold at most {most} reports here, and this one holds {reports}"
         )
 
 
