@@ -204,6 +204,11 @@ def design_faults() -> Iterator[BadPlan]:
     yield "arithmetic_too_large", "PlanError", "2^20 points for the arithmetic code", spoilt(SS, path, long)
     wide = response_with(subsets, "1", 3, (1 << 24) + 1, points=(1 << 24) + 1, code="bitmap")
     yield "bitmap_too_large", "PlanError", "more than 2^24 points", spoilt(SS, path, wide)
+    listed = [
+        response_with(subsets, "1", 3, points, points=points, code="bitmap", block_size=3) for points in (16777183, 37)
+    ]
+    several = spoilt(MSS, "parameters/responses", listed)
+    yield "subsets_too_many_points", "PlanError", "more than 2^24 points in total", several
 
 
 def algebra_faults() -> Iterator[BadPlan]:

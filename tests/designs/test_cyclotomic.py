@@ -1,14 +1,20 @@
 """Unions of cyclotomic classes: counting by additions and by transforms, and parameters that are refused."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from design_blocks import cyclotomic_blocks, incidence_of
 
+from sunzi.contract import Contract
 from sunzi.designs import cyclotomic
 from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.response import BlockResponse
+from sunzi.domain import Domain
 from sunzi.errors import PlanError
 from sunzi.numerics.counters import Counters
-from sunzi.plan import make_plan
+from sunzi.plan import Plan, make_plan
+from sunzi.protocols.registry import find
 
 
 @pytest.mark.parametrize(("points", "classes"), [(101, 4), (151, 6)])
@@ -121,3 +127,35 @@ def test_an_invalid_cyclotomic_design_is_refused(changes, reason):
 def test_attackability_of_a_huge_compact_plan() -> None:
     """Its 10^12 messages are never listed."""
     assert 0 < make_plan("ss-compact", 10_000_000, 12).attackability < 0.02
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        Cyclotomic(7, 2),
+        Cyclotomic(5, 4, (0, 2)),
+        Cyclotomic(31, 5, (3, 1), with_zero=True),
+        Cyclotomic(31, 5, (4, 0, 2)),
+        Cyclotomic(101, 100, (7, 3, 50), with_zero=True),
+    ],
+)
+def test_responses_are_the_same_without_tables(design, monkeypatch):
+    generator = np.random.default_rng(1)
+    variates = np.stack([generator.integers(0, bound, 3000) for bound in design.draw_bounds.tolist()], axis=1)
+    arguments = generator.integers(0, design.points, 3000), generator.random(3000) < 0.5, variates.astype(np.uint64)
+    with_tables = design.respond(*arguments)
+    monkeypatch.setattr(cyclotomic, "_POINTS_PER_REPORT", 0)
+    assert np.array_equal(design.respond(*arguments), with_tables)
+
+
+@pytest.mark.parametrize("classes", [2, 67108858])
+def test_one_report_of_the_largest_design_needs_no_tables(classes):
+    design = Cyclotomic(67108859, classes)
+    plan = Plan.from_json(plan_text("ss-compact", 2, design))
+    assert plan.client().report(1)
+    assert not {"_points", "_multipliers"} & set(vars(plan.protocol.response.design))
+
+
+def plan_text(protocol, size, design):
+    made = find(protocol)(size, BlockResponse(design, Fraction(1)))
+    return Contract(protocol, Fraction(1), Domain(size), made.parameters()).canonical

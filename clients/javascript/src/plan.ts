@@ -15,7 +15,7 @@ import { blockProtocol, readResponse } from "./protocols/block_response.js";
 import { modularProtocol } from "./protocols/modular.js";
 import type { Protocol } from "./protocols/protocol.js";
 import { unaryProtocol } from "./protocols/unary.js";
-import { decimal, fields, list } from "./plan_fields.js";
+import { decimal, fields, integer, list } from "./plan_fields.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 import { checkUnary } from "./thresholds.js";
 
@@ -29,6 +29,9 @@ export interface PlanOptions {
   /** The label file, for plans that contain only its hash. */
   labelFile?: Uint8Array | string;
 }
+
+/** What a device must afford: the points of all subsets of a plan (`docs/format.md`, 2.4). */
+const MAX_LISTED_POINTS = 2 ** 24;
 
 /** The design that each protocol may use besides singletons. */
 const DESIGN_OF = new Map<Json, string>([
@@ -97,6 +100,11 @@ export class Plan {
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
     const records = list(fields(parameters, "responses"), "responses");
     check(records.length >= 1 && records.length <= 256, "expected 1 to 256 responses");
+    // What this device can afford, before any work is done for it.
+    let listed = 0;
+    for (const record of records as JsonObject[])
+      if (record.design === "subsets") listed += integer(record, "points", 2, MAX_LISTED_POINTS);
+    check(listed <= MAX_LISTED_POINTS, "subsets must have at most 2^24 points in total");
     return modularProtocol(records.map(read), size, name === "mss-compact");
   }
 }

@@ -1,5 +1,6 @@
 /** All vectors of conformance/v1: valid ones byte for byte, invalid ones by their error class. */
 
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 import { importDeviceKey, MemoisingClient } from "../src/device.js";
@@ -121,4 +122,19 @@ test("device_ids", async () => {
 test.each(named("bad_tally_"))("%s", (name) => {
   const record = load(name);
   expectError(record.error, () => readTally(bytesOf(record.tally)));
+});
+
+test("the built client, whose properties are renamed, refuses the same plans", async () => {
+  const dist = join(import.meta.dirname, "..", "dist");
+  const [built, extra] = await Promise.all(["index", "subsets"].map((name) => import(join(dist, `${name}.js`))));
+  for (const name of named("bad_plan_")) {
+    const { hex, text, error } = load(name);
+    let thrown: unknown;
+    try {
+      new built.Plan(hex === undefined ? text : bytesOf(hex), { designs: [extra.subsets] });
+    } catch (reason) {
+      thrown = reason;
+    }
+    expect([name, (thrown as Error | undefined)?.name]).toEqual([name, error]);
+  }
 });

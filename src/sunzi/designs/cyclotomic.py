@@ -30,6 +30,7 @@ MOST_POINTS = 1 << 26
 MOST_MESSAGES = 1 << 53
 _CACHED_SPECTRA_BYTES = 1 << 28
 _CHUNK_CELLS = 1 << 20
+_POINTS_PER_REPORT = 16  # use tables if they have at most this many entries per report
 _ADDED_CELLS = 1 << 17
 _SHORT_TRANSFORM = 1 << 13
 # Measured: nanoseconds of one added point, and of one cell of a padded real transform per bit of its length.
@@ -107,14 +108,34 @@ class Cyclotomic(Design):
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """a uniform; d uniform in g^a·D (truth) or in the rest; b = x − d; the message a·m + b."""
         scale = variates[:, 0].astype(np.int64)
-        position = np.where(truth, variates[:, 1], variates[:, 2] + np.uint64(self.block_size))
-        shift = self._points[position.view(np.int64)]
-        shift *= self._multipliers[scale]
-        shift %= self.points
+        position = np.where(truth, variates[:, 1], variates[:, 2] + np.uint64(self.block_size)).view(np.int64)
+        if values.size * _POINTS_PER_REPORT < self.points:
+            shift = self._scaled_points(scale, position)
+        else:
+            shift = self._points[position]
+            shift *= self._multipliers[scale]
+            shift %= self.points
         shift = values - shift
         shift += (shift < 0) * np.int64(self.points)
         shift += scale * self.points
         return shift
+
+    def _scaled_points(self, scale: Integers, position: Integers) -> Integers:
+        """g^a·d for the points d at these positions, without tables: a device makes one report of a large design."""
+        classes, each = self.classes, (self.points - 1) // self.classes
+        zero_position = self.block_size - 1 if self.with_zero else self.points - 1
+        ascending = sorted(self.union)
+        scaled = []
+        for power, place in zip(scale.tolist(), position.tolist(), strict=True):
+            which, within = divmod(place - int(place > zero_position), each)
+            other = which - len(self.union)
+            if other >= 0:
+                for known in ascending:
+                    other += int(known <= other)
+            chosen = other if other >= 0 else self.union[which]
+            exponent = power + chosen + classes * within
+            scaled.append(0 if place == zero_position else pow(self.generator, exponent, self.points))
+        return np.array(scaled, dtype=np.int64)
 
     @cached_property
     def _in_base_block(self) -> NDArray[np.bool_]:

@@ -57,6 +57,10 @@ class ModularMessages:
         return int(self.selectors.size)
 
 
+# A device must be able to afford every modulus of its plan (docs/format.md, 2.4).
+MOST_LISTED_POINTS = 1 << 24
+
+
 @dataclass(frozen=True)
 class ModularProtocol(Protocol):
     """ℓ block responses, one per modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
@@ -87,6 +91,12 @@ class ModularProtocol(Protocol):
             raise PlanError(
                 f"the moduli minus one must add up to at least {domain_size - 1} to tell {domain_size} values apart, "
                 f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
+            )
+        listed = sum(response.design.points for response in responses if response.design.kind == "subsets")
+        if listed > MOST_LISTED_POINTS:
+            raise PlanError(
+                f"the subsets of a plan must have at most {MOST_LISTED_POINTS} points in total, got {listed}; "
+                "use mss-compact"
             )
         if len({response.epsilon for response in responses}) != 1:
             raise PlanError("all block responses of a plan must have the same epsilon")

@@ -13,10 +13,10 @@ export interface Payloads {
 
 /** Makes a design's `respond` from a function for one row. */
 export function eachRow(
-  columns: number,
   respondOne: (point: number, truth: number, variates: Uint32Array) => Payload,
 ): Design["respond"] {
   return (points, truths, variates, payloads) => {
+    const columns = variates.length / points.length;
     points.forEach((point, row) => {
       payloads[row] = respondOne(point, truths[row], variates.subarray(columns * row, columns * (row + 1)));
     });

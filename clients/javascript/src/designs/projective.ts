@@ -58,7 +58,7 @@ export const projective: DesignReader = {
       bounds: [blockSize, points - blockSize],
       bits: indexBits(points),
       limit: points,
-      respond: eachRow(2, (point, truth, variates) => {
+      respond: eachRow((point, truth, variates) => {
         const x = canonicalVector(point, dimension);
         const through = hyperplane(x, canonicalVector(variates[0], dimension - 1), 0);
         const avoiding = hyperplane(x, digits(variates[1], order, dimension - 1).reverse(), 1);

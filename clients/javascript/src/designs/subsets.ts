@@ -9,20 +9,23 @@ import { encodeSubset, isWord, wordBits } from "./subset_code.js";
 const MAX_POINTS = 2 ** 24;
 const MAX_CODED = 2 ** 20 - 1;
 
-/** The bounds of variates, grouped so that each group shares a word: their product stays below 2^32. */
-function shareWords(points: number, blockSize: number): number[][] {
-  const shares: number[][] = [[]];
-  let product = 1;
-  for (let i = 0; i <= blockSize; i++) {
-    const limit = i ? points - i : blockSize;
-    product *= limit;
-    if (product >= 2 ** 32) {
-      shares.push([]);
-      product = limit;
+/**
+ * The variates that share words: the product of their bounds stays below 2^32. `ends` are the numbers of variates up to
+ * the end of each word, and `bounds` their products.
+ */
+function shareWords(points: number, blockSize: number): { ends: number[]; bounds: number[] } {
+  const ends: number[] = [];
+  const bounds: number[] = [];
+  let product = blockSize;
+  for (let i = 1; i <= blockSize; i++) {
+    if (product * (points - i) >= 2 ** 32) {
+      ends.push(i);
+      bounds.push(product);
+      product = 1;
     }
-    shares[shares.length - 1].push(limit);
+    product *= points - i;
   }
-  return shares;
+  return { ends: [...ends, blockSize + 1], bounds: [...bounds, product] };
 }
 
 /** Reads the design "subsets". Pass it to a client as `designs: [subsets]`. */
@@ -35,31 +38,36 @@ export const subsets: DesignReader = {
     const isBitmap = record.code === "bitmap";
     check(isBitmap || record.code === "arithmetic", "code must be bitmap or arithmetic");
     check(isBitmap || points <= MAX_CODED, `the arithmetic code supports at most ${MAX_CODED} points`);
-    const shares = shareWords(points, blockSize);
     const bits = isBitmap ? points : wordBits(points, blockSize);
-    const jumps = new Uint32Array(blockSize + 1);
+    // Of many moduli, a report uses one: the others cost no memory.
+    let shared: ReturnType<typeof shareWords> | undefined;
+    const words = () => (shared ??= shareWords(points, blockSize));
 
     /** Decode the replaced position and the jumps from mixed radix. */
-    function unshare(variates: ArrayLike<number>): void {
-      let end = 0;
-      shares.forEach((share, column) => {
-        end += share.length;
+    function unshare(variates: ArrayLike<number>): Uint32Array {
+      const jumps = new Uint32Array(blockSize + 1);
+      let start = 0;
+      words().ends.forEach((end, column) => {
         let rest = variates[column];
-        for (let i = 1; i <= share.length; i++) {
-          const bound = share[share.length - i];
-          jumps[end - i] = rest % bound;
+        for (let i = end - 1; i >= start; i--) {
+          const bound = i ? points - i : blockSize;
+          jumps[i] = rest % bound;
           rest = Math.floor(rest / bound);
         }
+        start = end;
       });
+      return jumps;
     }
 
     return {
       points,
       blockSize,
-      bounds: shares.map((share) => share.reduce((product, bound) => product * bound, 1)),
+      get bounds() {
+        return words().bounds;
+      },
       bits,
-      respond: eachRow(shares.length, (point, truth, variates) => {
-        unshare(variates);
+      respond: eachRow((point, truth, variates) => {
+        const jumps = unshare(variates);
         const others = new Uint32Array(points - 1);
         for (let i = 0; i < points - 1; i++) others[i] = i + Number(i >= point);
         for (let i = 0; i < blockSize; i++) {
