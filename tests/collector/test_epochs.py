@@ -47,6 +47,6 @@ def test_an_id_has_sixteen_bytes():
 
 
 def test_an_epoch_is_open_until_it_has_an_end():
-    epoch = Epoch(1, "web", 1, b"{}", 10, 0, 0.0, None)
+    epoch = Epoch(1, "web", 1, 10, 0, 0.0, None)
     assert epoch.is_open
     assert not dataclasses.replace(epoch, closed_at=1.0).is_open
