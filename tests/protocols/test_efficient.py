@@ -141,12 +141,52 @@ def test_what_is_refused():
         plan.estimate(tally, weights="planned", pilot=np.full(SIZE, 1 / SIZE))
     with pytest.raises(ParameterError, match="43 non-negative frequencies"):
         plan.estimate(tally, pilot=np.ones(SIZE))
+    with pytest.raises(ParameterError, match="take no pilot; leave it out"):
+        plan.estimate(tally, ridge=1.0, pilot=np.full(SIZE, 1 / SIZE))
+    with pytest.raises(ParameterError, match="tally of another plan"):
+        plan.estimate(tally, pilot=other.simulate([1] * 500, seed=1))
+    counts = make_plan("ss", SIZE, 2)
+    with pytest.raises(ParameterError, match="43 non-negative frequencies"):
+        counts.estimate(counts.simulate([1] * 500, seed=1), pilot=[1.0])
     with pytest.raises(ParameterError, match="20 values, this plan 43"):
         plan.estimate(tally, pilot=other.estimate(other.simulate([1] * 500, seed=1)))
     with pytest.raises(ParameterError, match="for modular protocols"):
         other.estimate(other.simulate([1] * 500, seed=1), weights="paper")
     with pytest.raises(EstimateError, match="weights='planned'"):
         plan.estimate(tally).interval(method="exact")
+
+
+@pytest.mark.parametrize(("name", "size", "epsilon"), [("mss", 64, 5), ("ss-compact", 100, 3)])
+def test_a_wrong_pilot_costs_accuracy_and_no_coverage(name, size, epsilon):
+    """A pilot at a value that nobody holds. False alarms: below one in a million, five deviations of 40 runs."""
+    plan, users = make_plan(name, size, epsilon), 10_000
+    values, truth = statistics.values_of(next(iter(list(histograms(size))[2:])), users)
+    pilot = np.eye(size)[np.argmin(truth)]
+    covered = []
+    for run in range(40):
+        low, high = plan.estimate(plan.simulate(values, seed=run), pilot=pilot).interval()
+        covered.append(np.mean((low <= truth) & (truth <= high)))
+    assert np.mean(covered) > 0.94 - 5 * np.std(covered) / 40**0.5
+
+
+def test_rare_and_large_jumps_have_finite_ends():
+    """A handful of users, nearly all of whom tell the truth."""
+    for name, size, epsilon, users in (("mss", 3, 10, 900), ("mss-compact", 4, 12, 100), ("mss", 30, 12, 100)):
+        plan = make_plan(name, size, epsilon)
+        estimate = plan.estimate(plan.simulate(np.zeros(users, dtype=int), seed=1))
+        single, all_at_once = estimate.interval(), estimate.interval(simultaneous=True)
+        assert -1 < all_at_once[0].min() <= single[0].min() < 0
+        assert 1 < single[1].max() <= all_at_once[1].max() < 3
+
+
+def test_frequent_items_of_large_domains_have_errors():
+    """More heavy residues than there are columns for."""
+    plan = make_plan("mss", 20_000, 8)
+    frequencies = 1 / np.arange(1.0, 20_001) ** 1.1
+    values, truth = statistics.values_of(frequencies / frequencies.sum(), 50_000)
+    estimate = plan.estimate(plan.simulate(values, seed=1))
+    scores = (estimate.frequencies - truth) / estimate.standard_errors()
+    assert np.abs(scores[:200]).max() < 6
 
 
 def test_an_estimate_can_be_sent_to_another_process():

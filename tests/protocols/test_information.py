@@ -98,6 +98,28 @@ def test_solutions_and_variances_of_residues(whole):
 
 
 @pytest.mark.parametrize("whole", [False, True])
+def test_variances_with_a_wrong_pilot(whole):
+    """V·Cov(Σ A_jᵀ r_j)·V; at the pilot itself it is V."""
+    designs, size = [best_cyclotomic(modulus, parse_epsilon(2))[0] for modulus in (13, 31, 37)], 43
+    truths = list(pilots(size, seed=8))
+    for pilot, truth in zip(pilots(size), truths, strict=True):
+        information = information_of(designs, size, pilot, whole)
+        _, covariance = dense(information)
+        np.testing.assert_allclose(information.sandwich_variances(pilot), np.diag(covariance), rtol=1e-7)
+        if not whole:
+            continue
+        total = np.zeros((size, size))
+        for design, block in zip(designs, information.blocks, strict=True):
+            tiles, chances = oracle.residue_matrix(design.points, size), oracle.message_matrix(response_of(design))
+            scores = np.array([block.score(message) for message in np.eye(design.message_count)]) @ tiles[: len(tiles)]
+            likely = chances @ tiles @ truth
+            mean = scores.T @ likely
+            total += 1000 * ((scores.T * likely) @ scores - np.outer(mean, mean))
+        expected = np.diag(covariance @ total @ covariance)
+        np.testing.assert_allclose(information.sandwich_variances(truth), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("whole", [False, True])
 def test_own_responses(whole):
     """The columns of V·A_jᵀ·W_j, at the item's own residue."""
     designs, size = [Cyclotomic(13, 4), Cyclotomic(31, 5), Cyclotomic(37, 4)], 43

@@ -144,7 +144,8 @@ export async function uploadPersistently(
       if (!epoch) {
         const [envelope, address] = await fetchEnvelope(url, options, deadline);
         check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
-        epochs.set(url, (epoch = address));
+        epoch = address;
+        epochs.set(url, epoch);
       }
       const upload = framed({ id, ...options, body });
       return await uploadOnce(addressOf(epoch, plan, body), upload, options, deadline);
@@ -189,7 +190,8 @@ async function readText({ body }: Response, limit: number): Promise<string> {
   await body?.pipeTo(
     new WritableStream<Uint8Array>({
       write(chunk) {
-        check((limit -= chunk.length) >= 0, "the response is too long"); // which cancels it
+        limit -= chunk.length;
+        check(limit >= 0, "the response is too long"); // which cancels it
         text += decoder.decode(chunk, { stream: true });
       },
     }),

@@ -288,7 +288,11 @@ def _jump_quantiles(variances: Floats, steps: Floats, quantile: float, direction
         outside = ~((following > low) & (following < high))
         middle = np.where(np.isinf(high), 2 * tilt, (low + np.minimum(high, _LARGEST_TILTING)) / 2)
         tilt = np.clip(np.where(outside, middle, following), _LEAST_TILTING, _LARGEST_TILTING)
-    return np.asarray((shares * first).sum(axis=0) * tilt)
+    found = (shares * np.minimum(first, 1 / _TINY)).sum(axis=0) * tilt
+    # Bernstein's bound, for where jumps are so rare and large that no tilt was found.
+    largest, chances = np.maximum(sizes, 0.0).max(axis=0), -float(special.log_ndtr(-quantile))
+    bound = largest * chances / 3 + np.sqrt((largest * chances / 3) ** 2 + 2 * chances)
+    return np.asarray(np.clip(found, 0.0, bound))
 
 
 def simultaneous_confidence(confidence: float, items: int) -> float:

@@ -26,6 +26,7 @@ from scipy.sparse import csr_array
 from sunzi._typing import Floats
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
+from sunzi.errors import EstimateError
 from sunzi.numerics.toeplitz import ToeplitzGram, fold, tile
 from sunzi.protocols.large_inverse import LargeInverse
 from sunzi.protocols.modular_variance import BlockMoments
@@ -93,6 +94,10 @@ class BlockInformation(ABC):
     def formed(self) -> Floats:
         """W_j as a matrix."""
 
+    @abstractmethod
+    def score_covariance(self, residues: Floats) -> Floats:
+        """The covariance matrix of r_j if values follow this residue histogram, whatever the pilot is."""
+
 
 @dataclass(frozen=True)
 class PointInformation(BlockInformation):
@@ -130,7 +135,7 @@ class PointInformation(BlockInformation):
     def _coupling(self) -> float:
         """γ."""
         points, heavy = self.moments.points, self.moments.heavy
-        if heavy * self.pilot.max() < _NEGLIGIBLE * self.moments.light:
+        if abs(heavy) * self.pilot.max() < _NEGLIGIBLE * self.moments.light:
             return 0.0  # h is constant, and hhᵀ does nothing to vectors that sum to 0
         constant = points * self.moments.light + heavy - heavy**2
         return float(constant / (constant * self._weights.sum() - points**2))
@@ -162,8 +167,19 @@ class PointInformation(BlockInformation):
 
     def formed(self) -> Floats:
         """A diagonal matrix less one of rank 1."""
-        weights = self._weights[: self.size]
-        return self.reports * (np.diag(weights) - self._coupling * np.outer(weights, weights))
+        return self._formed_rows()[:, : self.size]
+
+    def _formed_rows(self) -> Floats:
+        """The rows of the residues that occur, with a column for every point."""
+        rows = np.diag(self._weights) - self._coupling * np.outer(self._weights, self._weights)
+        return np.asarray(self.reports * rows[: self.size])
+
+    def score_covariance(self, residues: Floats) -> Floats:
+        """W·S·W/n with the covariance S of one report (docs/mathematics.md §3.3)."""
+        rows, moments = self._formed_rows(), self.moments
+        covariance = np.diag(moments.light + moments.heavy * residues) + moments.constant
+        covariance += moments.mixed * (residues[:, None] + residues) - np.outer(residues, residues)
+        return np.asarray(rows @ covariance @ rows.T / self.reports)
 
 
 @dataclass(frozen=True)
@@ -243,18 +259,27 @@ class MessageInformation(BlockInformation):
         return self.design.message_count * (size + (self.design.block_size * size / self.points) ** 2)
 
     def formed(self) -> Floats:
-        """Σ_y 1_B 1_Bᵀ/μ_y from the incidence of all messages, and what E and the ones add."""
-        size, inverse = self.pilot.size, 1 / self._mixture
-        messages = self.design.decode(np.arange(self.design.message_count, dtype=np.uint64))
-        matrix, step = np.zeros((size, size)), max(1, _LISTED_INCIDENCES // size)
+        """n·P0·Σ_y a_y a_yᵀ/μ_y."""
+        return self._scale * self._products(1 / self._mixture)
+
+    def score_covariance(self, residues: Floats) -> Floats:
+        """Every report adds a_y/μ_y, with the probability of y under the residues."""
+        mixture = 1 + (self.odds - 1) * np.maximum(self.design.block_sums(residues[: self.pilot.size]), 0.0)
+        mean = self._scale * self._gather(mixture / self._mixture)
+        return self._scale * self._products(mixture / self._mixture**2) - np.outer(mean, mean) / self.reports
+
+    def _products(self, shares: Floats) -> Floats:
+        """Σ_y shares_y·a_y a_yᵀ, from the incidence of all messages."""
+        size, step = self.pilot.size, max(1, _LISTED_INCIDENCES // self.pilot.size)
+        messages = self.design.every_message()
+        matrix = np.zeros((size, size))
         for start in range(0, len(messages), step):
             inside = csr_array(self.design.incidence(messages[start : start + step], size), dtype=np.float64)
-            weighted = inside.multiply(inverse[start : start + step, None])
+            weighted = inside.multiply(shares[start : start + step, None])
             matrix += csr_array(inside.T @ weighted).toarray()
-        along = self.design.spread(inverse, size)
+        along = self.design.spread(shares, size)
         matrix *= (self.odds - 1) ** 2
-        matrix += (self.odds - 1) * (along[:, None] + along) + inverse.sum()
-        matrix *= self._scale
+        matrix += (self.odds - 1) * (along[:, None] + along) + shares.sum()
         return matrix
 
 
@@ -336,6 +361,25 @@ class Information:
         ones = inverse.sum(axis=1)
         inverse -= np.outer(ones, ones / ones.sum())
         return inverse
+
+    @property
+    def is_formed(self) -> bool:
+        """Whether V is exact."""
+        return self._covariance is not None
+
+    def sandwich_variances(self, frequencies: Floats) -> Floats:
+        """The variances of the estimate if values follow these frequencies instead of the pilot."""
+        if self._covariance is None:
+            raise EstimateError(
+                f"standard errors of an estimate with a pilot of your own need a domain of at most {_FORMED_SIZE:,} "
+                f"values; leave pilot out, or estimate with weights='planned'"
+            )
+        total = np.zeros((self.size, self.size))
+        for block in self.blocks:
+            residues = np.arange(self.size) % block.points
+            covariance = block.score_covariance(fold(frequencies, block.points))
+            total += covariance[residues[:, None], residues]
+        return np.asarray(np.einsum("ij,ji->i", self._covariance @ total, self._covariance))
 
     @cached_property
     def variances(self) -> Floats:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # At most this many numbers in the columns for heavy residues: 256 MiB.
 _MOST_CELLS = 1 << 25
+# At most this many columns, which take a few seconds on tens of thousands of values.
+_MOST_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class LargeInverse:
     @classmethod
     def of(cls, size: int, blocks: Sequence[BlockInformation]) -> LargeInverse:
         """The heaviest residues of all blocks, as many as memory allows."""
-        most = max(1, _MOST_CELLS // (size * len(blocks)))
+        most = max(1, min(_MOST_CELLS // size, _MOST_COLUMNS) // len(blocks))
         arrows = [_Arrow.of(block, most) for block in blocks]
         weights = np.array([arrow.typical for arrow in arrows])
         return cls(ToeplitzGram(size, tuple(arrow.points for arrow in arrows), weights), arrows)

@@ -237,6 +237,8 @@ class ModularProtocol(Protocol):
         """
         check_weights(weights, pilot)
         is_linear = weights != "efficient" or ridge != 0 or errors == "quick"
+        if is_linear and pilot is not None:
+            raise ParameterError("ridge and errors='quick' take no pilot; leave it out")
         decoder = ModularDecoder(self, tally, "planned" if weights == "efficient" else weights, ridge, errors)
         linear = decoder.estimate(domain)
         return linear if is_linear else efficient_estimate(self, tally, linear, decoder.gram, pilot)

@@ -20,7 +20,7 @@ from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
-from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, whole_blocks
+from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, read_pilot, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
@@ -61,6 +61,8 @@ class SupportProtocol(Protocol):
             raise ParameterError(f"weights='paper' is for modular protocols; {self.name} takes efficient or planned")
         linear = self.linear_estimate(domain, tally)
         if weights == "planned" or not any(whole_blocks(self.responses)):
+            if pilot is not None:
+                read_pilot(self, tally, linear, pilot)  # refuses a wrong one, though a right one changes nothing
             return linear
         return efficient_estimate(self, tally, linear, self._flat, pilot)
 

@@ -206,7 +206,8 @@ export class Device {
       const { id, address } = report;
       if (this.#handedOver.has(id)) continue;
       const body = framed(report);
-      if ((room -= body.length) < 0) break;
+      room -= body.length;
+      if (room < 0) break;
       // Without a content type there is no preflight, for which there would be no time.
       const init = { ...requestInit(this.#options), method: "POST", body: body as Uint8Array<ArrayBuffer> };
       void fetch(address, { ...init, keepalive: true }).catch(() => undefined); // it is still in the outbox
