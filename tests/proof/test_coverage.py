@@ -340,17 +340,17 @@ def test_coverage_over_all_counts_is_in_the_band(name, epsilon, target):
 @pytest.mark.parametrize(
     ("name", "size", "epsilon"),
     [
-        ("grr", 1000, 1),
+        pytest.param("grr", 1000, 1, marks=LONG),
         ("grr", 1000, 5),
         ("grr", 2, 8),
-        ("ss", 57, 5),
+        pytest.param("ss", 57, 5, marks=LONG),
         ("ss", 1000, 5),
         ("ss", 57, 3),
         ("ss-compact", 200, 4),
         ("pgr", 57, 3),
         ("rappor", 57, 8),
-        ("oue", 57, 1),
-        ("oue", 57, 5),
+        pytest.param("oue", 57, 1, marks=LONG),
+        pytest.param("oue", 57, 5, marks=LONG),
         ("oue", 57, 8),
     ],
 )
@@ -370,7 +370,10 @@ def test_other_confidences_are_covered_too(confidence):
             assert abs(coverage - confidence) < 0.2 * (1 - confidence) + 0.005
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("grr", 5), ("oue", 5), ("ss-compact", 3), ("rappor", 3)])
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [("grr", 5), pytest.param("oue", 5, marks=LONG), ("ss-compact", 3), pytest.param("rappor", 3, marks=LONG)],
+)
 def test_simultaneous_intervals_cover_small_counts(name, epsilon, runs):
     plan = make_plan(name, SIZE, epsilon)
     [shares] = measure(plan, statistics.Sampler(plan), FREQUENCIES, 400, runs, 25, {})
