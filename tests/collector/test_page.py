@@ -13,7 +13,7 @@ from browser import FRUIT, HELD, HOSTILE, contrasts, live_service, program_in
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
-from sunzi.cli.numbers import attacker_success, privacy_bound
+from sunzi.formatting import attacker_success, privacy_bound
 from sunzi.plan import make_plan
 
 TOKEN = "an admin token of some length"

@@ -12,7 +12,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import evaluate, push_bound, skewed_histogram
-from sunzi.planning.axes import ErrorCurve, error_curve, expected_largest, tally_bytes
+from sunzi.planning.axes import AXES_HEADER, ErrorCurve, axes_cells, error_curve, expected_largest, tally_bytes
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import BlockProtocol
 from sunzi.protocols.modular import ModularMessages
@@ -267,6 +267,12 @@ def test_tiny_domains_have_axes(name, size):
     assert 0 < result.standard_error < 10
     assert result.push > 0
     json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_cells_of_a_table():
+    undetected = axes_cells(evaluate(sunzi.make_plan("grr", 500, 1), 10))
+    assert len(undetected) == len(AXES_HEADER)
+    assert "none" in undetected
 
 
 def test_wrong_arguments_are_named():

@@ -18,9 +18,10 @@ from sunzi.cli.files import (
     save_picture,
     show,
 )
-from sunzi.cli.numbers import counted, parse_integer, parse_integers, percent
+from sunzi.cli.numbers import parse_integer, parse_integers
 from sunzi.cli.terminal import ProgressBar, print_table, printable, say, styled
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted, percent
 
 if TYPE_CHECKING:
     from sunzi.analysis import Attack

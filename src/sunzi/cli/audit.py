@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import add_client_seed, add_confidence, add_format, add_labels, add_plan, show
-from sunzi.cli.numbers import counted, parse_integer, percent
+from sunzi.cli.numbers import parse_integer
 from sunzi.cli.terminal import ProgressBar, say, styled
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted, percent
 
 if TYPE_CHECKING:
     from sunzi.analysis import Audit

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation, check_suffix, need_matplotlib, save_picture
-from sunzi.cli.numbers import AXES_HEADER, axes_cells, parse_integers, parse_numbers
+from sunzi.cli.numbers import parse_integers, parse_numbers
 from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, styled
 from sunzi.errors import ParameterError
 
@@ -148,6 +148,9 @@ def _print(records: list[ComparisonRow], varied: Varied) -> None:
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     """Print the protocols of one setting together, since those are what people compare."""
+
+    from sunzi.planning.axes import AXES_HEADER
+
     shown = [
         name
         for name, key in _COLUMNS.items()
@@ -167,6 +170,8 @@ def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
 
 
 def _cells(record: ComparisonRow, is_measured: bool) -> list[str]:
+    from sunzi.planning.axes import AXES_HEADER, axes_cells
+
     cells = [record.protocol] + ["-"] * (len(AXES_HEADER) - 1) if record.axes is None else axes_cells(record.axes)
     if is_measured:
         simulated = record.simulated

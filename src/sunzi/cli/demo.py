@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
-from sunzi.cli.numbers import counted, percent, privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.formatting import counted, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi._typing import Floats, Integers

@@ -29,9 +29,9 @@ from sunzi.cli.files import (
     read_epoch,
     read_tally,
 )
-from sunzi.cli.numbers import counted, decimals_for, percent, privacy_bound
 from sunzi.cli.terminal import is_terminal, print_table, printable, say, shortened
 from sunzi.errors import ParameterError, TallyError
+from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.numbers import attacker_success, byte_size, counted, percent, privacy_bound
 from sunzi.cli.terminal import printable, say, shortened, styled
 from sunzi.errors import PlanError, ReportError, SunziError, TallyError
+from sunzi.formatting import attacker_success, byte_size, counted, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan

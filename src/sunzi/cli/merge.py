@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import check_paths, input_name, open_output, read_tally
-from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.errors import ParameterError, TallyError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi.tally import Tally

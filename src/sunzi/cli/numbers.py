@@ -1,22 +1,13 @@
-"""Numbers as text: parsing what people type (1e6, 1/3, 0.5:5:0.5, 100:100000:x10, 1,2,4), formatting what they read,
-and the figures of a plan in words and in the table that compares protocols.
-"""
+"""Numbers that people type: 1e6, 1/3, 0.5:5:0.5, 100:100000:x10, 1,2,4. And the legend of the table of protocols."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sunzi.errors import ParameterError
 
-if TYPE_CHECKING:
-    from sunzi.planning import Axes
-
 _MOST_VALUES = 1000
-_PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
-AXES_HEADER = ("protocol", "error", "rare", "largest", "detects", "bits", "tally", "work", "attack", "push")
 
 AXES_LEGEND = (
     "error: root mean squared error of all frequencies, if values are equally frequent; with --histogram skewed, if "
@@ -93,91 +84,3 @@ def _step(step: str, first: Fraction, name: str) -> tuple[bool, Callable[[Fracti
         return factor > 1 and first > 0, lambda value: value * factor
     added = parse_number(step, name)
     return added > 0, lambda value: value + added
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 report``, ``2,000 reports``; the plural adds an s."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def byte_size(size: int) -> str:
-    """``357 bytes``, ``75,104 bytes (75.1 kB)``."""
-    exact = counted(size, "byte")
-    for unit, prefix in _PREFIXES:
-        if size >= 10 * unit or (size >= unit and prefix == "T"):
-            return f"{exact} ({size / unit:,.1f} {prefix}B)"
-    return exact
-
-
-def with_prefix(value: float) -> str:
-    """Two digits and a prefix for the unit that follows: ``1.5 k``, ``34 M``."""
-    for unit, prefix in _PREFIXES:
-        if value >= 0.9995 * unit:
-            scaled = value / unit
-            return f"{scaled:.1f} {prefix}" if scaled < 9.95 else f"{scaled:,.0f} {prefix}"
-    return f"{value:.0f} "
-
-
-def percent(fraction: float, decimals: int | None = None) -> str:
-    """A percentage with this number of decimals, by default enough to show two significant digits."""
-    percentage = 100 * fraction
-    if decimals is None:
-        decimals = _decimals(percentage)
-    return f"{percentage:.{decimals}f} %"
-
-
-def percent_of_three_digits(fraction: float) -> str:
-    """A percentage with three significant digits, in fixed-point notation down to 0.001 %."""
-    percentage = 100 * fraction
-    if percentage >= 99.95:
-        return f"{percentage:,.0f} %"
-    return f"{percentage:#.3g} %" if percentage >= 0.001 else f"{percentage:.2g} %"
-
-
-def decimals_for(standard_errors: Iterable[float]) -> int:
-    """Decimals for a column of percentages that show two digits of the median standard error."""
-    errors = sorted(standard_errors)
-    return _decimals(100 * errors[len(errors) // 2]) if errors else 2
-
-
-def _decimals(percentage: float) -> int:
-    return 2 if percentage == 0 else min(12, max(0, 1 - math.floor(math.log10(abs(percentage)))))
-
-
-def privacy_bound(epsilon: Fraction) -> str:
-    """Return what ε guarantees, in one sentence."""
-    bound = f"at most {_factor(epsilon)} times as likely under one value as under any other"
-    return f"epsilon = {epsilon}: any report is {bound}"
-
-
-def _factor(epsilon: Fraction) -> str:
-    try:
-        return f"{math.exp(epsilon):,.3g}"
-    except OverflowError:
-        return f"e^{float(epsilon):.4g}"
-
-
-def attacker_success(attackability: float, domain_size: int) -> str:
-    """Return what one report reveals: how often the best guess is right with the report and without it."""
-    informed = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
-    return (
-        f"someone who sees a report guesses the value correctly {informed} % of the time, compared with "
-        f"{100 / domain_size:.3g} % without it, if all values are equally likely"
-    )
-
-
-def axes_cells(axes: Axes) -> list[str]:
-    """Return the cells of one row, in the order of ``AXES_HEADER``."""
-    mean = f"{axes.bits:,.6g}" if axes.bits < 1e6 else f"{axes.bits:,.0f}"
-    return [
-        axes.protocol,
-        percent_of_three_digits(axes.mean_error),
-        percent_of_three_digits(axes.standard_error),
-        percent_of_three_digits(axes.largest_error),
-        percent_of_three_digits(axes.detectable_share) if axes.detectable_share < math.inf else "none",
-        mean if axes.max_bits == axes.bits else f"{axes.bits:,.0f} ({axes.max_bits:,})",
-        f"{with_prefix(axes.tally_bytes)}B",
-        "-" if axes.work is None else with_prefix(axes.work).strip(),
-        percent_of_three_digits(axes.attackability),
-        "-" if axes.push is None else percent_of_three_digits(axes.push),
-    ]

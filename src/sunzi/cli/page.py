@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.numbers import attacker_success, counted, decimals_for, percent, privacy_bound
+from sunzi.formatting import attacker_success, counted, decimals_for, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan

@@ -7,19 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, add_format, add_histogram, check_paths, show
-from sunzi.cli.numbers import (
-    AXES_HEADER,
-    AXES_LEGEND,
-    attacker_success,
-    axes_cells,
-    counted,
-    parse_integer,
-    parse_number,
-    percent_of_three_digits,
-    privacy_bound,
-)
+from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
 from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
+from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.domain import Domain
@@ -143,6 +134,9 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
 
 def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) -> None:
     """Print the comparison, the recommendation with its reason, and what ε guarantees."""
+
+    from sunzi.planning.axes import AXES_HEADER
+
     found = recommendation.axes
     compared = [option for option in recommendation.options if option.axes is not None]
     say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
@@ -182,6 +176,8 @@ def _notes(recommendation: Recommendation) -> dict[str, list[str]]:
 
 
 def _cells(option: Option, recommendation: Recommendation) -> list[str]:
+    from sunzi.planning.axes import axes_cells
+
     assert option.axes is not None, "only compared options have cells"
     return [">" if option.protocol == recommendation.protocol else "", *axes_cells(option.axes)]
 

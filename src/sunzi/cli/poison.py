@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_format, add_plan, add_simulation, show
-from sunzi.cli.numbers import decimals_for, parse_integer, parse_numbers, percent
+from sunzi.cli.numbers import parse_integer, parse_numbers
 from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
+from sunzi.formatting import decimals_for, percent
 
 if TYPE_CHECKING:
     from sunzi.analysis import Poisoning

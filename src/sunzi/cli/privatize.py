@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan, open_output
-from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi._typing import Integers

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import TOKEN_VARIABLE, add_labels
-from sunzi.cli.numbers import counted, privacy_bound
 from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.collector.settings import Settings

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import add_simulation
-from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi._typing import Integers

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import only_collection, open_output
-from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import is_terminal, print_table, say
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store

@@ -23,9 +23,9 @@ from urllib.parse import quote
 
 from sunzi.atomic_files import sync_directory, write_atomically
 from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, is_standard_output, open_input, open_output
-from sunzi.cli.numbers import counted
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ParameterError, ReportError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan

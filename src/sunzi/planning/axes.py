@@ -21,6 +21,7 @@ import numpy as np
 from scipy import special
 
 from sunzi.errors import ParameterError
+from sunzi.formatting import percent_of_three_digits, with_prefix
 from sunzi.numerics.counters import expected_bytes, expected_filled
 from sunzi.plan import Plan
 from sunzi.planning.populations import ReferenceHistogram, skewed_histogram
@@ -32,6 +33,8 @@ CONFIDENCE, POWER = 0.95, 0.8
 """An item counts as detected if it differs from 0 with 95 % confidence (two-sided) in 80 % of all collections."""
 SHARE = 0.01
 """The share of fake clients for the axis ``push``."""
+AXES_HEADER = ("protocol", "error", "rare", "largest", "detects", "bits", "tally", "work", "attack", "push")
+"""The heads of the columns of :func:`axes_cells`."""
 
 # A few items represent all of them. In a large domain each takes a solve of seconds, and items differ less.
 _ITEMS, _ITEMS_WHEN_LARGE, _LARGE = 8, 2, 100_000
@@ -267,3 +270,20 @@ def tally_bytes(layout: TallyLayout, reports: int) -> int:
     share = reports / len(layout.blocks)
     filled = sum(expected_filled(size, share * weight) if weight else size for size, weight in layout.blocks)
     return expected_bytes(layout.length, filled)
+
+
+def axes_cells(axes: Axes) -> list[str]:
+    """The figures as text, one cell per column of ``AXES_HEADER``."""
+    mean = f"{axes.bits:,.6g}" if axes.bits < 1e6 else f"{axes.bits:,.0f}"
+    return [
+        axes.protocol,
+        percent_of_three_digits(axes.mean_error),
+        percent_of_three_digits(axes.standard_error),
+        percent_of_three_digits(axes.largest_error),
+        percent_of_three_digits(axes.detectable_share) if axes.detectable_share < inf else "none",
+        mean if axes.max_bits == axes.bits else f"{axes.bits:,.0f} ({axes.max_bits:,})",
+        f"{with_prefix(axes.tally_bytes)}B",
+        "-" if axes.work is None else with_prefix(axes.work).strip(),
+        percent_of_three_digits(axes.attackability),
+        "-" if axes.push is None else percent_of_three_digits(axes.push),
+    ]

@@ -1,0 +1,80 @@
+"""Figures in words: counts, sizes and percentages for people, and what a plan guarantees in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+_PREFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 report``, ``2,000 reports``; the plural adds an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def byte_size(size: int) -> str:
+    """``357 bytes``, ``75,104 bytes (75.1 kB)``."""
+    exact = counted(size, "byte")
+    for unit, prefix in _PREFIXES:
+        if size >= 10 * unit or (size >= unit and prefix == "T"):
+            return f"{exact} ({size / unit:,.1f} {prefix}B)"
+    return exact
+
+
+def with_prefix(value: float) -> str:
+    """Two digits and a prefix for the unit that follows: ``1.5 k``, ``34 M``."""
+    for unit, prefix in _PREFIXES:
+        if value >= 0.9995 * unit:
+            scaled = value / unit
+            return f"{scaled:.1f} {prefix}" if scaled < 9.95 else f"{scaled:,.0f} {prefix}"
+    return f"{value:.0f} "
+
+
+def percent(fraction: float, decimals: int | None = None) -> str:
+    """A percentage with this number of decimals, by default enough to show two significant digits."""
+    percentage = 100 * fraction
+    if decimals is None:
+        decimals = _decimals(percentage)
+    return f"{percentage:.{decimals}f} %"
+
+
+def percent_of_three_digits(fraction: float) -> str:
+    """A percentage with three significant digits, in fixed-point notation down to 0.001 %."""
+    percentage = 100 * fraction
+    if percentage >= 99.95:
+        return f"{percentage:,.0f} %"
+    return f"{percentage:#.3g} %" if percentage >= 0.001 else f"{percentage:.2g} %"
+
+
+def decimals_for(standard_errors: Iterable[float]) -> int:
+    """Decimals for a column of percentages that show two digits of the median standard error."""
+    errors = sorted(standard_errors)
+    return _decimals(100 * errors[len(errors) // 2]) if errors else 2
+
+
+def _decimals(percentage: float) -> int:
+    return 2 if percentage == 0 else min(12, max(0, 1 - math.floor(math.log10(abs(percentage)))))
+
+
+def privacy_bound(epsilon: Fraction) -> str:
+    """Return what ε guarantees, in one sentence."""
+    bound = f"at most {_factor(epsilon)} times as likely under one value as under any other"
+    return f"epsilon = {epsilon}: any report is {bound}"
+
+
+def _factor(epsilon: Fraction) -> str:
+    try:
+        return f"{math.exp(epsilon):,.3g}"
+    except OverflowError:
+        return f"e^{float(epsilon):.4g}"
+
+
+def attacker_success(attackability: float, domain_size: int) -> str:
+    """Return what one report reveals: how often the best guess is right with the report and without it."""
+    informed = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
+    return (
+        f"someone who sees a report guesses the value correctly {informed} % of the time, compared with "
+        f"{100 / domain_size:.3g} % without it, if all values are equally likely"
+    )
