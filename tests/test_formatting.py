@@ -8,9 +8,12 @@ from sunzi.formatting import (
     byte_size,
     counted,
     decimals_for,
+    display_width,
     percent,
     percent_of_three_digits,
+    printable,
     privacy_bound,
+    shortened,
     with_prefix,
 )
 
@@ -64,3 +67,11 @@ def test_what_one_report_reveals():
         "if all values are equally likely"
     )
     assert "over 99.9 % of the time" in attacker_success(1 - 1e-9, 12)
+
+
+def test_long_and_unprintable_texts():
+    assert shortened("abcdef", 6) == "abcdef"
+    assert shortened("abcdef", 4) == "ab…f"
+    assert shortened("https://example.org/a/long/path?version=12.3", 20) == "https://ex…sion=12.3"
+    assert display_width(shortened("日本語日本語", 5)) <= 5
+    assert printable("a\x1b[2Jb\u202e") == r"a\x1b[2Jb\u202e"

@@ -58,7 +58,6 @@ TESTED_IN = {
     "analysis/health_tests": "analysis/test_health",
     "analysis/residuals": "analysis/test_health",
     "cli/files": "cli/test_privatize",
-    "cli/page": "cli/test_estimate",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
 }

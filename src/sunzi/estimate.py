@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -16,12 +17,17 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
+from sunzi.estimate_page import EstimatePage
+from sunzi.formatting import percent
+from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.thresholds import SupportProbabilities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from sunzi.plan import Plan
 
 Target = Literal["reporters", "population"]
 Weights = Literal["efficient", "planned", "paper"]
@@ -150,17 +156,12 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PostprocessedHistogram:
-    """Frequencies after post-processing: easier to present, no longer unbiased, and therefore without intervals.
-
-    ``method`` names the post-processing and ``effect`` describes its bias.
-    """
+class _Histogram(ABC):
+    """One frequency per value: its length is the number of values, and iteration gives one row per value."""
 
     domain: Domain
     reports: int
     frequencies: Floats
-    method: Postprocessing
-    effect: str
 
     def __post_init__(self) -> None:
         """Take a read-only copy of the frequencies."""
@@ -168,15 +169,45 @@ class PostprocessedHistogram:
 
     @property
     def counts(self) -> Floats:
-        """Frequencies times the number of reports."""
+        """Estimated numbers of users: frequencies times reports."""
         return self.frequencies * self.reports
+
+    @abstractmethod
+    def _rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+        """The rows of these values."""
+
+    def __len__(self) -> int:
+        """The number of values."""
+        return self.domain.size
+
+    def __getitem__(self, value: object) -> Row:
+        """The row of one value, given as clients give it: a label, or an index where there are no labels."""
+        return self._rows([self.domain.index(value)])[0]
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows of all values, in the domain's order."""
+        return iter(self._rows(range(self.domain.size)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PostprocessedHistogram(_Histogram):
+    """Frequencies after post-processing: easier to present, no longer unbiased, and therefore without intervals.
+
+    ``method`` names the post-processing and ``effect`` describes its bias.
+    """
+
+    method: Postprocessing
+    effect: str
+
+    def _rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+        return [
+            Row(self.domain.shown(index), int(index), float(self.frequencies[index]), float(self.counts[index]))
+            for index in indices
+        ]
 
     def top(self, number: int = 10) -> list[Row]:
         """The ``number`` most frequent values, most frequent first."""
-        return [
-            Row(self.domain.shown(index), int(index), float(self.frequencies[index]), float(self.counts[index]))
-            for index in _largest(self.frequencies, number)
-        ]
+        return self._rows(_largest(self.frequencies, number))
 
     def to_frame(self, library: str | None = None) -> Any:
         """A pandas or polars data frame with label, frequency and count."""
@@ -187,9 +218,15 @@ class PostprocessedHistogram:
         """Size, method and effect."""
         return f"PostprocessedHistogram({self.domain.size} values, {self.method}: {self.effect})"
 
+    def _repr_html_(self) -> str:
+        """The most frequent values as a table, for notebooks."""
+        rows = [(row.label, percent(row.frequency, 2), f"{row.count:,.0f}") for row in self.top()]
+        content = f'{plain_table(["value", self.method, "users"], rows)}\n<p class="soft">{escape(self.effect)}.</p>'
+        return for_notebook(content)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(_Histogram):
     """An unbiased histogram. ``frequencies`` may be negative: noise goes both ways, and clipping it would cause bias.
 
     Errors are about the users who reported (``target="reporters"``, the default), or about the population that these
@@ -201,11 +238,10 @@ class Estimate:
     >>> low, high = estimate.interval(confidence=0.99)
     >>> bool(low[1] < 0.9 < high[1])
     True
+    >>> estimate["yes"].frequency > 0.8
+    True
     """
 
-    domain: Domain
-    reports: int
-    frequencies: Floats
     _uncertainty: Uncertainty | None
     """None for a ridge estimate, which is biased."""
     _refit: Callable[[], Floats] | None = None
@@ -215,21 +251,14 @@ class Estimate:
     """How reports are weighted: "planned" is a fixed linear map, exactly unbiased. "efficient" follows the reports and
     errs less: unbiased to first order, with a bias measured below 0.1 standard errors. "paper" as in the paper.
     """
+    plan: Plan | None = None
+    """The plan of the reports; None where a protocol estimated by itself."""
     _errors: dict[Target, Floats] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        """Take a read-only copy of the frequencies."""
-        vars(self)["frequencies"] = _read_only(self.frequencies)
 
     @property
     def is_unbiased(self) -> bool:
         """False for a ridge estimate, which therefore has no intervals."""
         return self._uncertainty is not None
-
-    @property
-    def counts(self) -> Floats:
-        """Estimated numbers of users: frequencies times reports."""
-        return self.frequencies * self.reports
 
     def standard_errors(self, target: Target = "reporters") -> Floats:
         """The standard error of every frequency, about the reporters or about the population."""
@@ -275,11 +304,19 @@ class Estimate:
 
     def top(self, number: int = 10, confidence: float = 0.95, *, target: Target = "reporters") -> list[Row]:
         """The ``number`` most frequent values with their intervals, most frequent first."""
+        return self._rows(_largest(self.frequencies, number), confidence, target)
+
+    def _rows(
+        self,
+        indices: Sequence[int] | NDArray[np.intp],
+        confidence: float = 0.95,
+        target: Target = "reporters",
+    ) -> list[Row]:
         low, high = self.interval(confidence, target=target)
         columns = [self.frequencies, self.counts, self.standard_errors(target), low, high]
         return [
             Row(self.domain.shown(index), int(index), *(float(column[index]) for column in columns))
-            for index in _largest(self.frequencies, number)
+            for index in indices
         ]
 
     def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
@@ -359,6 +396,39 @@ class Estimate:
                 raise
             raise MissingExtraError("plotting", "plot") from None
         return plot_estimate(self, path, top=top, confidence=confidence, target=target, truth=truth)
+
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        top: int = 50,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        postprocess: Postprocessing | None = None,
+    ) -> str:
+        """The most frequent values with bars and intervals as one self-contained web page.
+
+        Parameters
+        ----------
+        title: the heading; by default the number of reports and values.
+        top: the number of values.
+        confidence, target: as in :meth:`interval`.
+        postprocess: the name of a post-processing, for a column of its own.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+        >>> page = plan.estimate(plan.simulate(["yes"] * 900 + ["no"] * 100, seed=1)).to_html("A survey")
+        >>> page.startswith("<!DOCTYPE html>"), "<h1>A survey</h1>" in page
+        (True, True)
+        """
+        processed = None if postprocess is None else self.postprocess(postprocess, confidence)
+        return EstimatePage(self, top, confidence, target, processed).page(title)
+
+    def _repr_html_(self) -> str:
+        """The most frequent values with bars and intervals, for notebooks."""
+        if not self.is_unbiased:
+            return f"<p>{escape(repr(self))}, biased by its ridge, so without intervals.</p>"
+        return EstimatePage(self, top=10).fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""

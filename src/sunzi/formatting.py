@@ -1,8 +1,9 @@
-"""Figures in words: counts, sizes and percentages for people, and what a plan guarantees in one sentence."""
+"""What people read: counts, sizes and percentages, labels cut to a width, and what a plan guarantees in a sentence."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -78,3 +79,34 @@ def attacker_success(attackability: float, domain_size: int) -> str:
         f"someone who sees a report guesses the value correctly {informed} % of the time, compared with "
         f"{100 / domain_size:.3g} % without it, if all values are equally likely"
     )
+
+
+def printable(text: str) -> str:
+    """Return text with non-printable characters escaped."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def display_width(text: str) -> int:
+    """Return the number of columns a text occupies: two for wide characters, none for combining ones."""
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def shortened(text: str, width: int) -> str:
+    """Return text of at most ``width`` columns; an ellipsis replaces the middle of a longer one."""
+    if display_width(text) <= width:
+        return text
+    end = _beginning(text[::-1], (width - 1) // 2)[::-1]
+    return _beginning(text, width - 1 - display_width(end)) + "…" + end
+
+
+def _beginning(text: str, width: int) -> str:
+    """Return as much of the text as fits into these columns."""
+    used = 0
+    for position, character in enumerate(text):
+        used += display_width(character)
+        if used > width:
+            return text[:position]
+    return text

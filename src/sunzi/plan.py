@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +19,8 @@ from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError
 from sunzi.estimate import Estimate
+from sunzi.formatting import attacker_success, percent, privacy_bound, shortened
+from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
@@ -31,6 +33,8 @@ Epsilon = int | float | str | Decimal | Fraction
 Reports = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
 _REPORTS_AT_ONCE = 1 << 14
+_LABELS_SHOWN, _LONGEST_LABEL = 8, 30
+_USERS = (10_000, 1_000_000)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,7 +241,7 @@ class Plan:
         if tally.layout != self.protocol.tally_layout:
             raise TallyError("this tally's counters are not laid out as this plan says")
         with _refusing_options(self.protocol.name, options):
-            return self.protocol.estimate(self.domain, tally, **options)
+            return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same fingerprint."""
@@ -252,6 +256,38 @@ class Plan:
         bits = f"{self.report_bits:g} bits per report"
         terms = f"{self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}"
         return f"Plan({terms}, {self.fingerprint[:16]}…)"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The terms and what follows from them, as names and texts: privacy, values, report size, error, attacker."""
+        bits = f"{self.report_bits:g} bits"
+        if self.max_report_bits != self.report_bits:
+            bits += f" on average, at most {self.max_report_bits:,}"
+        errors = [f"± {percent(self.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]
+        return [
+            ("fingerprint", self.fingerprint),
+            ("protocol", self.protocol.name),
+            ("privacy", privacy_bound(self.epsilon)),
+            ("values", _values_in_words(self.domain)),
+            ("report", bits),
+            ("error", f"{', '.join(errors)} (standard error of a frequency)"),
+            ("attacker", attacker_success(self.attackability, self.domain.size)),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The facts as a table, for notebooks."""
+        return for_notebook(facts_table(self.facts()))
+
+
+def _values_in_words(domain: Domain) -> str:
+    if domain.labels is not None:
+        first = ", ".join(shortened(label, _LONGEST_LABEL) for label in domain.labels[:_LABELS_SHOWN])
+        kind = f"labels {first}{', …' if domain.size > _LABELS_SHOWN else ''}"
+    elif domain.labels_sha256 is not None:
+        kind = f"labels in a separate file, SHA-256 {domain.labels_sha256}"
+    else:
+        kind = f"the integers 0 … {domain.size - 1}"
+    other = "" if domain.other is None else f"; all other values count as {domain.other!r}"
+    return f"{domain.size:,}: {kind}{other}"
 
 
 def _is_stream(reports: object) -> TypeGuard[BinaryIO]:

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 
 from sunzi._typing import Floats
 from sunzi.errors import ParameterError
+from sunzi.formatting import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +62,8 @@ def plot_estimate(
 
 def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float, *, with_truth: bool) -> None:
     """Axis, labels, legend and title."""
-    shown = [label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…" for label in labels]
-    axes.set_yticks(np.arange(len(labels)), [label.replace("$", r"\$") for label in shown])
+    shown = [shortened(label, _LONGEST_LABEL).replace("$", r"\$") for label in labels]
+    axes.set_yticks(np.arange(len(labels)), shown)
     axes.invert_yaxis()
     axes.axvline(0, color=_INTERVAL, linewidth=0.8)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")

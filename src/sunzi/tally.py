@@ -17,6 +17,8 @@ import numpy as np
 from sunzi._typing import Integers
 from sunzi.atomic_files import write_atomically
 from sunzi.errors import SunziError, TallyError
+from sunzi.formatting import counted
+from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.counters import Counters
 
 MAGIC = b"SUNZITL\x01"
@@ -125,6 +127,19 @@ class Tally:
     def __repr__(self) -> str:
         """A description with the size and the plan."""
         return f"Tally({self.reports} reports, {self.counters.length} counters, plan {self.fingerprint.hex()[:16]}…)"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The plan's fingerprint, the number of reports and the counters, as names and texts."""
+        blocks = f" in {counted(len(self.layout.blocks), 'block')}" if len(self.layout.blocks) > 1 else ""
+        return [
+            ("plan", self.fingerprint.hex()),
+            ("reports", f"{self.reports:,}"),
+            ("counters", f"{self.counters.length:,}{blocks}, {self.counters.filled:,} of them nonzero"),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The facts as a table, for notebooks."""
+        return for_notebook(facts_table(self.facts()))
 
     def to_bytes(self) -> bytes:
         """Magic, header, counts as little-endian int64, and the SHA-256 of all that."""

@@ -19,9 +19,9 @@ from sunzi.cli.files import (
     show,
 )
 from sunzi.cli.numbers import parse_integer, parse_integers
-from sunzi.cli.terminal import ProgressBar, print_table, printable, say, styled
+from sunzi.cli.terminal import ProgressBar, print_table, say, styled
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, percent
+from sunzi.formatting import counted, percent, printable
 
 if TYPE_CHECKING:
     from sunzi.analysis import Attack

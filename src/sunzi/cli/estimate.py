@@ -29,9 +29,9 @@ from sunzi.cli.files import (
     read_epoch,
     read_tally,
 )
-from sunzi.cli.terminal import is_terminal, print_table, printable, say, shortened
+from sunzi.cli.terminal import is_terminal, print_table, say
 from sunzi.errors import ParameterError, TallyError
-from sunzi.formatting import counted, decimals_for, percent, privacy_bound
+from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram
@@ -217,10 +217,14 @@ def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
 
 
 def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
-    from sunzi.cli.page import render_page
-
-    rows = histogram.rows(_ON_A_PAGE)
-    stream.write(render_page(histogram.plan, rows, histogram.lowest(rows)).encode())
+    arguments = histogram.arguments
+    page = histogram.estimate.to_html(
+        top=arguments.top or _ON_A_PAGE,
+        confidence=arguments.confidence,
+        target=arguments.target,
+        postprocess=arguments.postprocess,
+    )
+    stream.write(page.encode())
 
 
 def _print_table(histogram: _Histogram) -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.terminal import printable, say, shortened, styled
+from sunzi.cli.terminal import say, styled
 from sunzi.errors import PlanError, ReportError, SunziError, TallyError
-from sunzi.formatting import attacker_success, byte_size, counted, percent, privacy_bound
+from sunzi.formatting import byte_size, counted, printable
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             facts, code = [("unreadable", error.strerror or str(error))], code or 1
         for name, value in facts:
             shown = styled(f"{name:12}", "red") if name in ("damaged", "unreadable") else f"{name:12}"
-            say(f"  {shown}  {value}")
+            say(f"  {shown}  {printable(value)}")
     return code
 
 
@@ -106,33 +106,7 @@ def describe(path: str, plans: Plans) -> Facts:
 def _describe_plan(path: str) -> Facts:
     from sunzi.plan import load_plan
 
-    plan = load_plan(path)
-    bits = f"{plan.report_bits:g} bits"
-    if plan.max_report_bits != plan.report_bits:
-        bits += f" on average, at most {plan.max_report_bits:,}"
-    errors = [f"± {percent(plan.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]
-    return [
-        ("fingerprint", plan.fingerprint),
-        ("protocol", plan.protocol.name),
-        ("privacy", privacy_bound(plan.epsilon)),
-        ("values", _values(plan)),
-        ("report", bits),
-        ("error", f"{', '.join(errors)} (standard error of a frequency)"),
-        ("attacker", attacker_success(plan.attackability, plan.domain.size)),
-    ]
-
-
-def _values(plan: Plan) -> str:
-    domain = plan.domain
-    if domain.labels is not None:
-        first = ", ".join(shortened(printable(label), 30) for label in domain.labels[:_LABELS_SHOWN])
-        kind = f"labels {first}{', …' if domain.size > _LABELS_SHOWN else ''}"
-    elif domain.labels_sha256 is not None:
-        kind = f"labels in a separate file, SHA-256 {domain.labels_sha256}"
-    else:
-        kind = f"the integers 0 … {domain.size - 1}"
-    other = "" if domain.other is None else f"; all other values count as {printable(domain.other)!r}"
-    return f"{domain.size:,}: {kind}{other}"
+    return load_plan(path).facts()
 
 
 def _plan_named(fingerprint: str, plans: Plans) -> str:
@@ -146,11 +120,9 @@ def _describe_tally(path: str, plans: Plans) -> Facts:
     fingerprint = tally.fingerprint.hex()
     if fingerprint in plans and plans[fingerprint][1].protocol.tally_layout != tally.layout:
         raise TallyError("the layout of its counters does not match its plan")
-    blocks = f" in {counted(len(tally.layout.blocks), 'block')}" if len(tally.layout.blocks) > 1 else ""
     return [
         ("plan", _plan_named(fingerprint, plans)),
-        ("reports", f"{tally.reports:,}"),
-        ("counters", f"{tally.counters.length:,}{blocks}, {tally.counters.filled:,} of them nonzero"),
+        *tally.facts()[1:],
         ("state", "intact: the digest matches"),
     ]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Sequence
 from typing import Self, TextIO
+
+from sunzi.formatting import display_width
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 _BAR_WIDTH = 20
@@ -32,32 +33,6 @@ def supports_colour(stream: TextIO) -> bool:
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
     """Return text in a style (bold, dim, red, green) if the stream, by default standard output, supports colour."""
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if supports_colour(stream or sys.stdout) else text
-
-
-def printable(text: str) -> str:
-    """Return text with non-printable characters escaped."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-
-
-def display_width(text: str) -> int:
-    """Return the number of columns a text occupies: two for wide characters, none for combining ones."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
-
-
-def shortened(text: str, width: int) -> str:
-    """Return text cut to at most ``width`` columns, with an ellipsis if it was cut."""
-    if display_width(text) <= width:
-        return text
-    taken, used = "", 1
-    for character in text:
-        used += display_width(character)
-        if used > width:
-            break
-        taken += character
-    return taken + "…"
 
 
 def say(text: str = "", stream: TextIO | None = None) -> None:

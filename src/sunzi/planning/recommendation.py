@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from math import inf
 from typing import Any, Literal, get_args
 
@@ -27,9 +28,10 @@ from sunzi._typing import Progress
 from sunzi.designs.choice import block_size_within
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
+from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, check_reference, evaluate
+from sunzi.planning.axes import AXES_HEADER, Axes, axes_cells, check_reference, evaluate
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error
 from sunzi.planning.moduli_choice import MOST_ERROR_RATIO, pareto_front
 from sunzi.planning.populations import ReferenceHistogram
@@ -91,6 +93,17 @@ class Recommendation:
         found = self.chosen.axes
         assert found is not None, "only options with axes are chosen"
         return found
+
+    def _repr_html_(self) -> str:
+        """The table of all protocols and the reason for the choice, for notebooks."""
+        rows = [
+            [option.protocol, *[""] * (len(AXES_HEADER) - 1), option.excluded or ""]
+            if option.axes is None
+            else [*axes_cells(option.axes), option.excluded or option.note]
+            for option in self.options
+        ]
+        table = plain_table([*AXES_HEADER, ""], rows, chosen=self.options.index(self.chosen))
+        return for_notebook(f'<p>{escape(self.reason)}</p>\n<div class="scroll">\n{table}\n</div>')
 
 
 def recommend(

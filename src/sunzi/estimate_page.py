@@ -1,0 +1,192 @@
+"""A histogram as one self-contained web page, without scripts, fonts or images from elsewhere.
+
+Each row of the table has its own drawing with bar and interval; all share one axis.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from sunzi.formatting import attacker_success, counted, decimals_for, percent, privacy_bound, shortened
+from sunzi.markup import STYLE, for_notebook
+
+if TYPE_CHECKING:
+    from sunzi.estimate import Estimate, PostprocessedHistogram, Row, Target
+    from sunzi.plan import Plan
+
+_HEIGHT = 26
+_MARGIN = 6  # percent of the width
+_STEPS = (1, 2, 5, 10)
+_LONGEST_LABEL = 40
+
+_PAGE_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6672; --line: #d9dfe5; --paper: #fff;
+  --clear: #56b4e9; --unclear: #c9d1d9; --interval: #1d2329; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #9aa5b1; --line: #333c45; --paper: #14181c;
+  --clear: #3a8fc0; --unclear: #4a545e; --interval: #e6eaee; } }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; }
+"""
+_CHART_STYLE = """
+.sunzi {
+  td:first-child { max-width: min(16rem, 28vw); overflow: hidden; text-overflow: ellipsis; }
+  td.draw, th.draw { padding: 0; line-height: 0; text-align: left; }
+  svg { display: block; width: min(20rem, 58vw); }
+  .grid { stroke: var(--line); } .zero { stroke: var(--soft); }
+  .bar { fill: var(--clear); } .bar.unclear { fill: var(--unclear); }
+  .whisker, .cap { stroke: var(--interval); stroke-width: 1.5; }
+  .tick { fill: var(--soft); font-size: 11px; text-anchor: middle; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class EstimatePage:
+    """An estimate as a web page, or as the table alone."""
+
+    estimate: Estimate
+    top: int = 50
+    confidence: float = 0.95
+    target: Target = "reporters"
+    processed: PostprocessedHistogram | None = None
+    """A post-processed copy, for a column of its own."""
+
+    def page(self, title: str | None = None) -> str:
+        """The whole page; the default title is the number of reports and values."""
+        size = self._size()
+        title = size if title is None else title
+        return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_PAGE_STYLE}{STYLE}{_CHART_STYLE}</style>
+</head>
+<body class="sunzi">
+<h1>{escape(title)}</h1>
+{"" if title == size else f"<p>{size}.</p>"}
+{self._introduction()}
+<div class="scroll">
+{self._table()}
+</div>
+{self._notes()}
+</body>
+</html>
+"""
+
+    def fragment(self) -> str:
+        """The table with its legend, for a notebook."""
+        content = f'<p>{self._size()}. {self._legend()}</p>\n<div class="scroll">\n{self._table()}\n</div>'
+        return for_notebook(content, _CHART_STYLE)
+
+    def _size(self) -> str:
+        return f"{counted(self.estimate.reports, 'report')}, {counted(self.estimate.domain.size, 'value')}"
+
+    def _introduction(self) -> str:
+        return f"{_guarantee(self.estimate.plan)}<p>{self._legend()}</p>"
+
+    def _legend(self) -> str:
+        size, confidence = self.estimate.domain.size, f"{100 * self.confidence:g}&nbsp;%"
+        whom = {
+            "reporters": "the users who reported",
+            "population": "the population from which the users who reported are a random sample",
+        }[self.target]
+        shown = "All" if self.top >= size else f"The {self.top:,} most frequent of"
+        return f"""{shown} {counted(size, "value")}. Each bar is an estimated frequency; the line across its end is the
+{confidence} confidence interval for {whom}. <span class="key"></span> above 0, tested for all values at once;
+<span class="key unclear"></span> not distinguishable from 0."""
+
+    def _notes(self) -> str:
+        order = " to first order" if self.estimate.weights == "efficient" else ""
+        notes = [
+            f"Estimates are unbiased{order}: the noise goes both ways, so a rare value can come out below 0. The "
+            "largest estimates tend to be a little too large, because they were selected for being large."
+        ]
+        if self.processed is not None:
+            method, effect = self.processed.method, self.processed.effect
+            notes.append(f"The column {method} is post-processed and therefore has no interval: {effect}.")
+        if self.estimate.plan is not None:
+            notes.append(f"Protocol {self.estimate.plan.protocol.name}, plan {self.estimate.plan.fingerprint}.")
+        return "\n".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
+
+    def _table(self) -> str:
+        rows = self.estimate.top(self.top, self.confidence, target=self.target)
+        # The rows were selected among all values, so the verdict must hold for all values simultaneously.
+        lowest, _ = self.estimate.interval(self.confidence, target=self.target, simultaneous=True)
+        decimals = decimals_for(row.standard_error for row in rows)
+        axis = _Axis(min(row.low for row in rows), max(row.high for row in rows))
+        heads = ["value", "estimate", f"{100 * self.confidence:g} % interval", "users"]
+        if self.processed is not None:
+            heads.append(f"{self.processed.method}, no interval")
+        cells = [f"<th>{escape(head)}</th>" for head in heads]
+        cells.insert(1, f'<th class="draw">{axis.header()}</th>')  # first, so that a narrow screen shows it whole
+        lines = [self._row(row, axis, decimals, clear=bool(lowest[row.index] > 0)) for row in rows]
+        body = "\n".join(lines)
+        return f"<table>\n<thead><tr>{''.join(cells)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+    def _row(self, row: Row, axis: _Axis, decimals: int, *, clear: bool) -> str:
+        label, short = escape(row.label), escape(shortened(row.label, _LONGEST_LABEL))
+        interval = f"{percent(row.low, decimals)} to {percent(row.high, decimals)}"
+        cells = [percent(row.frequency, decimals), interval, f"{row.count:,.0f}"]
+        if self.processed is not None:
+            cells.append(percent(float(self.processed.frequencies[row.index]), decimals))
+        numbers = "".join(f"<td>{cell}</td>" for cell in cells)
+        drawing = axis.drawing(row.frequency, row.low, row.high, clear=clear)
+        return f'<tr><td title="{label}"><bdi>{short}</bdi></td><td class="draw">{drawing}</td>{numbers}</tr>'
+
+
+def _guarantee(plan: Plan | None) -> str:
+    """A paragraph about the plan's privacy; empty where the plan is not known."""
+    if plan is None:
+        return ""
+    guess = attacker_success(plan.attackability, plan.domain.size).replace(" %", "&nbsp;%")
+    guarantee = privacy_bound(plan.epsilon)
+    return f"<p>Each value was randomised before it was sent, with {guarantee}. {guess[0].upper()}{guess[1:]}.</p>\n"
+
+
+class _Axis:
+    """The horizontal positions of frequencies within a drawing."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = min(low, 0.0), max(high, 0.0)
+        spread = self._high - self._low
+        power = 10.0 ** math.floor(math.log10(spread / 5))
+        self._step = next(power * step for step in _STEPS if power * step >= spread / 6)
+        first, last = math.ceil(self._low / self._step), math.floor(self._high / self._step)
+        self._ticks = [self._step * number for number in range(first, last + 1)]
+
+    def _at(self, frequency: float) -> str:
+        share = (frequency - self._low) / (self._high - self._low)
+        return f"{_MARGIN + (100 - 2 * _MARGIN) * share:.2f}%"
+
+    def header(self) -> str:
+        """The axis labels."""
+        decimals = max(0, -math.floor(math.log10(100 * self._step) + 1e-9))
+        texts = "".join(
+            f'<text class="tick" x="{self._at(tick)}" y="16">{percent(tick, decimals)}</text>' for tick in self._ticks
+        )
+        return f'<svg height="20" aria-hidden="true">{texts}</svg>'
+
+    def drawing(self, frequency: float, low: float, high: float, *, clear: bool) -> str:
+        """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
+        lines = "".join(
+            _line("grid" if tick else "zero", self._at(tick), self._at(tick), 0, _HEIGHT) for tick in self._ticks
+        )
+        start, stop = sorted([0.0, frequency])
+        width = (100 - 2 * _MARGIN) * (stop - start) / (self._high - self._low)
+        shade = "bar" if clear else "bar unclear"
+        bar = f'<rect class="{shade}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
+        middle = _HEIGHT / 2
+        whisker = _line("whisker", self._at(low), self._at(high), middle, middle)
+        caps = "".join(_line("cap", self._at(end), self._at(end), middle - 4, middle + 4) for end in (low, high))
+        return f'<svg height="{_HEIGHT}" aria-hidden="true">{lines}{bar}{whisker}{caps}</svg>'
+
+
+def _line(kind: str, x1: str, x2: str, y1: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1}" x2="{x2}" y1="{y1:g}" y2="{y2:g}"/>'

@@ -1,0 +1,54 @@
+"""HTML for notebooks and pages: facts, tables and their style. Texts are escaped here, and nothing is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+# Nested below one class, so that nothing else in a notebook changes.
+STYLE = """
+.sunzi {
+  p { max-width: 46rem; margin: .5rem 0; }
+  .soft { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
+  .key { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; background: var(--clear); }
+  .key.unclear { background: var(--unclear); }
+  .scroll { overflow-x: auto; margin: 1.5rem 0; }
+  table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+  th { font-weight: 600; color: var(--soft); font-size: .85rem; vertical-align: bottom; white-space: nowrap; }
+  th, td { padding: 0 .6rem; text-align: right; }
+  th:first-child, td:first-child { text-align: left; padding-left: 0; }
+  td { white-space: nowrap; line-height: 26px; border-top: 1px solid var(--line); }
+  .facts th { text-align: left; line-height: 26px; }
+  .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+  tr.chosen td { font-weight: 600; }
+}
+"""
+# In a notebook the colours follow its theme, light or dark.
+_NOTEBOOK_COLOURS = """
+.sunzi { --soft: color-mix(in srgb, currentColor 65%, transparent); --interval: currentColor; --clear: #56b4e9;
+  --line: color-mix(in srgb, currentColor 20%, transparent);
+  --unclear: color-mix(in srgb, currentColor 25%, transparent);
+  .scroll { margin: .5rem 0; } }
+"""
+
+
+def for_notebook(content: str, style: str = "") -> str:
+    """Markup as a notebook shows it: with its style, in the colours of the notebook's theme."""
+    return f'<div class="sunzi"><style>{_NOTEBOOK_COLOURS}{STYLE}{style}</style>\n{content}\n</div>'
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> str:
+    """Names and values, one pair per row."""
+    rows = "\n".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts)
+    return f'<table class="facts">\n{rows}\n</table>'
+
+
+def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]], chosen: int | None = None) -> str:
+    """A table of texts; the row numbered ``chosen`` is emphasised."""
+    heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    lines = []
+    for number, row in enumerate(rows):
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        lines.append(f'<tr class="chosen">{cells}</tr>' if number == chosen else f"<tr>{cells}</tr>")
+    body = "\n".join(lines)
+    return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
