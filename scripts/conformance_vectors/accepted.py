@@ -91,10 +91,23 @@ def device_ids() -> Record:
         ("browser", f"{address}/renamed/epochs/1"),
         ("language", f"{address}/browsers/epochs/1"),
         ("年齢", f"http://127.0.0.1:8765/v1/collections/age/epochs/{1 << 31}"),
+        # Other spellings of addresses above, with the same ids, and addresses that look alike.
+        ("browser", "HTTPS://Collector.EXAMPLE:443/v1/collections/browsers/epochs/1"),
+        ("browser", "https://user:secret@collector.example:/v1//collections/browsers/epochs/1/"),
+        ("browser", "http://collector.example:80/v1/collections/browsers/epochs/1"),
+        ("browser", "http://collector.example/v1/collections/browsers/epochs/1"),
+        ("browser", "https://collector.example:8443/Behind/v1/collections/browsers/epochs/1"),
+        ("browser", "https://collector.example:8443/behind/v1/collections/browsers/epochs/1"),
+        ("browser", "http://[2001:DB8:0::1]:8765/v1/collections/browsers/epochs/1"),
+        ("browser", "http://[2001:db8::1]:8765/v1/collections/browsers/epochs/1"),
     ]
     cases = [
-        {"attribute": attribute, "epoch": epoch, "id": MemoisingClient(plan, key, attribute).report_id(epoch).hex()}
-        for attribute, epoch in pairs
+        {
+            "attribute": name,
+            "epoch": epoch,
+            "id": MemoisingClient(plan, key, name, max_epsilon=1).report_id(epoch).hex(),
+        }
+        for name, epoch in pairs
     ]
     return {"plan": GRR, "key": key.hex(), "cases": cases}
 

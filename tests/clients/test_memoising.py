@@ -21,7 +21,7 @@ def test_memoised_reports_are_the_same():
     asked, expected = [], []
     for plan in [*vectors.make_plans(generator), labelled]:
         key, attribute = generator.randbytes(32), generator.choice(ATTRIBUTES)
-        client = MemoisingClient(plan, key, attribute)
+        client = MemoisingClient(plan, key, attribute, max_epsilon=32)
         known = plan.domain.labels or range(plan.domain.size)
         values = [*generator.sample(list(known), min(25, len(known))), None]
         asked.append({"plan": plan.contract.to_json(), "key": key.hex(), "attribute": attribute, "values": values})

@@ -96,18 +96,19 @@ def test_the_survey(survey):
         expect(page.locator("#reports")).to_contain_text("2,001 reports")
 
         # In the next epochs, the same answer is the same report and costs nothing; others use up the budget.
-        for epoch, label in enumerate(("Safari", "Chrome", "Edge", "Opera"), 2):
+        for epoch, (label, spent) in enumerate((("Safari", 2), ("Chrome", 4), ("Edge", 6), ("Opera", 6)), 2):
             page.route(PLAN, partial(of_epoch, epoch))
             page.reload()
             expect(page.locator("#result [role=row]")).to_have_count(6)
             send(page, label)
             if label == "Opera":
                 expect(page.locator("#notice")).to_contain_text("used up its privacy budget")
+                expect(page.locator("#notice")).to_contain_text(f"has spent {spent} of its lifetime epsilon 6")
             else:
                 expect(page.locator("#chosen")).to_have_text(label)
+                expect(page.locator("#spent")).to_have_text(f"ε {spent} of 6 in total")
             if label == "Safari":
                 expect(page.locator("#hexadecimal")).to_have_text(seen)
-                expect(page.locator("#spent")).to_have_text("ε 2 of 6 in total")
             page.unroute(PLAN)
         expect(page.locator("#reports")).to_contain_text("2,001 reports")
         assert watch.complaints == []

@@ -187,3 +187,21 @@ def test_dripping_bytes_end_with_patience(start):
         with closing(RemoteCollector(address, max_epsilon=2, patience=0.5)) as remote, pytest.raises(StoreError):
             remote.current()
         left.set()
+
+
+def test_a_dns_lookup_ends_with_patience(monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
+    with closing(RemoteCollector("http://collector.example", max_epsilon=2, patience=0)) as remote:
+        with pytest.raises(StoreError, match="connecting took too long"):
+            remote.current()
+        answered.set()
+
+
+def test_a_silent_tls_handshake_ends_with_patience():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        closing(RemoteCollector(f"https://127.0.0.1:{listener.getsockname()[1]}", max_epsilon=2, patience=0)) as remote,
+        pytest.raises(StoreError, match=r"timed out|too long"),
+    ):
+        remote.current()

@@ -350,5 +350,5 @@ def test_a_file_without_a_mark_is_taken_over(plan, path):
     assert device.flush() == 0
     assert device.queue(plan, "browser", 1, THERE).cost == 1
     assert [report.fingerprint for report in Device(path, 2, max_epsilon=1).waiting()] == [None, plan.fingerprint]
-    assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser").report(1)
+    assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser", max_epsilon=32).report(1)
     assert device.flush(lambda report: None) == 2

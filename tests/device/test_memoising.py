@@ -22,9 +22,9 @@ LABELS = ["Firefox", "Chrome", "Safari", "Edge"]
 @pytest.mark.parametrize("protocol", sunzi.catalogue())
 def test_equal_values_give_equal_bytes(protocol):
     plan = sunzi.make_plan(protocol, 40, 2)
-    client = MemoisingClient(plan, KEY, "browser")
+    client = MemoisingClient(plan, KEY, "browser", max_epsilon=32)
     first = [client.report(value) for value in range(40)]
-    assert [MemoisingClient(plan, KEY, "browser").report(value) for value in range(40)] == first
+    assert [MemoisingClient(plan, KEY, "browser", max_epsilon=32).report(value) for value in range(40)] == first
     assert plan.tally(first).reports == 40
     background = client.report_index(None)
     assert background == client.report_index(None)
@@ -37,12 +37,12 @@ def test_other_values_attributes_plans_and_devices_have_noise_of_their_own():
         sunzi.make_plan("oue", 64, 2),
     )
     reports = [
-        MemoisingClient(plan, KEY, "browser").report_index(0),
-        MemoisingClient(plan, KEY, "browser").report_index(1),
-        MemoisingClient(plan, KEY, "language").report_index(0),
-        MemoisingClient(plan, KEY[::-1], "browser").report_index(0),
-        MemoisingClient(other, KEY, "browser").report_index(0),
-        MemoisingClient(plan, KEY, "browser").report_index(None),
+        MemoisingClient(plan, KEY, "browser", max_epsilon=32).report_index(0),
+        MemoisingClient(plan, KEY, "browser", max_epsilon=32).report_index(1),
+        MemoisingClient(plan, KEY, "language", max_epsilon=32).report_index(0),
+        MemoisingClient(plan, KEY[::-1], "browser", max_epsilon=32).report_index(0),
+        MemoisingClient(other, KEY, "browser", max_epsilon=32).report_index(0),
+        MemoisingClient(plan, KEY, "browser", max_epsilon=32).report_index(None),
     ]
     assert len(set(reports)) == len(reports)
 
@@ -54,14 +54,16 @@ def test_the_derivation_is_the_one_that_other_clients_follow():
         return struct.pack("<I", len(value.encode())) + value.encode()
 
     plan = sunzi.make_plan("grr", LABELS, 1)
-    client = MemoisingClient(plan, KEY, "Browser é")
+    client = MemoisingClient(plan, KEY, "Browser é", max_epsilon=32)
     prefix = b"sunzi memoised report, version 1\0" + bytes.fromhex(plan.fingerprint) + text("Browser é")
     secret = hmac.new(KEY, prefix + text("Chrome"), hashlib.sha256).digest()
     assert client.derive(1) == secret
     assert client.derive(None) == hmac.new(KEY, prefix + b"\xff\xff\xff\xff", hashlib.sha256).digest()
     bare = sunzi.make_plan("grr", 200, 1)
     message = b"sunzi memoised report, version 1\0" + bytes.fromhex(bare.fingerprint) + text("a") + text("123")
-    assert MemoisingClient(bare, KEY, "a").derive(123) == hmac.new(KEY, message, hashlib.sha256).digest()
+    assert (
+        MemoisingClient(bare, KEY, "a", max_epsilon=32).derive(123) == hmac.new(KEY, message, hashlib.sha256).digest()
+    )
 
     epoch = "https://collector.example/v1/collections/browsers/epochs/1"
     message = b"sunzi report id, version 1\0" + text("Browser é") + text(epoch)
@@ -77,14 +79,14 @@ def test_the_derivation_is_the_one_that_other_clients_follow():
 def test_terms_and_keys_are_checked():
     plan = sunzi.make_plan("grr", LABELS, 1)
     with pytest.raises(ParameterError, match="32 bytes"):
-        MemoisingClient(plan, b"short", "browser")
+        MemoisingClient(plan, b"short", "browser", max_epsilon=32)
     with pytest.raises(ParameterError, match="empty"):
-        MemoisingClient(plan, KEY, "")
+        MemoisingClient(plan, KEY, "", max_epsilon=32)
     with pytest.raises(PrivacyError):
         MemoisingClient(plan, KEY, "browser", max_epsilon="1/2")
     with pytest.raises(DomainError):
-        MemoisingClient(plan, KEY, "browser").report("Netscape")
-    assert KEY.hex() not in repr(MemoisingClient(plan, KEY, "browser"))
+        MemoisingClient(plan, KEY, "browser", max_epsilon=32).report("Netscape")
+    assert KEY.hex() not in repr(MemoisingClient(plan, KEY, "browser", max_epsilon=32))
 
 
 @pytest.mark.slow
@@ -96,7 +98,7 @@ def test_1000_rounds_of_a_constant_value_teach_no_more_than_one(protocol):
     plan = sunzi.make_plan(protocol, 12, 1)
     generator = np.random.default_rng(11)
     values = generator.integers(0, 12, 400)
-    devices = [MemoisingClient(plan, generator.bytes(KEY_BYTES), "browser") for _ in range(values.size)]
+    devices = [MemoisingClient(plan, generator.bytes(KEY_BYTES), "browser", max_epsilon=32) for _ in range(values.size)]
 
     def rounds():
         first = [device.report_index(int(value)) for device, value in zip(devices, values, strict=True)]
@@ -120,7 +122,10 @@ def test_memoised_reports_of_many_devices_estimate_as_fresh_ones_do():
     plan = sunzi.make_plan("ss-compact", 8, 2)
     generator = np.random.default_rng(3)
     values = generator.choice(8, 20_000, p=np.arange(1, 9) / 36)
-    reports = [MemoisingClient(plan, generator.bytes(KEY_BYTES), "x").report_index(int(value)) for value in values]
+    reports = [
+        MemoisingClient(plan, generator.bytes(KEY_BYTES), "x", max_epsilon=32).report_index(int(value))
+        for value in values
+    ]
     low, high = plan.estimate(plan.tally(reports)).interval(1 - 1e-7)
     truth = np.bincount(values, minlength=8) / values.size
     assert np.all((low <= truth) & (truth <= high))
@@ -130,6 +135,8 @@ def test_a_key_and_an_unsent_report_reveal_the_value():
     """As the documentation warns: with the key, trying all values finds the right one."""
     plan = sunzi.make_plan("oue", 100, 1)
     key = secrets.token_bytes(KEY_BYTES)
-    report = MemoisingClient(plan, key, "browser").report(37)
-    matches = [value for value in range(100) if MemoisingClient(plan, key, "browser").report(value) == report]
+    report = MemoisingClient(plan, key, "browser", max_epsilon=32).report(37)
+    matches = [
+        value for value in range(100) if MemoisingClient(plan, key, "browser", max_epsilon=32).report(value) == report
+    ]
     assert matches == [37]

@@ -250,10 +250,13 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
 
   test("a report needs an epoch's address", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
-    for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}/`]) {
+    for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}?plan=1`]) {
       await expectRejection("ParameterError", device.queue(PLAN, "browser", 0, elsewhere));
     }
     expect(await device.spent("browser")).toBe("0");
+    await device.queue(PLAN, "browser", 0, EPOCH.replace("https://collector", "HTTPS://user@Collector"));
+    expect((await device.queue(PLAN, "browser", 0, `${EPOCH}/`)).isRepeated).toBe(true);
+    expect((await device.waiting())[0].address).toContain(`${EPOCH}/reports`);
   });
 
   test("a missing label file is an error, not a value outside the domain, and costs nothing", async () => {

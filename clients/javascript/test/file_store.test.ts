@@ -49,7 +49,7 @@ test("settling a report does not read all others", async () => {
   const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
   const count = 60;
   // Half of the reports have a debit in the same file.
-  for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH.replace("1", `${i}`));
+  for (let i = 0; i < count; i++) await device.queue(PLAN, `attribute ${i >> 1}`, 0, EPOCH.replace(/1$/, `${i + 1}`));
   const reports = await device.waiting();
   expect(reports).toHaveLength(count);
   seen.read = [];

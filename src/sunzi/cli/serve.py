@@ -142,8 +142,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _named(plans: list[str]) -> dict[str, str]:
     """Return the plan files by collection; one plan may go without a name."""
+    from sunzi.collector.addresses import DEFAULT_COLLECTION
     from sunzi.collector.epochs import check_name
-    from sunzi.collector.remote import DEFAULT_COLLECTION
 
     named: dict[str, str] = {}
     for plan in plans:

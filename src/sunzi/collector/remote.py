@@ -11,22 +11,23 @@ import io
 import re
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
-from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
+from sunzi.collector.addresses import parse_collection
+from sunzi.collector.epochs import ID_BYTES, Upload, parse_token
 from sunzi.contract import Contract, parse_json
-from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
+from sunzi.errors import PlanError, PrivacyError, ReportError, StoreError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.tally import Tally
-
-DEFAULT_COLLECTION = "default"
 
 LARGEST_PLAN_BYTES = 1 << 25
 """The largest answer that is read as a plan; receipts and refusals are limited to 64 KiB."""
@@ -40,7 +41,6 @@ _SECONDS = 30.0
 _LEAST_SECONDS = 1.0  # an attempt gets this long even without patience
 _LONGEST_WAIT = 60.0
 _LONGEST_MESSAGE = 200
-_EPOCH_URL = re.compile("([^?#]+/v1/collections/([^/?#]+))/epochs/([0-9]{1,10})")
 
 
 class UnauthorizedError(StoreError):
@@ -90,15 +90,11 @@ class RemoteCollector:
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        parts = _split(address)
-        steps = [step for step in parts.path.split("/") if step]
-        self.collection = DEFAULT_COLLECTION
-        if len(steps) >= 3 and steps[-3:-1] == ["v1", "collections"]:
-            self.collection, steps = check_name(steps[-1]), steps[:-3]
-        self._path = "/" + "/".join([*steps, "v1", "collections", self.collection])
-        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._path}"
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(str(parts.hostname), parts.port, timeout=_SECONDS)
+        parsed, self.collection = parse_collection(address)
+        self.url, self._path = str(parsed), "/" + "/".join(parsed.steps)
+        kind = http.client.HTTPSConnection if parsed.scheme == "https" else http.client.HTTPConnection
+        self._disconnected = partial(kind, parsed.host, parsed.port)
+        self._connection = self._disconnected()
         self._max_epsilon = None if max_epsilon is None else parse_epsilon(max_epsilon)
         self._headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         self._patience, self._sleep = patience, sleep
@@ -205,13 +201,13 @@ class RemoteCollector:
         self, method: str, path: str, body: bytes | None, largest: int, seconds: float
     ) -> tuple[int, bytes, float | None]:
         """One request, which takes at most this many seconds."""
-        connection, deadline = self._connection, time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         headers = {**self._headers, **({} if body is None else {"Content-Type": "application/octet-stream"})}
-        connection.timeout = seconds
-        if connection.sock is not None:
-            connection.sock.settimeout(seconds)
-        connection.request(method, path, body, headers)
+        if self._connection.sock is None:
+            self._connect(seconds)
+        connection = self._connection
         connection.sock = _SocketWithDeadline.around(connection.sock, deadline)
+        connection.request(method, path, body, headers)
         with connection.getresponse() as response:
             answer = response.read(largest + 1)
         if len(answer) > largest:
@@ -221,9 +217,32 @@ class RemoteCollector:
         is_number = re.fullmatch("[0-9]{1,9}", wait) is not None
         return response.status, answer, float(wait) if is_number else None
 
+    def _connect(self, seconds: float) -> None:
+        """Connect in at most this many seconds.
+
+        A thread does it: no timeout bounds a DNS lookup, and each address of the host and the TLS handshake get the
+        timeout anew. The thread ends with its lookup or its timeouts.
+        """
+        connection, outcome = self._disconnected(timeout=seconds), Future[None]()
+
+        def connect() -> None:
+            try:
+                connection.connect()
+                outcome.set_result(None)
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        threading.Thread(target=connect, name="sunzi-connect", daemon=True).start()
+        try:
+            outcome.result(seconds)
+        except TimeoutError:
+            outcome.add_done_callback(lambda _: connection.close())  # nobody uses it by then
+            raise TimeoutError("connecting took too long") from None
+        self._connection = connection
+
 
 class _SocketWithDeadline:
-    """A socket whose reads all end by a deadline; a timeout alone bounds each read, not their number."""
+    """A socket whose steps all end by a deadline; a timeout alone bounds each step, not their number."""
 
     def __init__(self, wrapped: socket.socket) -> None:
         self._wrapped, self.deadline = wrapped, 0.0
@@ -238,6 +257,18 @@ class _SocketWithDeadline:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wrapped, name)
 
+    def limit(self) -> None:
+        """Give the next step the time that is left."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer took too long")
+        self._wrapped.settimeout(left)
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of the data; the timeout of ``sendall`` bounds all of it."""
+        self.limit()
+        self._wrapped.sendall(data)
+
     def makefile(self, mode: str) -> io.BufferedReader:
         """A buffered reader, as :class:`http.client.HTTPResponse` opens it."""
         return io.BufferedReader(_Reader(self, self._wrapped.makefile(mode, buffering=0)))  # type: ignore[call-overload]
@@ -251,38 +282,12 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._connected.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the answer took too long")
-        self._connected.settimeout(left)
+        self._connected.limit()
         return self._wrapped.readinto(buffer)
 
     def close(self) -> None:
         self._wrapped.close()
         super().close()
-
-
-def parse_epoch_url(url: str) -> tuple[str, int]:
-    """Split a :attr:`RemoteEpoch.url` into the collection's address and the epoch's number."""
-    matched = _EPOCH_URL.fullmatch(url)
-    if matched is None:
-        raise ParameterError(f"an epoch's address is http(s)://HOST/v1/collections/NAME/epochs/N, got {url!r}")
-    _split(matched[1])
-    check_name(matched[2])
-    return matched[1], int(matched[3])
-
-
-def _split(address: str) -> SplitResult:
-    """Parse a collector's address; raise ParameterError if it is not one."""
-    try:
-        parts = urlsplit(address)
-        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_right = False
-    if not is_right:
-        wanted = "http://HOST or https://HOST, with an optional port up to 65535"
-        raise ParameterError(f"a collector's address begins with {wanted}, got {address!r}")
-    return parts
 
 
 def _fields(answer: bytes) -> dict[str, Any]:

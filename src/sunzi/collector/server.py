@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sunzi._version import __version__
+from sunzi.collector.addresses import DEFAULT_COLLECTION
 from sunzi.collector.collector import Collector, LiveEpoch
-from sunzi.collector.remote import DEFAULT_COLLECTION
 from sunzi.collector.settings import Settings
 from sunzi.collector.stores import open_store
 from sunzi.errors import MissingExtraError, StoreError, SunziError

@@ -19,8 +19,9 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
+from sunzi.collector.addresses import canonical_epoch, parse_epoch
 from sunzi.collector.epochs import parse_token
-from sunzi.collector.remote import RemoteCollector, UnauthorizedError, parse_epoch_url
+from sunzi.collector.remote import RemoteCollector, UnauthorizedError
 from sunzi.device.memoising import ID_BYTES, KEY_BYTES, MemoisingClient
 from sunzi.errors import BudgetError, DomainError, ReportError, StoreError
 from sunzi.numerics.thresholds import parse_epsilon
@@ -174,12 +175,12 @@ class Device:
         plan: the plan of the epoch.
         attribute: what is measured, with the same name in all collections.
         value: a label or index of the plan's domain.
-        destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`.
+        destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`; stored in its canonical spelling.
         token: the single-use token to spend, if the collector requires one.
         several: queue this report under a random id even if the attribute has already reported in this epoch. Such a
             device weighs more than others, and intervals assume one report per device.
         """
-        parse_epoch_url(destination)
+        destination = canonical_epoch(destination)
         if token is not None:
             parse_token(token)
         client = self.client(plan, attribute)
@@ -310,7 +311,7 @@ class Sender:
                 f"the report for {report.destination!r} was queued by a release that did not store its plan; "
                 "pass an upload function of your own"
             )
-        collection, number = parse_epoch_url(report.destination)
+        collection, number = parse_epoch(report.destination)
         if collection not in self._remotes:
             self._remotes[collection] = RemoteCollector(
                 collection, max_epsilon=None, secret=self._secret, patience=self._patience

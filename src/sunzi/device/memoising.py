@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sunzi.client import Client
+from sunzi.collector.addresses import canonical_epoch
 from sunzi.errors import ParameterError
 from sunzi.numerics.randomness import DerivedSource
 from sunzi.plan import Plan
@@ -40,7 +41,7 @@ class MemoisingClient:
     fingerprint: the expected fingerprint of the plan, if known.
 
     >>> import sunzi
-    >>> client = MemoisingClient(sunzi.make_plan("grr", ["yes", "no"], epsilon=1), bytes(32), "answer")
+    >>> client = MemoisingClient(sunzi.make_plan("grr", ["yes", "no"], epsilon=1), bytes(32), "answer", max_epsilon=1)
     >>> client.report("yes") == client.report("yes")
     True
     """
@@ -51,7 +52,7 @@ class MemoisingClient:
         key: bytes,
         attribute: str,
         *,
-        max_epsilon: int | float | str | Decimal | Fraction | None = None,
+        max_epsilon: int | float | str | Decimal | Fraction,
         fingerprint: str | bytes | None = None,
     ) -> None:
         if len(key) != KEY_BYTES:
@@ -93,9 +94,9 @@ class MemoisingClient:
 
         Parameters
         ----------
-        epoch: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`.
+        epoch: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`; all spellings give the same id.
         """
-        message = _ID_PURPOSE + _text(self.attribute) + _text(epoch)
+        message = _ID_PURPOSE + _text(self.attribute) + _text(canonical_epoch(epoch))
         return hmac.digest(self._key, message, "sha256")[:ID_BYTES]
 
     def __repr__(self) -> str:

@@ -7,13 +7,13 @@
 
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
-import { check, DomainError, ParameterError, ReportError, StoreError } from "../errors.js";
+import { DomainError, ReportError, StoreError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanOptions, PlanSource } from "../plan.js";
 import { hexadecimal, hmac } from "../sha256.js";
 import { addressOf, framed, freshId, jittered, type RequestOptions, requestInit, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
-import { MemoisingClient } from "./memoising.js";
+import { canonicalEpoch, MemoisingClient } from "./memoising.js";
 import { type QueuedReport, type Store, spentBy } from "./store.js";
 
 /** Options of a device. */
@@ -124,7 +124,7 @@ export class Device {
     epoch: string,
     options: QueueOptions = {},
   ): Promise<QueueResult> {
-    check(/\/epochs\/\d+$/.test(epoch), `epoch must end with /epochs/N, got ${epoch}`, ParameterError);
+    epoch = canonicalEpoch(epoch);
     const client = await this.client(plan, attribute, options);
     const index = indexOf(client.plan, value);
     const secret = await client.derive(index);

@@ -41,6 +41,24 @@ export async function importDeviceKey(bytes: Uint8Array): Promise<CryptoKey> {
   return keys().importKey("raw", bytes as Uint8Array<ArrayBuffer>, ALGORITHM, false, ["sign"]);
 }
 
+/**
+ * The one spelling of an epoch's URL from which ids are derived: absolute, scheme and host in lower case, without default
+ * port, user name, empty steps and a slash at its end.
+ */
+export function canonicalEpoch(url: string): string {
+  let parsed: URL | undefined;
+  try {
+    parsed = new URL(url, globalThis.document?.baseURI);
+  } catch {
+    // It is refused below.
+  }
+  const path = parsed?.pathname.replace(/\/+/g, "/").replace(/\/$/, "") ?? "";
+  const isEpoch = !/[?#]/.test(url) && /\/v1\/collections\/[^/]+\/epochs\/[1-9]\d*$/.test(path);
+  const wanted = "an epoch's URL is http(s)://HOST/v1/collections/NAME/epochs/N";
+  check(parsed && /^https?:/.test(parsed.protocol) && isEpoch, `${wanted}, got ${url}`, ParameterError);
+  return `${parsed.protocol}//${parsed.host}${path}`;
+}
+
 /** Reports one attribute of one device under one plan. Equal values give equal bytes as long as the key exists. */
 export class MemoisingClient {
   readonly plan: Plan;
@@ -87,10 +105,10 @@ export class MemoisingClient {
    * The id of this attribute's report in an epoch, 32 hexadecimal digits: HMAC(device key, purpose, attribute, epoch).
    * It does not depend on the plan or the value, so that a collector counts one report of a device per epoch.
    *
-   * @param epoch the epoch's URL
+   * @param epoch the epoch's URL; all spellings give the same id
    */
   async reportId(epoch: string): Promise<string> {
-    const parts = [...withLength(this.attribute), ...withLength(epoch)];
+    const parts = [...withLength(this.attribute), ...withLength(canonicalEpoch(epoch))];
     return hexadecimal((await this.#sign(ID_PURPOSE, ...parts)).subarray(0, ID_BYTES));
   }
 
