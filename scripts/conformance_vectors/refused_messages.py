@@ -220,6 +220,12 @@ def bad_tallies() -> Iterator[tuple[str, Record]]:
         ("negative", GRR, tally_bytes(header, [1, 1, 0, 2, -1]), "a negative count"),
         ("reports", GRR, tally_bytes(header, [1, 1, 0, 0, 2]), "4 counts for 3 reports"),
         ("indices", GRR, tally_bytes({**header, "stored": 2}, [4, 0, 1, 2]), "indices that do not ascend"),
+        (
+            "stored_zero",
+            GRR,
+            tally_bytes({**header, "stored": 4}, [0, 1, 2, 4, 1, 1, 0, 1]),
+            "a count of 0 in a sparse tally",
+        ),
         ("index_too_large", GRR, tally_bytes({**header, "stored": 2}, [0, 5, 1, 2]), "an index outside"),
         (
             "key_missing",

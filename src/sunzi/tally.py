@@ -214,6 +214,10 @@ def _read_counters(data: bytes, length: int, stored: int | None) -> Counters:
     indices = values[:stored]
     if stored and (indices[0] < 0 or indices[-1] >= length or np.any(np.diff(indices) <= 0)):
         raise TallyError("the tally's indices must ascend within its counters")
+    if not np.all(values[stored:]):
+        raise TallyError(
+            "a sparse tally must not store counts of 0, which would be a second encoding of the same tally"
+        )
     return Counters(length, indices, values[stored:])
 
 

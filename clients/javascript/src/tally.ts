@@ -94,6 +94,7 @@ function spread(values: number[], stored: number, length: number): number[] {
     expect(values[i] > last && values[i] < length, "the indices must ascend and lie within the counters");
     last = values[i];
     counts[last] = values[stored + i];
+    expect(counts[last], "a sparse tally must not store counts of 0");
   }
   return counts;
 }
