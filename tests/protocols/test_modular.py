@@ -36,6 +36,13 @@ def test_plans_that_cannot_work_are_refused(designs, reason):
         ModularSubsetSelection(20, responses(*designs))
 
 
+def test_a_plan_that_no_device_can_afford_is_refused_before_anything_is_built(monkeypatch):
+    monkeypatch.setattr(BlockResponse, "from_parameters", lambda *_: pytest.fail("a response was built"))
+    listed = [{"design": "subsets", "points": points} for points in (16777213, 7)]
+    with pytest.raises(PlanError, match="at most 16777216 points in total, got 16777220"):
+        ModularSubsetSelection.from_parameters(1 << 24, ONE, {"responses": listed})
+
+
 def test_blocks_with_different_budgets_are_refused():
     mixed = responses(Singletons(11)) + responses(Singletons(13), epsilon=Fraction(2))
     with pytest.raises(PlanError, match="must have the same epsilon"):

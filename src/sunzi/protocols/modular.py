@@ -38,7 +38,7 @@ from sunzi.protocols.decoder_rows import ModularRow
 from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, sampling_variance
-from sunzi.protocols.moduli import MOST_MODULI, default_moduli, residues_pay
+from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -55,10 +55,6 @@ class ModularMessages:
     def __len__(self) -> int:
         """The number of reports."""
         return int(self.selectors.size)
-
-
-# A device must be able to afford every modulus of its plan (docs/format.md, 2.4).
-MOST_LISTED_POINTS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -92,12 +88,7 @@ class ModularProtocol(Protocol):
                 f"the moduli minus one must add up to at least {domain_size - 1} to tell {domain_size} values apart, "
                 f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
             )
-        listed = sum(response.design.points for response in responses if response.design.kind == "subsets")
-        if listed > MOST_LISTED_POINTS:
-            raise PlanError(
-                f"the subsets of a plan must have at most {MOST_LISTED_POINTS} points in total, got {listed}; "
-                "use mss-compact"
-            )
+        check_affordable(response.design.points for response in responses if response.design.kind == "subsets")
         if len({response.epsilon for response in responses}) != 1:
             raise PlanError("all block responses of a plan must have the same epsilon")
         for response in responses:
@@ -171,6 +162,9 @@ class ModularProtocol(Protocol):
         responses = parameters["responses"]
         if not isinstance(responses, list) or len(responses) > MOST_MODULI:
             raise PlanError(f"responses must be a list of at most {MOST_MODULI} block responses")
+        # Before anything is built from them; malformed responses are refused next.
+        listed = (each for each in responses if isinstance(each, dict) and each.get("design") == "subsets")
+        check_affordable(points for each in listed if type(points := each.get("points")) is int)
         return cls(domain_size, tuple(BlockResponse.from_parameters(response, epsilon) for response in responses))
 
     def parameters(self) -> dict[str, Any]:

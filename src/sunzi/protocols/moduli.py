@@ -5,7 +5,7 @@ See docs/mathematics.md §3.1 and docs/mathematics.md §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import inf, log
@@ -13,7 +13,8 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sunzi.numerics.checks import whole_number
+from sunzi.errors import PlanError
+from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.primes import is_prime, next_prime
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.modular_variance import flat_error
@@ -23,6 +24,7 @@ BlockVariance = Callable[[int], float | None]
 
 DEFAULT_COUNT = 16
 MOST_MODULI = 256
+MOST_LISTED_POINTS = 1 << 24
 _LOWEST_SHARE, _HIGHEST_SHARE = 0.1, 0.95
 _FARTHEST = 400
 # Spreads that are compared by their exact error; beyond the size at which that takes seconds, the first is taken as it
@@ -31,6 +33,16 @@ _SPREADS_COMPARED = 8
 _LARGEST_COMPARED = 50_000
 _LARGEST_TRIMMED = 1000
 _LEAST_VALUES_PER_ODDS = 1.5
+
+
+def check_affordable(subset_points: Iterable[int]) -> None:
+    """Raise PlanError if the subsets of a plan have more points than a device can afford (docs/format.md, 2.4)."""
+    total = sum(subset_points)
+    if total > MOST_LISTED_POINTS:
+        raise PlanError(
+            f"the subsets of a plan must have at most {MOST_LISTED_POINTS} points in total, got {shown(total)}; "
+            "use mss-compact"
+        )
 
 
 def spread_moduli(domain_size: int, block_variance: BlockVariance, count: int, seed: int = 0) -> tuple[int, ...]:
