@@ -1,7 +1,9 @@
 """Serving from Python: one call, a free port, and everything committed at the end."""
 
+import os
 import socket
 import sqlite3
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -9,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from running import running
+from serving import serving
 
 import sunzi
 from sunzi.collector import RemoteCollector, Settings, open_store, serve, uploads
 from sunzi.collector import service as service_module
-from sunzi.errors import ParameterError, StoreError
+from sunzi.errors import ParameterError, ReportError, StoreError
 
 PLAN = sunzi.make_plan("grr", ["a", "b", "c"], 1)
 OTHER = sunzi.make_plan("ss-compact", 50, 1)
@@ -116,6 +119,62 @@ def test_a_store_that_hangs_is_noticed_and_does_not_keep_the_service_from_stoppi
         assert not over.is_set()
     finally:
         over.set()
+
+
+TRACING = '''
+"""Everything that OpenTelemetry and its instrumentation of FastAPI could record goes to a file."""
+import fastapi
+from opentelemetry import _logs, metrics, trace
+
+def note(*what):
+    with open("traced", "a") as file:
+        print(*what, file=file)
+
+class Tracer(trace.NoOpTracer):
+    def start_span(self, *arguments, **named):
+        note(arguments, named)
+        return super().start_span(*arguments, **named)
+
+class Tracers(trace.TracerProvider):
+    def get_tracer(self, *arguments, **named):
+        return Tracer()
+
+class Meters(metrics.MeterProvider):
+    def get_meter(self, *arguments, **named):
+        note(arguments, named)
+        return metrics.NoOpMeter("fake")
+
+class Loggers(_logs.LoggerProvider):
+    def get_logger(self, *arguments, **named):
+        note(arguments, named)
+        return _logs.NoOpLogger("fake")
+
+class Instrumented(fastapi.FastAPI):
+    def __init__(self, *arguments, **named):
+        note("instrumented")
+        super().__init__(*arguments, **named)
+
+fastapi.FastAPI = Instrumented
+trace.set_tracer_provider(Tracers())
+metrics.set_meter_provider(Meters())
+_logs.set_logger_provider(Loggers())
+'''
+
+
+@pytest.mark.slow
+def test_tracing_that_is_installed_records_nothing(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(TRACING)
+    PLAN.save(tmp_path / "plan.json")
+    environment = {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+        "FASTAPI_OTEL_AUTO_CONFIGURE": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+    }
+    with serving(tmp_path, "plan.json", **environment) as url:
+        assert upload(url, batch()) == "counted"
+        with pytest.raises(ReportError):
+            upload(url, batch()[:-1])
+    assert not (tmp_path / "traced").exists()
 
 
 def test_two_services_on_one_file_are_refused(tmp_path, monkeypatch):

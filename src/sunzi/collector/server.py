@@ -26,7 +26,7 @@ from sunzi.plan import Plan
 
 try:
     import uvicorn
-    from fastapi import FastAPI
+    from fastapi.applications import FastAPI  # where OpenTelemetry's instrumentation does not replace it
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
     from starlette.middleware.cors import CORSMiddleware
@@ -234,6 +234,8 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
         docs_url=None,  # the interactive documentation loads scripts from other sites
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
+        # Otherwise FastAPI records requests as soon as anything in this process sets up OpenTelemetry.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     for router in (uploads.router, *routes.ROUTERS):
         app.include_router(router)
