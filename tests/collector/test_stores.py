@@ -45,6 +45,10 @@ def contents(store):
     ]
 
 
+def quotas(store):
+    return sorted(store._execute("SELECT uploader, reports_left, filled_at FROM quotas"))
+
+
 def fill(store):
     """Closed and open epochs, tokens, sparse and full pages; the order of keys is not that of names."""
     zebra = an_epoch(store, "zebra")
@@ -53,6 +57,7 @@ def fill(store):
     store.commit([a_deposit(ant, number, {number: 3}) for number in range(40)])
     store.commit([Deposit(huge.key, an_id(1), 7, np.array([5, 1 << 39]), np.array([3, 4]))])
     store.commit([replace(a_deposit(zebra, number), uploader=f"key {number % 2}") for number in range(400, 420)])
+    store.commit([replace(a_deposit(zebra, 500), uploader="key 1", reports_per_minute=90)])
     store.subtract(zebra.key, "key 0")
     store.add_tokens(zebra.key, [bytes([number]) * 32 for number in range(3)])
     store.close_epoch(ant.key)
@@ -71,6 +76,7 @@ def test_a_copy_is_the_same_and_goes_on(store, target):
     fill(store)
     assert copy_store(store, target) == 4
     assert contents(target) == contents(store)
+    assert quotas(target) == quotas(store) != []
     zebra, ant = find_epoch(target, "zebra"), find_epoch(target, "ant", 1)
     group = [a_deposit(zebra, 5), a_deposit(zebra, 301, token=bytes(32)), a_deposit(ant, 1)]
     assert values(target.commit(group)) == ["repeated", "counted", "closed"]

@@ -255,6 +255,12 @@ class Store(Database):
                 self._mark_closed(key, epoch.closed_at)
                 self._forget(key)
 
+    def restore_quotas(self, source: Store) -> None:
+        """Copy what is left of the upload keys' quotas. The caller holds a transaction on both stores."""
+        with self.transaction():
+            for row in source._execute("SELECT uploader, reports_left, filled_at FROM quotas"):
+                self._execute("INSERT INTO quotas VALUES (?, ?, ?)", row)
+
     def _insert_epoch(self, collection: str, number: int, plan: bytes, page_cells: int, opened_at: float) -> int:
         self._execute(
             "INSERT INTO epochs (collection, number, plan, page_cells, opened_at) VALUES (?, ?, ?, ?, ?)",

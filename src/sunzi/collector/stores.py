@@ -52,7 +52,7 @@ def _take_schema(address: str) -> tuple[str, str]:
 
 
 def copy_store(source: Store, target: Store) -> int:
-    """Copy all epochs with their ids, from one snapshot of the source; return the number of epochs.
+    """Copy all epochs with their ids, and quotas, from one snapshot of the source; return the number of epochs.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ def copy_store(source: Store, target: Store) -> int:
         epochs = source.epochs()
         for epoch in epochs:
             target.restore_epoch(epoch, source)
+        target.restore_quotas(source)
     return len(epochs)
 
 
