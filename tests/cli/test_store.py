@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_key_is_subtracted(filled, capsys):
     key = UploadKey("app", bytes(32), 1000)
     store.commit([collector.deposit(live, b"k" * 16, filled.client(seed=9).report_batch(["apple"] * 7), None, key)])
     store.close()
-    subtract = ["store", "subtract", "sunzi.db", "--epoch", "1", "--key"]
+    subtract = ["store", "subtract", "sunzi.db", "--epoch", "1", "--audit-log", "audit.log", "--key"]
     assert main([*subtract, "nobody"]) == 2
     assert "'nobody'; the keys are ['', 'app']" in capsys.readouterr().err
     assert main([*subtract, "app"]) == 0
@@ -122,3 +123,9 @@ def test_a_key_is_subtracted(filled, capsys):
         {"key": "", "reports": 40, "subtracted": False},
         {"key": "app", "reports": 7, "subtracted": True},
     ]
+    assert main(["store", "close", "sunzi.db", "--epoch", "1", "--audit-log", "audit.log"]) == 0
+    subtracted, closed = (json.loads(line) for line in Path("audit.log").read_text().splitlines())
+    assert subtracted.pop("time") <= closed.pop("time")
+    where = {"operator": "local", "status": 200, "collection": "default", "epoch": 1}
+    assert subtracted == where | {"action": "subtract_key", "key": "app", "reports": 7}
+    assert closed == where | {"action": "close_epoch"}

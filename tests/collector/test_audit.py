@@ -8,7 +8,9 @@ import pytest
 from running import fresh_id, running
 
 import sunzi
+from sunzi.collector import service as service_module
 from sunzi.collector.audit import AuditLog
+from sunzi.collector.settings import UploadKey
 from sunzi.errors import StoreError
 
 PLAN = sunzi.make_plan("ss-compact", 50, 2)
@@ -31,7 +33,8 @@ def test_operators_are_logged_and_clients_are_not(tmp_path):
         assert service.post_json(f"{BASE}/subtract", {"key": ""}, admin).status == 200
         assert service.post(f"{BASE}/close", headers=admin).status == 200
         assert service.get(f"{BASE}/tally").status == 401
-    found = lines(path)
+    *found, refused = lines(path)
+    assert refused["action"] == "refused"
     assert [line["action"] for line in found] == [
         "estimate", "download_tally", "make_tokens", "subtract_key", "close_epoch",
     ]  # fmt: skip
@@ -41,6 +44,53 @@ def test_operators_are_logged_and_clients_are_not(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     for secret in (identity, TOKEN, *made):
         assert secret not in path.read_text()
+
+
+@pytest.mark.slow
+def test_refused_operators_are_logged_without_what_they_sent(tmp_path, monkeypatch):
+    """At most one line per minute, route and key, so that strangers cannot fill the disk."""
+    monkeypatch.setattr(service_module, "_WRONG_TOKEN_SECONDS", 0.0)
+    path = tmp_path / "audit.log"
+    key = UploadKey("app", hashlib.sha256(b"the-secret-of-the-app").digest(), 10)
+    settings = {"admin_token": TOKEN, "audit_log": path, "upload_keys": (key,)}
+    with running(tmp_path / "store.db", {"default": PLAN}, **settings) as service:
+        for _ in range(4):
+            assert service.get(f"{BASE}/tally", Authorization="Bearer wrong-secret").status == 401
+        assert service.get("/v1/collections/stranger/epochs/7/tally").status == 401
+        assert service.post(f"{BASE}/close", headers={"Authorization": "Bearer the-secret-of-the-app"}).status == 401
+        assert len(lines(path)) == 2
+    found = lines(path)
+    assert all(line.pop("time") for line in found)
+    tally, close = ("/v1/collections/{collection}/epochs/{epoch}/" + name for name in ("tally", "close"))
+    refused = {"operator": None, "action": "refused", "status": 401, "key": None}
+    assert found == [
+        refused | {"method": "GET", "route": tally, "times": 1},
+        refused | {"method": "POST", "route": close, "times": 1, "key": "app"},
+        refused | {"method": "GET", "route": tally, "times": 4},
+    ]
+
+
+@pytest.mark.slow
+def test_pages_of_other_origins_are_logged(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, audit_log=tmp_path / "audit.log") as service:
+        assert service.post(f"{BASE}/close", headers={"Origin": "http://evil.example"}).status == 403
+    (line,) = lines(tmp_path / "audit.log")
+    assert (line["action"], line["status"]) == ("refused", 403)
+    assert "evil" not in str(line)
+
+
+def test_a_refusal_is_logged_again_after_a_minute(tmp_path, monkeypatch):
+    log = AuditLog(tmp_path / "audit.log")
+    for now in (1000.0, 1001.0, 1059.0, 1060.0, 1061.0):
+        monkeypatch.setattr("sunzi.collector.audit.time.time", lambda now=now: now)
+        log.write_refusal(401, "GET", "/metrics", None)
+    log.close()
+    log.close()
+    assert [(line["time"], line["times"]) for line in lines(tmp_path / "audit.log")] == [
+        (1000.0, 1),
+        (1060.0, 3),
+        (1061.0, 1),
+    ]
 
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path):

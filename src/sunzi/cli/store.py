@@ -52,6 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     close.add_argument("store", metavar="STORE", help=store)
     _add_epoch(close)
+    _add_audit_log(close)
     subtract = add_action("subtract", _subtract, "take the reports of a compromised upload key out of an epoch")
     subtract.description = (
         f"{subtract.description} The epoch may be open or closed. While a collector uses an SQLite store, send the "
@@ -60,11 +61,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     subtract.add_argument("store", metavar="STORE", help=store)
     _add_epoch(subtract)
     subtract.add_argument("--key", metavar="NAME", required=True, help="name of the upload key")
+    _add_audit_log(subtract)
 
 
 def _add_epoch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
     parser.add_argument("--epoch", metavar="N", type=int, required=True, help="number of the epoch")
+
+
+def _add_audit_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--audit-log", metavar="FILE", help="append a line about it, as `sunzi serve` does")
+
+
+def _audit(arguments: argparse.Namespace, action: str, **details: object) -> None:
+    from sunzi.collector.audit import AuditLog
+
+    AuditLog(Path(arguments.audit_log) if arguments.audit_log else None).write(None, action, 200, details)
 
 
 def _opened(address: str) -> AbstractContextManager[Store]:
@@ -160,6 +172,7 @@ def _close(arguments: argparse.Namespace) -> int:
         epoch = find_epoch(store, collection, arguments.epoch)
         store.claim()
         settled = store.close_epoch(epoch.key)
+        _audit(arguments, "close_epoch", collection=collection, epoch=epoch.number)
     say(f"closed epoch {epoch.number} of {collection} with {counted(epoch.reports, 'report')}", sys.stderr)
     if not settled:
         say("traces of the ids remain, because the store is being read; run this again afterwards", sys.stderr)
@@ -174,6 +187,8 @@ def _subtract(arguments: argparse.Namespace) -> int:
         epoch = find_epoch(store, collection, arguments.epoch)
         store.claim()
         reports = store.subtract(epoch.key, arguments.key)
+        details = {"collection": collection, "epoch": epoch.number, "key": arguments.key, "reports": reports}
+        _audit(arguments, "subtract_key", **details)
     left = counted(epoch.reports - reports, "report")
     say(f"subtracted {counted(reports, 'report')} of the key {arguments.key}; {left} left", sys.stderr)
     return 0

@@ -63,7 +63,11 @@ class OperatorRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def checked(request: Request) -> Response:
-            await require_admin(request)
+            try:
+                await require_admin(request)
+            except RefusalError as error:
+                await run_in_threadpool(_audit_refusal, request, self.path_format, error.status)
+                raise
             if self.body_field is not None and len(await whole_body(request)) > _SMALL_BODY:
                 raise RefusalError(413, "TooLarge", f"a body of this route may have at most {_SMALL_BODY} bytes")
             response = await handle(request)
@@ -80,6 +84,12 @@ def _audit(request: Request, action: str, status: int) -> None:
     token = None if service.settings.admin_token is None else bearer(request)
     details = {**request.path_params, **getattr(request.state, "details", {})}
     service.audit.write(token, action, status, details)
+
+
+def _audit_refusal(request: Request, route: str, status: int) -> None:
+    service, secret = service_of(request), bearer(request)
+    key = None if secret is None else service.settings.upload_key(secret)
+    service.audit.write_refusal(status, request.method, route, None if key is None else key.name)
 
 
 plans = APIRouter(prefix="/v1/collections/{collection}", tags=["plans"])

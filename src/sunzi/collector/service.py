@@ -183,6 +183,7 @@ class Service:
     def stop(self) -> None:
         """Commit all accepted reports and close the store; give up on a store that does not answer."""
         self.writer.close(_CLOSE_SECONDS)
+        self.audit.close()
         self.collector.store.close()
 
 
