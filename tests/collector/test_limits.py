@@ -298,7 +298,7 @@ def test_few_descriptors_lower_the_limit(monkeypatch):
     assert limits.most_requests(Settings()) == 400 - 264
     assert limits.most_requests(Settings(connections=5)) == 5
     monkeypatch.setattr(limits.resource, "getrlimit", lambda which: (limits.resource.RLIM_INFINITY,) * 2)
-    assert limits.most_requests(Settings()) == 1000
+    assert limits.most_requests(Settings()) == 2000
 
 
 def test_nothing_of_clients_secrets_or_reports_is_logged(tmp_path, caplog):

@@ -90,6 +90,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=10_000,
         help="maximum number of queued uploads; more are refused (default: %(default)s)",
     )
+    parser.add_argument(
+        "--waiting-bytes",
+        metavar="N",
+        type=int,
+        default=128 << 20,
+        help="maximum memory of queued uploads and of large bodies that are being read (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--connections",
+        metavar="N",
+        type=int,
+        default=2000,
+        help="maximum number of requests in progress; the limit on open files may lower it (default: %(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -129,6 +143,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         batch_reports=arguments.batch_reports,
         minimum_reports=arguments.minimum_reports,
         waiting_deposits=arguments.waiting,
+        waiting_bytes=arguments.waiting_bytes,
+        connections=arguments.connections,
         admin_token=token,
         upload_keys=read_upload_keys(arguments.upload_keys) if arguments.upload_keys else (),
         admin_token_file=Path(arguments.admin_token_file) if arguments.admin_token_file else None,

@@ -79,7 +79,7 @@ class Settings:
     header_bytes: int = 32 << 10
     header_seconds: float = 10.0
     body_seconds: float = 30.0
-    connections: int = 1000
+    connections: int = 2000
     batch_reports: int = 10_000
     waiting_deposits: int = 10_000
     waiting_bytes: int = 128 << 20
