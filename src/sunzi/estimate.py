@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Target = Literal["reporters", "population"]
 Weights = Literal["efficient", "planned", "paper"]
+Errors = Literal["full", "quick"]
 Method = Literal["auto", "normal", "score", "exact"]
 Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
 POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)

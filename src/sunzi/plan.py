@@ -222,9 +222,11 @@ class Plan:
               ``mss-compact``, ``ss-compact`` and ``pgr``, from 50 reports per block on.
             - The same: ``pilot=``, a histogram, an estimate or a tally of other reports, to take efficient weights
               from; the estimate is then exactly unbiased.
-            - ``mss`` and ``mss-compact``: ``errors="quick"``, planned weights with an upper bound on standard errors in
-              a fraction of the time; ``weights="paper"`` and ``ridge=``, λ or "paper", as in the paper; a ridge is
-              biased and has no intervals.
+            - All protocols: ``errors="quick"``, planned weights and standard errors in a fraction of the time; an upper
+              bound for ``mss`` and ``mss-compact``, exact elsewhere.
+            - All protocols: ``weights="paper"``, as in the paper: by the number of reports of each modulus. It differs
+              from planned weights for ``mss`` and ``mss-compact`` only.
+            - ``mss`` and ``mss-compact``: ``ridge=``, λ or "paper", as in the paper; it is biased and has no intervals.
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("ss-compact", 100, epsilon=2)

@@ -132,6 +132,21 @@ def test_pilots():
         assert np.mean((frequencies - truth) ** 2) < 2 * plan.expected_mse(9000, truth)
 
 
+@pytest.mark.parametrize("name", ["grr", "rappor", "oue", "ss", "ss-compact", "pgr", "mss", "mss-compact"])
+def test_every_protocol_accepts_the_common_options(name):
+    """Where an option has nothing to choose, it gives the planned estimate."""
+    plan = make_plan(name, 20, 2)
+    tally = plan.simulate(np.arange(5000) % 20, seed=1)
+    planned = plan.estimate(tally, weights="planned")
+    for options in ({"errors": "quick"}, {"weights": "planned", "errors": "quick", "ridge": 0}):
+        found = plan.estimate(tally, **options)
+        assert found.weights == "planned"
+        np.testing.assert_array_equal(found.frequencies, planned.frequencies)
+        assert np.all(found.standard_errors() >= planned.standard_errors() * (1 - 1e-9))
+    assert plan.estimate(tally, weights="paper").frequencies == pytest.approx(planned.frequencies, abs=0.05)
+    assert plan.estimate(tally, errors="full").frequencies.sum() == pytest.approx(1, abs=0.2)
+
+
 def test_what_is_refused():
     plan, other = make_plan("mss", SIZE, 2), make_plan("ss-compact", 20, 2)
     tally = plan.simulate(np.arange(5000) % SIZE, seed=1)
@@ -150,8 +165,11 @@ def test_what_is_refused():
         counts.estimate(counts.simulate([1] * 500, seed=1), pilot=[1.0])
     with pytest.raises(ParameterError, match="20 values, this plan 43"):
         plan.estimate(tally, pilot=other.estimate(other.simulate([1] * 500, seed=1)))
-    with pytest.raises(ParameterError, match="for modular protocols"):
-        other.estimate(other.simulate([1] * 500, seed=1), weights="paper")
+    with pytest.raises(ParameterError, match="ss-compact needs none: leave it out"):
+        other.estimate(other.simulate([1] * 500, seed=1), ridge=1.0)
+    for each in (plan, other):
+        with pytest.raises(ParameterError, match="errors must be full or quick, got 'slow'"):
+            each.estimate(each.simulate(np.arange(5000) % 20, seed=1), errors="slow")
     with pytest.raises(EstimateError, match="weights='planned'"):
         plan.estimate(tally).interval(method="exact")
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, log2, sqrt
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
-from sunzi.estimate import CombinedUncertainty, Estimate, Weights
+from sunzi.estimate import CombinedUncertainty, Errors, Estimate, Weights
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -44,12 +44,17 @@ _MOST_MESSAGES = 1 << 23
 _PRODUCTS = 12
 
 
-def check_weights(weights: Weights, pilot: Pilot | None) -> None:
-    """Raise ParameterError for an unknown rule, or a pilot that the rule has no use for."""
+def is_linear(weights: Weights, ridge: float | Literal["paper"], errors: Errors, pilot: Pilot | None) -> bool:
+    """Whether these options ask for a linear estimate; raise ParameterError if one of them is wrong or useless."""
     if weights not in get_args(Weights):
         raise ParameterError(f"weights must be efficient, planned or paper, got {weights!r}")
+    if errors not in get_args(Errors):
+        raise ParameterError(f"errors must be full or quick, got {errors!r}")
     if pilot is not None and weights != "efficient":
         raise ParameterError(f"weights={weights!r} take no pilot; leave one of them out")
+    if pilot is not None and (ridge != 0 or errors == "quick"):
+        raise ParameterError("ridge and errors='quick' take no pilot; leave it out")
+    return weights != "efficient" or ridge != 0 or errors == "quick"
 
 
 def whole_blocks(responses: Sequence[BlockResponse]) -> list[bool]:

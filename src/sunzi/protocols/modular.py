@@ -26,7 +26,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
-from sunzi.estimate import Estimate, Weights
+from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics.bits import index_bits
 from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
@@ -35,7 +35,7 @@ from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.toeplitz import ToeplitzGram, fold
 from sunzi.protocols.base import Protocol, check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow
-from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, reweighting_work
+from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, sampling_variance
 from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay
@@ -219,7 +219,7 @@ class ModularProtocol(Protocol):
         tally: Tally,
         weights: Weights = "efficient",
         ridge: float | Literal["paper"] = 0.0,
-        errors: Literal["full", "quick"] = "full",
+        errors: Errors = "full",
         pilot: Pilot | None = None,
     ) -> Estimate:
         """Weighted least squares for all residues at once.
@@ -229,13 +229,10 @@ class ModularProtocol(Protocol):
         ``errors`` "quick" replaces standard errors by an upper bound. Both imply "planned" weights unless "paper" is
         given.
         """
-        check_weights(weights, pilot)
-        is_linear = weights != "efficient" or ridge != 0 or errors == "quick"
-        if is_linear and pilot is not None:
-            raise ParameterError("ridge and errors='quick' take no pilot; leave it out")
+        linear_only = is_linear(weights, ridge, errors, pilot)
         decoder = ModularDecoder(self, tally, "planned" if weights == "efficient" else weights, ridge, errors)
         linear = decoder.estimate(domain)
-        return linear if is_linear else efficient_estimate(self, tally, linear, decoder.gram, pilot)
+        return linear if linear_only else efficient_estimate(self, tally, linear, decoder.gram, pilot)
 
     def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
         """With planned weights."""

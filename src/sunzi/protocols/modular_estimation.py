@@ -13,7 +13,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import CombinedUncertainty, Estimate
+from sunzi.estimate import CombinedUncertainty, Errors, Estimate
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
@@ -42,11 +42,9 @@ class ModularDecoder:
         tally: Tally,
         weights: Literal["planned", "paper"],
         ridge: float | Literal["paper"],
-        errors: Literal["full", "quick"],
+        errors: Errors,
     ) -> None:
         check_reports(tally)
-        if errors not in ("full", "quick"):
-            raise ParameterError(f"errors must be full or quick, got {errors!r}")
         self.protocol, self.tally, self.errors = protocol, tally, errors
         self.used = np.array([reports > 0 for reports in tally.block_reports])
         self.moduli = tuple(modulus for modulus, used in zip(protocol.moduli, self.used, strict=True) if used)

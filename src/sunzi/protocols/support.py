@@ -8,19 +8,20 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate, SupportUncertainty, Weights
+from sunzi.estimate import Errors, Estimate, SupportUncertainty, Weights
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
-from sunzi.protocols.efficient import Pilot, check_weights, efficient_estimate, expected_error, read_pilot, whole_blocks
+from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, read_pilot, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.tally import Tally
 
@@ -51,16 +52,23 @@ class SupportProtocol(Protocol):
         return []
 
     def estimate(
-        self, domain: Domain, tally: Tally, weights: Weights = "efficient", pilot: Pilot | None = None
+        self,
+        domain: Domain,
+        tally: Tally,
+        weights: Weights = "efficient",
+        ridge: float | Literal["paper"] = 0.0,
+        errors: Errors = "full",
+        pilot: Pilot | None = None,
     ) -> Estimate:
-        """(c[x]/n − q)/Δ for every item; unbiased. Nothing more can be had from counts of points, so both weights give
-        the same; where the tally counts whole blocks, ``weights`` "efficient" uses them (and a ``pilot``).
+        """(c[x]/n − q)/Δ for every item; unbiased. Nothing more can be had from counts of points, so all weights give
+        the same; where the tally counts whole blocks, ``weights`` "efficient" uses them (and a ``pilot``). ``errors``
+        "quick" means planned weights, whose errors need no computation. There is no ``ridge`` but 0.
         """
-        check_weights(weights, pilot)
-        if weights == "paper":
-            raise ParameterError(f"weights='paper' is for modular protocols; {self.name} takes efficient or planned")
+        linear_only = is_linear(weights, ridge, errors, pilot)
+        if ridge != 0:
+            raise ParameterError(f"a ridge is for modular protocols, such as mss; {self.name} needs none: leave it out")
         linear = self.linear_estimate(domain, tally)
-        if weights == "planned" or not any(whole_blocks(self.responses)):
+        if linear_only or not any(whole_blocks(self.responses)):
             if pilot is not None:
                 read_pilot(self, tally, linear, pilot)  # refuses a wrong one, though a right one changes nothing
             return linear
