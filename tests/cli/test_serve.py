@@ -1,6 +1,9 @@
 """A collection over HTTP: serve, simulate, store, and estimate --from."""
 
 import json
+import socket
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from serving import serving
 
 import sunzi
 from sunzi.cli.main import main
+from sunzi.collector import Collector, Settings, serve
 from sunzi.collector.sqlite import SqliteStore
 
 LABELS = ["apple", "pear", "plum", "fig"]
@@ -69,7 +73,8 @@ def test_several_collections_and_a_token(plan, tmp_path, capsys, monkeypatch):
     ("words", "complaint"),
     [
         (["serve", "plan.json", "--host", "0.0.0.0"], "admin token"),
-        (["serve", "plan.json", "plan.json"], "two plans"),
+        (["serve", "plan.json", "plan.json"], "two plans without a name"),
+        (["serve", "a=plan.json", "a=plan.json"], "two plans for the collection 'a'"),
         (["serve", "Bad=plan.json"], "collection's name"),
         (["serve"], "no store at sunzi.db; `sunzi serve` with a plan creates one"),
         (["serve", "plan.json", "--shard", "4/4"], "shard"),
@@ -85,6 +90,52 @@ def test_bad_commands_are_refused_and_create_no_store(plan, capsys, words, compl
     assert main(words) == 2
     assert complaint in capsys.readouterr().err
     assert not Path("sunzi.db").exists()
+
+
+def test_a_taken_port_is_an_error_before_the_store_is_touched(plan, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "plan.json", "--port", str(port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"sunzi: error: cannot listen on 127.0.0.1, port {port}: Address already in use; choose")
+    assert not Path("sunzi.db").exists()
+
+
+def test_another_plan_needs_a_word_about_the_old_one(plan, capsys):
+    with closing(SqliteStore("sunzi.db")) as store:
+        Collector(store).open("fruit", plan)
+    sunzi.make_plan("grr", [*LABELS, "kiwi"], 4).save("other.json")
+    for name in ("", "fruit="):  # a plan without a name is for the only collection
+        assert main(["serve", f"{name}other.json", "--port", "0"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        changes = "epsilon 3 → 4, protocol ss-compact → grr, values 4 → 5, new 'kiwi'"
+        assert f"epoch 1 of fruit is open with another plan ({changes})" in line
+        assert "--old-plan" in line
+    assert main(["serve", "other.json", "fruit=plan.json", "--port", "0"]) == 2
+    assert "two plans for the collection 'fruit'" in capsys.readouterr().err
+    with closing(SqliteStore("sunzi.db")) as store:
+        assert [(epoch.collection, epoch.number, epoch.is_open) for epoch in store.epochs()] == [("fruit", 1, True)]
+
+
+def test_the_only_collection_needs_no_name(plan, capsys, monkeypatch):
+    """Whatever it is called, if the collector lists its collections to this caller."""
+    settings = Settings(port=0, minimum_reports=1)
+    with serve({"fruit": plan}, settings=settings) as collector:
+        assert main(["simulate", "--send", collector.url, "--users", "100"]) == 0
+        assert estimated(capsys, collector.url).startswith("label,")
+        collector.open("more", plan)
+        for words in (["simulate", "--send", collector.url], ["estimate", "--from", collector.url]):
+            assert main(words) == 2
+            assert f"serves several collections; choose one: {collector.url}/v1/collections/fruit, " in (
+                capsys.readouterr().err
+            )
+    secret = "a-token-of-sixteen-or-more"
+    with serve({"fruit": plan}, settings=replace(settings, admin_token=secret)) as collector:
+        assert main(["simulate", "--send", collector.url, "--users", "100"]) == 2
+        assert f"name a collection: {collector.url}/v1/collections/NAME" in capsys.readouterr().err
+        monkeypatch.setenv("SUNZI_ADMIN_TOKEN", secret)
+        assert main(["simulate", "--send", collector.url, "--users", "100"]) == 0
+        assert estimated(capsys, collector.url).startswith("label,")
 
 
 def test_a_store_without_collections_needs_a_plan(plan, capsys):

@@ -28,7 +28,7 @@ def filled(plan):
     collector = Collector(store)
     other = sunzi.make_plan("grr", ["apple", "pear", "plum", "fig"], 1)
     for number, (made, count) in enumerate([(plan, 40), (other, 10)], start=1):
-        live = collector.open("default", made)
+        live = collector.open("default", made, old_plan="keep")
         body = made.client(seed=number).report_indices(sunzi.Domain(4).indices([0, 1, 2, 3, 0] * (count // 5)))
         store.commit([collector.deposit(live, bytes([number]) * 16, body)])
     store.close()

@@ -5,11 +5,13 @@ import pytest
 
 from sunzi.collector import collector as collector_module
 from sunzi.collector.collector import (
+    AnotherPlanError,
     ClosedEpochError,
     Collector,
     MisdirectedError,
     UnknownEpochError,
     matching_labels,
+    plan_changes,
 )
 from sunzi.collector.epochs import Shard
 from sunzi.collector.sqlite import SqliteStore
@@ -30,15 +32,70 @@ def collector(tmp_path):
 
 def test_a_plan_joins_its_open_epoch_and_another_plan_opens_a_new_one(collector):
     assert [collector.open("web", PLAN).epoch.number for _ in range(2)] == [1, 1]
-    assert collector.open("web", make_plan("grr", 3, 1)).epoch.number == 2
+    assert collector.open("web", make_plan("grr", 3, 1), old_plan="keep").epoch.number == 2
     assert collector.open("app", PLAN).epoch.number == 1
     assert collector.collections() == ["app", "web"]
     assert [epoch.number for epoch in collector.epochs("web")] == [1, 2]
 
 
+def test_another_plan_must_say_what_becomes_of_the_open_epoch(collector):
+    newer, newest = make_plan("grr", ["Äpfel", "pear", "fig"], 3), make_plan("ss-compact", 5, 3)
+    collector.open("web", PLAN)
+    with pytest.raises(AnotherPlanError, match=r"epoch 1 of web is open .*epsilon 1 → 3, new 'fig', removed 'plum'"):
+        collector.open_all({"app": PLAN, "web": newer})
+    assert [(epoch.collection, epoch.number) for epoch in collector.epochs()] == [("web", 1)]
+    assert collector.open("web", newer, old_plan="close").epoch.number == 2
+    assert [epoch.is_open for epoch in collector.epochs("web")] == [False, True]
+    assert collector.open("web", newest, old_plan="keep").epoch.number == 3
+    assert [epoch.is_open for epoch in collector.epochs("web")] == [False, True, True]
+    # Clients fetch the newest epoch's plan, so an older one that is still open is not joined by itself.
+    with pytest.raises(AnotherPlanError, match="epoch 3 of web"):
+        collector.open("web", newer)
+    assert collector.open("web", newer, old_plan="keep").epoch.number == 4
+    assert collector.open("web", newest, old_plan="close").epoch.number == 3
+    assert [epoch.is_open for epoch in collector.epochs("web")] == [False, False, True, False]
+    collector.close("web", 3)
+    assert collector.open("web", PLAN).epoch.number == 5  # nothing is open, so nothing changes unnoticed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        (make_plan("grr", 3, 1), make_plan("ss", 4, "1/2"), "epsilon 1 → 1/2, protocol grr → ss, values 3 → 4"),
+        (make_plan("grr", ["a", "b"], 1), make_plan("grr", ["b", "a"], 1), "labels in another order"),
+        (make_plan("grr", ["a", "b"], 1), make_plan("grr", ["a", "b"], 1, other="b"), "other None → 'b'"),
+        (make_plan("grr", ["a", "b"], 1), make_plan("grr", 2, 1), "labels → numbers"),
+        (
+            make_plan("grr", Domain(["a", "b"], separate_labels=True), 1),
+            make_plan("grr", Domain(["a", "c"], separate_labels=True), 1),
+            "new 'c', removed 'b'",
+        ),
+        (make_plan("ss", 9, 1, block_size=2), make_plan("ss", 9, 1, block_size=3), "other parameters of the protocol"),
+    ],
+)
+def test_changes_of_plans_in_words(old, new, changes):
+    assert plan_changes(old, new) == changes
+
+
+def test_changed_label_files_that_were_not_read():
+    old, new = (make_plan("grr", Domain(["a", last], separate_labels=True), 1) for last in "bc")
+    assert plan_changes(Plan.from_json(old.contract.canonical), new) == "another label file"
+
+
+def test_a_plan_without_a_name_belongs_to_the_only_collection(collector):
+    assert collector.unnamed() == "default"
+    collector.open("web", PLAN)
+    assert collector.unnamed() == "web"
+    collector.open("app", PLAN)
+    with pytest.raises(ParameterError, match=r"holds the collections \['app', 'web'\]"):
+        collector.unnamed()
+    collector.open("default", PLAN)
+    assert collector.unnamed() == "default"
+
+
 def test_the_newest_open_epoch_is_found(collector):
     for size in (3, 4, 5):
-        collector.open("web", make_plan("grr", size, 1))
+        collector.open("web", make_plan("grr", size, 1), old_plan="keep")
     collector.close("web", 3)
     assert collector.find("web").epoch.number == 2
     assert collector.find("web", 3).plan.domain.size == 5
@@ -66,7 +123,7 @@ def test_plans_are_loaded_when_they_are_used_and_let_go(tmp_path, monkeypatch):
     store = SqliteStore(tmp_path / "store.db")
     first = Collector(store)
     for plan in plans:
-        first.open("web", plan)
+        first.open("web", plan, old_plan="keep")
     parsed = []
     from_json = Plan.from_json.__func__
     monkeypatch.setattr(Plan, "from_json", classmethod(lambda cls, data: parsed.append(data) or from_json(cls, data)))
@@ -96,7 +153,7 @@ def test_labels_in_a_file_of_their_own_stay(collector, monkeypatch):
     monkeypatch.setattr(collector_module, "_KEPT_PLANS", 1)
     labelled = make_plan("grr", Domain(["a", "b"], separate_labels=True), 1)
     for plan in (labelled, PLAN):
-        collector.open("web", plan)
+        collector.open("web", plan, old_plan="keep")
     assert collector.find("web", 1).plan.domain.labels == ("a", "b")
 
 

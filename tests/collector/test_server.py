@@ -14,7 +14,7 @@ from running import running
 from serving import serving
 
 import sunzi
-from sunzi.collector import RemoteCollector, Settings, open_store, serve, uploads
+from sunzi.collector import AnotherPlanError, RemoteCollector, Settings, open_store, serve, uploads
 from sunzi.collector import service as service_module
 from sunzi.errors import ParameterError, ReportError, StoreError
 
@@ -57,6 +57,18 @@ def test_a_store_that_is_named_stays(tmp_path):
             ("third", 0),
         ]
         store.close()
+
+
+def test_a_plan_without_a_name_is_for_the_only_collection_and_a_new_plan_is_announced(tmp_path):
+    path = tmp_path / "store.db"
+    with serve({"first": PLAN}, store=path):
+        pass
+    with serve(PLAN, store=path) as collector:
+        assert collector.collector.collections() == ["first"]
+    with pytest.raises(AnotherPlanError, match="protocol grr → ss-compact, values 3 → 50"), serve(OTHER, store=path):
+        pass
+    with serve(OTHER, store=path, old_plan="close") as collector:
+        assert [epoch.is_open for epoch in collector.collector.epochs("first")] == [False, True]
 
 
 def test_a_postgres_store(server):

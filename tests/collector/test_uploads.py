@@ -113,7 +113,10 @@ def test_a_closed_epoch_refuses_for_good(service):
 
 def test_a_new_plan_is_a_new_epoch_and_the_old_one_stays(service):
     newer = sunzi.make_plan("grr", ["a", "b", "c"], 1)
-    assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
+    refused = service.post_json("/v1/collections/default/epochs", newer.contract.to_json())
+    assert (refused.status, refused.json()["error"]) == (409, "AnotherPlanError")
+    kept = service.post_json("/v1/collections/default/epochs?old_plan=keep", newer.contract.to_json())
+    assert kept.json()["epoch"] == 2
     assert service.get("/v1/collections/default/plan").json()["epoch"] == 2
     assert service.post_json("/v1/collections/default/epochs", newer.contract.to_json()).json()["epoch"] == 2
     assert service.send_batch(batch()).status == 200

@@ -93,7 +93,7 @@ def test_a_report_goes_to_the_epoch_that_it_was_made_for(device, tmp_path):
         with closing(RemoteCollector(service.address, max_epsilon=1)) as remote:
             epoch = remote.current()
             device.queue(epoch.plan, "letter", "a", epoch.url)
-            service.collector.open("default", new)
+            service.collector.open("default", new, old_plan="keep")
             assert remote.current().number == 2
         assert device.flush() == 1
         assert (service.tally(epoch=1).reports, service.tally(epoch=2).reports) == (1, 0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
 from sunzi.cli.terminal import is_terminal, say
-from sunzi.errors import MissingExtraError, ParameterError, TallyError
+from sunzi.errors import MissingExtraError, ParameterError, StoreError, TallyError
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store
@@ -165,10 +165,30 @@ def read_epoch(source: str, collection: str | None, number: int | None, labels: 
 def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
     from sunzi.collector.remote import RemoteCollector
 
-    address = source if collection is None else f"{source.rstrip('/')}/v1/collections/{collection}"
+    address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
     secret = os.environ.get(TOKEN_VARIABLE)
     with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
         return remote.tally(number)
+
+
+def find_collection(url: str) -> str:
+    """Return the address of the collection that a collector's URL names, or of the only one that it serves.
+
+    A collector lists its collections for its operator only. To others, a URL without a name means ``default``.
+    """
+    from sunzi.collector.remote import RemoteCollector
+
+    secret = os.environ.get(TOKEN_VARIABLE)
+    with closing(RemoteCollector(url, max_epsilon=None, secret=secret, patience=10)) as remote:
+        if remote.is_named:
+            return url
+        try:
+            served = remote.served()
+        except StoreError:  # the request for the plan or the tally says what is wrong
+            return url
+    if len(served) > 1:
+        raise ParameterError(f"{url} serves several collections; choose one: {', '.join(served)}")
+    return served[0] if served else url
 
 
 def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,10 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, privacy_bound
 
 if TYPE_CHECKING:
+    from sunzi.collector import Collector
+    from sunzi.collector.collector import OldPlan
     from sunzi.collector.settings import Settings
+    from sunzi.plan import Plan
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,12 +29,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "acknowledged after it is on disk. Without an admin token, the collector accepts only local connections."
     )
     parser = commands.add_parser("serve", description=description, allow_abbrev=False)
-    parser.add_argument("plans", metavar="PLAN", nargs="*", help="plan file, or NAME=FILE to name its collection")
+    parser.add_argument(
+        "plans",
+        metavar="PLAN",
+        nargs="*",
+        help="plan file, or NAME=FILE to name its collection (default: the store's only one; 'default' in a new store)",
+    )
     parser.add_argument(
         "--store",
         metavar="STORE",
         default="sunzi.db",
         help="SQLite file, created if missing, or postgresql://USER@HOST/DATABASE (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--old-plan",
+        choices=("close", "keep"),
+        help="what to do if a collection's open epoch has another plan: close it, or keep it open to count late "
+        "reports; clients fetch the new plan (default: an error that says what would change)",
     )
     parser.add_argument("--shard", metavar="I/N", help="accept only ids of shard I of N, such as 0/4")
     add_labels(parser)
@@ -110,26 +126,37 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     from sunzi.collector import Collector, Shard, open_store
-    from sunzi.collector.server import create_app, make_server
+    from sunzi.collector.server import create_app, listen, make_server
     from sunzi.plan import load_plan
 
     settings = _settings(arguments)
     plans = {name: load_plan(path, labels=arguments.labels) for name, path in _named(arguments.plans).items()}
     shard = Shard.parse(arguments.shard) if arguments.shard else None
-    collector = Collector(open_store(arguments.store, shard, create=bool(plans)))
-    for name, plan in plans.items():
-        live = collector.open(name, plan)
-        say(f"{name}: epoch {live.epoch.number}, {counted(live.epoch.reports, 'report')} so far", sys.stderr)
-        say(f"{name}: {privacy_bound(plan.epsilon)}", sys.stderr)
-    if not collector.collections():
-        raise ParameterError(f"{arguments.store} holds no collection yet; give a plan file")
+    with (
+        listen(settings.host, settings.port) as listening,  # first: if the port is taken, the store stays as it is
+        closing(open_store(arguments.store, shard, create=bool(plans))) as store,
+    ):
+        collector = Collector(store)
+        _open(collector, plans, arguments.old_plan)
+        if not collector.collections():
+            raise ParameterError(f"{arguments.store} holds no collection yet; give a plan file")
 
-    def started(address: str) -> None:
-        say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
+        def started(address: str) -> None:
+            say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
 
-    server = make_server(create_app(collector, settings), settings, started)
-    server.run()
+        server = make_server(create_app(collector, settings), settings, started)
+        server.run(sockets=[listening])
     return 0 if server.started else 1
+
+
+def _open(collector: Collector, plans: Mapping[str | None, Plan], old_plan: OldPlan | None) -> None:
+    named = {collector.unnamed() if name is None else name: plan for name, plan in plans.items()}
+    if len(named) < len(plans):
+        raise ParameterError(f"two plans for the collection {collector.unnamed()!r}; give each its own name: NAME=FILE")
+    for live in collector.open_all(named, old_plan=old_plan):
+        name, epoch = live.epoch.collection, live.epoch
+        say(f"{name}: epoch {epoch.number}, {counted(epoch.reports, 'report')} so far", sys.stderr)
+        say(f"{name}: {privacy_bound(live.plan.epsilon)}", sys.stderr)
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -156,16 +183,16 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def _named(plans: list[str]) -> dict[str, str]:
-    """Return the plan files by collection; one plan may go without a name."""
-    from sunzi.collector.addresses import DEFAULT_COLLECTION
+def _named(plans: list[str]) -> dict[str | None, str]:
+    """Return the plan files by collection; one plan may go without a name, under None."""
     from sunzi.collector.epochs import check_name
 
-    named: dict[str, str] = {}
+    named: dict[str | None, str] = {}
     for plan in plans:
-        name, equals, path = plan.partition("=")
-        name, path = (check_name(name), path) if equals else (DEFAULT_COLLECTION, plan)
+        before, equals, path = plan.partition("=")
+        name, path = (check_name(before), path) if equals else (None, plan)
         if name in named:
-            raise ParameterError(f"two plans for the collection {name!r}; give each its own name: NAME=FILE")
+            which = "without a name" if name is None else f"for the collection {name!r}"
+            raise ParameterError(f"two plans {which}; give each its own name: NAME=FILE")
         named[name] = path
     return named

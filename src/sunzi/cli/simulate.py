@@ -11,7 +11,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import add_simulation
+from sunzi.cli.files import add_simulation, find_collection
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted
@@ -29,7 +29,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser = commands.add_parser("simulate", description=description, allow_abbrev=False)
     parser.add_argument(
-        "--send", metavar="URL", required=True, help="URL of the collector or of one of its collections"
+        "--send",
+        metavar="URL",
+        required=True,
+        help="URL of a collector that serves one collection, or of the collection: URL/v1/collections/NAME",
     )
     parser.add_argument("--users", metavar="N", type=int, default=10_000, help="number of users (default: %(default)s)")
     parser.add_argument(
@@ -60,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     population = Population.parse(arguments.population)
     tokens = _tokens(arguments.tokens_file, -(-arguments.users // arguments.batch))
     secret = read_secret(arguments.key_file) if arguments.key_file else None
-    with closing(RemoteCollector(arguments.send, max_epsilon=None, secret=secret)) as remote:
+    with closing(RemoteCollector(find_collection(arguments.send), max_epsilon=None, secret=secret)) as remote:
         epoch = remote.current()
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
         start = time.monotonic()

@@ -1,3 +1,4 @@
+from sunzi.collector.collector import AnotherPlanError as AnotherPlanError
 from sunzi.collector.collector import ClosedEpochError as ClosedEpochError
 from sunzi.collector.collector import Collector as Collector
 from sunzi.collector.collector import MisdirectedError as MisdirectedError

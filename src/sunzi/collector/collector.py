@@ -10,19 +10,28 @@ import hashlib
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Literal
 
+from sunzi.collector.addresses import DEFAULT_COLLECTION
 from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_tally
 from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
+from sunzi.numerics.checks import shown
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
+OldPlan = Literal["close", "keep"]
+"""What to do with an open epoch of another plan: close it, or keep it open for late reports."""
+
 _KEPT_PLANS = 16
 _KEPT_ESTIMATES = 4
+_SHOWN_LABELS = 3
 
 
 class UnknownEpochError(StoreError):
@@ -31,6 +40,10 @@ class UnknownEpochError(StoreError):
 
 class ClosedEpochError(StoreError):
     """The epoch is closed, for good."""
+
+
+class AnotherPlanError(StoreError):
+    """The collection's open epoch has another plan."""
 
 
 class MisdirectedError(StoreError):
@@ -144,21 +157,56 @@ class Collector:
             while len(self._plans) > _KEPT_PLANS:
                 self._plans.popitem(last=False)
 
-    def open(self, collection: str, plan: Plan) -> LiveEpoch:
+    def unnamed(self) -> str:
+        """The collection of a plan without a name: the only one, or ``default`` if there are none or it is there."""
+        names = self.collections()
+        if len(names) == 1:
+            return names[0]
+        if names and DEFAULT_COLLECTION not in names:
+            raise ParameterError(f"the store holds the collections {names}; name the plan's: NAME=FILE")
+        return DEFAULT_COLLECTION
+
+    def open(self, collection: str, plan: Plan, *, old_plan: OldPlan | None = None) -> LiveEpoch:
         """Return the collection's open epoch with this plan, or open a new one.
 
         Parameters
         ----------
         collection: a name of a-z, 0-9, - and _.
         plan: the plan. If it refers to its labels by hash, the labels it was loaded with stay in memory.
+        old_plan: what to do if the collection's open epoch has another plan: "close" it, or "keep" it open to count
+            late reports. By default this raises AnotherPlanError, which says what would change, and nothing is opened.
         """
-        counters = plan.protocol.tally_layout.length
-        epoch = self.store.ensure_epoch(collection, plan.contract.canonical, counters)
-        self._epochs[collection, epoch.number] = epoch
-        self._keep(epoch.key, plan)
-        if plan.domain.labels is not None and plan.domain.labels_sha256 is not None:
-            self._with_own_labels[epoch.key] = plan
-        return LiveEpoch(epoch, plan)
+        return self.open_all({collection: plan}, old_plan=old_plan)[0]
+
+    def open_all(self, plans: Mapping[str, Plan], *, old_plan: OldPlan | None = None) -> list[LiveEpoch]:
+        """:meth:`open` for several collections: all of them, or none if one is refused."""
+        with self.store.transaction():
+            self.store.lock_epochs()
+            others = {name: self._with_another_plan(name, plan) for name, plan in plans.items()}
+            opened = [LiveEpoch(self._opened(name, plan, others[name], old_plan), plan) for name, plan in plans.items()]
+        if old_plan == "close":
+            for epoch in chain.from_iterable(others.values()):
+                self.store.close_epoch(epoch.key)
+            self.refresh()
+        for live in opened:
+            self._epochs[live.epoch.collection, live.epoch.number] = live.epoch
+            self._keep(live.epoch.key, live.plan)
+            if live.plan.domain.labels is not None and live.plan.domain.labels_sha256 is not None:
+                self._with_own_labels[live.epoch.key] = live.plan
+        return opened
+
+    def _opened(self, collection: str, plan: Plan, others: Sequence[Epoch], old_plan: OldPlan | None) -> Epoch:
+        if others and old_plan is None:
+            raise _another_plan(others[-1], Plan.from_json(self.store.plan(others[-1].key)), plan)
+        # An older open epoch with this plan must not be joined while a newer one stays open: clients fetch the newest.
+        opening = self.store.open_epoch if others and old_plan == "keep" else self.store.ensure_epoch
+        return opening(collection, plan.contract.canonical, plan.protocol.tally_layout.length)
+
+    def _with_another_plan(self, collection: str, plan: Plan) -> list[Epoch]:
+        """The open epochs with another plan, if the newest open one is among them: clients fetch that one's plan."""
+        still_open = [epoch for epoch in self.store.epochs(collection) if epoch.is_open]
+        others = [epoch for epoch in still_open if self.store.plan(epoch.key) != plan.contract.canonical]
+        return others if others and others[-1] is still_open[-1] else []
 
     def close(self, collection: str, number: int) -> LiveEpoch:
         """Close an epoch for good. Closing twice is no error."""
@@ -222,6 +270,47 @@ class Collector:
                 if len(self._estimates) > _KEPT_ESTIMATES:
                     self._estimates.popitem(last=False)
             return kept
+
+
+def _another_plan(epoch: Epoch, old: Plan, new: Plan) -> AnotherPlanError:
+    return AnotherPlanError(
+        f"epoch {epoch.number} of {epoch.collection} is open with another plan ({plan_changes(old, new)}); for a new "
+        "epoch with the new plan, give old_plan or --old-plan: 'close' closes the old epoch, 'keep' keeps it open for "
+        "late reports"
+    )
+
+
+def plan_changes(old: Plan, new: Plan) -> str:
+    """What differs between two plans, for people: epsilon, protocol, domain."""
+    changes = [
+        f"{name} {before} → {after}"
+        for name, before, after in (
+            ("epsilon", old.epsilon, new.epsilon),
+            ("protocol", old.protocol.name, new.protocol.name),
+            ("values", f"{old.domain.size:,}", f"{new.domain.size:,}"),
+            ("other", repr(old.domain.other), repr(new.domain.other)),
+        )
+        if before != after
+    ]
+    changes += _label_changes(old, new)
+    return ", ".join(changes) or "other parameters of the protocol"
+
+
+def _label_changes(old: Plan, new: Plan) -> list[str]:
+    before, after = old.domain.labels, new.domain.labels
+    if old.domain.has_labels != new.domain.has_labels:
+        return ["labels → numbers" if old.domain.has_labels else "numbers → labels"]
+    if before is None or after is None:
+        is_same = old.domain.labels_sha256 == new.domain.labels_sha256
+        return [] if is_same else ["another label file"]
+    found = []
+    for what, one, other in (("new", after, before), ("removed", before, after)):
+        known = set(other)
+        labels = [label for label in one if label not in known]
+        if labels:
+            more = ", …" if len(labels) > _SHOWN_LABELS else ""
+            found.append(f"{what} {', '.join(map(shown, labels[:_SHOWN_LABELS]))}{more}")
+    return found or ([] if before == after else ["labels in another order"])
 
 
 def matching_labels(plan: Plan, text: str, limit: int) -> list[int]:

@@ -128,7 +128,7 @@ class Database(ABC):
         """Create the schema, or upgrade an older one."""
 
     @abstractmethod
-    def _lock_epochs(self) -> None:
+    def lock_epochs(self) -> None:
         """Keep others from opening epochs until the transaction ends."""
 
     @abstractmethod

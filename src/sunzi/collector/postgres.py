@@ -301,7 +301,8 @@ class PostgresStore(Store):
         """All pages of a contribution, by its key."""
         return dict(self._execute("SELECT page, counts FROM pages WHERE contribution = ?", (contribution,)))
 
-    def _lock_epochs(self) -> None:
+    def lock_epochs(self) -> None:
+        """Lock the row that everyone who opens epochs locks first."""
         self._execute("SELECT 1 FROM settings WHERE name = 'shard' FOR UPDATE")
 
     def _create_identities(self, key: int) -> None:

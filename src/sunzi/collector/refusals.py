@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from sunzi.collector.collector import ClosedEpochError, MisdirectedError, UnknownEpochError
+from sunzi.collector.collector import AnotherPlanError, ClosedEpochError, MisdirectedError, UnknownEpochError
 from sunzi.collector.writer import OverloadError
 from sunzi.errors import (
     EstimateError,
@@ -26,6 +26,7 @@ from sunzi.errors import (
 STATUS_BY_ERROR: list[tuple[type[SunziError], int]] = [
     (UnknownEpochError, 404),
     (ClosedEpochError, 410),
+    (AnotherPlanError, 409),
     (MisdirectedError, 421),
     (OverloadError, 503),
     (StoreError, 503),

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from sunzi.collector.addresses import parse_collection
-from sunzi.collector.epochs import ID_BYTES, Upload, parse_token
+from sunzi.collector.addresses import Address, parse_collection
+from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
 from sunzi.contract import Contract, parse_json
-from sunzi.errors import PlanError, PrivacyError, ReportError, StoreError
+from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.tally import Tally
@@ -92,12 +92,25 @@ class RemoteCollector:
     ) -> None:
         parsed, self.collection = parse_collection(address)
         self.url, self._path = str(parsed), "/" + "/".join(parsed.steps)
+        self.is_named = Address.parse(address).steps == parsed.steps
         kind = http.client.HTTPSConnection if parsed.scheme == "https" else http.client.HTTPConnection
         self._disconnected = partial(kind, parsed.host, parsed.port)
         self._connection = self._disconnected()
         self._max_epsilon = None if max_epsilon is None else parse_epsilon(max_epsilon)
         self._headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         self._patience, self._sleep = patience, sleep
+
+    def served(self) -> list[str]:
+        """The addresses of all collections of the collector; needs the admin token, or a local connection."""
+        root = self.url.rpartition("/")[0]
+        status, answer = self._persist("GET", self._path.rpartition("/")[0], None, LARGEST_PLAN_BYTES)
+        if status != 200:
+            raise StoreError(f"{root} answers {status}: {_message(answer)}")
+        try:
+            names = {check_name(epoch["collection"]) for epoch in cast(list[Any], parse_json(answer))}
+        except (PlanError, ParameterError, TypeError, KeyError):
+            raise StoreError(f"{root} is not a collector's response: {_message(answer)}") from None
+        return [f"{root}/{name}" for name in sorted(names)]
 
     def current(self) -> RemoteEpoch:
         """The newest open epoch and its plan, with ε and the fingerprint checked.
@@ -143,7 +156,7 @@ class RemoteCollector:
 
         kind = "batches" if is_batch(body) else f"reports?plan={fingerprint}"
         upload = Upload(identity, body, None if token is None else parse_token(token))
-        path = f"epochs/{number}/{kind}"
+        path = f"{self._path}/epochs/{number}/{kind}"
         status, answer = self._persist("POST", path, upload.to_bytes(), _LARGEST_RECEIPT_BYTES)
         said = _fields(answer)
         if status == 200 and said.get("outcome") in ("counted", "repeated"):
@@ -170,9 +183,10 @@ class RemoteCollector:
         self._connection.close()
 
     def _get(self, path: str, largest: int) -> bytes:
-        status, answer = self._persist("GET", path, None, largest)
+        status, answer = self._persist("GET", f"{self._path}/{path}", None, largest)
         if status != 200:
-            raise StoreError(f"{self.url}/{path} answers {status}: {_message(answer)}")
+            hint = "" if status != 404 or self.is_named else f"; name a collection: {self.url.rpartition('/')[0]}/NAME"
+            raise StoreError(f"{self.url}/{path} answers {status}: {_message(answer)}{hint}")
         return answer
 
     def _persist(self, method: str, path: str, body: bytes | None, largest: int) -> tuple[int, bytes]:
@@ -181,7 +195,7 @@ class RemoteCollector:
         while True:
             seconds = min(_SECONDS, max(_LEAST_SECONDS, deadline - time.monotonic()))
             try:
-                status, answer, wait = self._once(method, f"{self._path}/{path}", body, largest, seconds)
+                status, answer, wait = self._once(method, path, body, largest, seconds)
             except (OSError, ValueError, http.client.HTTPException) as error:
                 self._connection.close()
                 status, answer, wait = 0, f"{type(error).__name__}: {error}".encode(), None

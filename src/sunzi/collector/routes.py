@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
-from sunzi.collector.collector import LiveEpoch, matching_labels
+from sunzi.collector.collector import LiveEpoch, OldPlan, matching_labels
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
@@ -354,10 +354,17 @@ def list_epochs(request: Request) -> list[dict[str, Any]]:
     openapi_extra={"requestBody": {"required": True, "description": "A plan file.", "content": _PLAN_FILE}},
 )
 def open_epoch(
-    request: Request, collection: CollectionName, plan: Annotated[bytes, Depends(whole_body)]
+    request: Request,
+    collection: CollectionName,
+    plan: Annotated[bytes, Depends(whole_body)],
+    old_plan: OldPlan | None = None,
 ) -> dict[str, Any]:
-    """Open an epoch with this plan, creating the collection if it is new. Repeating this changes nothing."""
-    return described(service_of(request).collector.open(collection, Plan.from_json(plan)))
+    """Open an epoch with this plan, creating the collection if it is new. Repeating this changes nothing.
+
+    If the collection's open epoch has another plan, `old_plan` must say what to do with it: `close` it, or `keep` it
+    open for late reports.
+    """
+    return described(service_of(request).collector.open(collection, Plan.from_json(plan), old_plan=old_plan))
 
 
 @administration.post("/{collection}/epochs/{epoch}/close", responses=_ADMINISTRATION_REFUSALS)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sunzi._version import __version__
-from sunzi.collector.addresses import DEFAULT_COLLECTION
-from sunzi.collector.collector import Collector, LiveEpoch
+from sunzi.collector.collector import Collector, LiveEpoch, OldPlan
 from sunzi.collector.settings import Settings
 from sunzi.collector.stores import open_store
 from sunzi.errors import MissingExtraError, StoreError, SunziError
@@ -62,9 +61,9 @@ class RunningCollector:
     app: FastAPI
     _thread: threading.Thread
 
-    def open(self, collection: str, plan: Plan) -> LiveEpoch:
-        """Open an epoch with this plan, or return the open one that has it."""
-        return self.collector.open(collection, plan)
+    def open(self, collection: str, plan: Plan, *, old_plan: OldPlan | None = None) -> LiveEpoch:
+        """Open an epoch with this plan, or return the open one that has it; see :meth:`Collector.open`."""
+        return self.collector.open(collection, plan, old_plan=old_plan)
 
     def wait(self) -> None:
         """Block until Ctrl+C is pressed."""
@@ -80,15 +79,19 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     settings: Settings | None = None,
+    old_plan: OldPlan | None = None,
 ) -> Iterator[RunningCollector]:
     """Run a collector on a background thread; on exit, commit all accepted reports and stop.
 
     Parameters
     ----------
-    collections: the plan of the collection ``default``, or a mapping from names to plans.
+    collections: a plan, or a mapping from names of collections to plans. A plan without a name is that of the store's
+        only collection, or of ``default`` in a new store.
     store: a path or ``postgresql://…``; by default a temporary SQLite file, deleted on exit.
     host, port: where to listen; by default a free port of 127.0.0.1. StoreError is raised if the port is taken.
     settings: limits, secrets, and ``host`` and ``port`` where these are not given.
+    old_plan: what to do if a collection's open epoch has another plan: "close" it, or "keep" it open for late reports;
+        by default this is an error.
 
     >>> import sunzi
     >>> with serve(sunzi.make_plan("grr", ["yes", "no"], epsilon=1)) as collector:
@@ -97,16 +100,15 @@ def serve(
     """
     chosen = settings or Settings(port=0)
     chosen = replace(chosen, host=chosen.host if host is None else host, port=chosen.port if port is None else port)
-    plans = {DEFAULT_COLLECTION: collections} if isinstance(collections, Plan) else collections
     with ExitStack() as stack:
         if store is None:
             store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sunzi-"))) / "store.db"
-        listening = stack.enter_context(_listen(chosen.host, chosen.port))
+        listening = stack.enter_context(listen(chosen.host, chosen.port))
         opened = open_store(store)
         stack.callback(opened.close)
         collector = Collector(opened)
-        for name, plan in plans.items():
-            collector.open(name, plan)
+        plans = {collector.unnamed(): collections} if isinstance(collections, Plan) else collections
+        collector.open_all(plans, old_plan=old_plan)
         yield stack.enter_context(_in_background(create_app(collector, chosen), chosen, collector, listening))
 
 
@@ -140,12 +142,14 @@ def _in_background(
         thread.join()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Bind a port, before anything is opened; StoreError if it is taken."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
+        reason = str(error.strerror).partition(" (while")[0]  # Python repeats the address
         raise StoreError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another port, or 0 for any free one"
+            f"cannot listen on {host}, port {port}: {reason}; choose another port, or 0 for any free one"
         ) from error
 
 

@@ -242,7 +242,7 @@ class SqliteStore(Store):
     def _stream(self, query: str) -> Iterator[bytes]:
         yield from (row[0] for row in self._connection.execute(query))
 
-    def _lock_epochs(self) -> None:
+    def lock_epochs(self) -> None:
         """BEGIN IMMEDIATE has locked the whole file."""
 
     def _create_identities(self, key: int) -> None:

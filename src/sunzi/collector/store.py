@@ -78,7 +78,7 @@ class Store(Database):
         """
         check_name(collection)
         with self.transaction():
-            self._lock_epochs()
+            self.lock_epochs()
             number = 1 + max((epoch.number for epoch in self.epochs(collection)), default=0)
             page_cells = _SMALL_PAGE if counters > _FULL_PAGE * _MAX_FULL_PAGES else _FULL_PAGE
             key = self._insert_epoch(collection, number, plan, page_cells, time.time())
@@ -87,7 +87,7 @@ class Store(Database):
     def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
         """Return the newest open epoch with this plan, or open one. Concurrent callers get the same epoch."""
         with self.transaction():
-            self._lock_epochs()
+            self.lock_epochs()
             same = self._select_epochs("collection = ? AND closed_at IS NULL AND plan = ?", collection, plan)
             newest = max(same, key=lambda epoch: epoch.number, default=None)
             return newest or self.open_epoch(collection, plan, counters)
@@ -95,7 +95,7 @@ class Store(Database):
     def require_empty(self) -> None:
         """Raise StoreError if there is any epoch. Within a transaction, no other process can open one until it ends."""
         with self.transaction():
-            self._lock_epochs()
+            self.lock_epochs()
             if self.epochs():
                 raise StoreError(f"{self.label} has epochs already; copy into an empty store")
 
