@@ -1,13 +1,18 @@
-/** Builds dist/: one minified ES module per entry, with shared chunks. `--sizes` prints their sizes. */
+/**
+ * Builds dist/: one minified ES module per entry, with shared chunks, and `sunzi.script.js` for script tags, all with
+ * source maps. `--sizes` prints their sizes.
+ */
 
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
 import { minify } from "terser";
 
 const ENTRIES = ["index", "subsets", "device", "reading", "node"];
+/** What `sunzi.script.js` defines, as properties of one global `sunzi`. */
+const SCRIPT_ENTRIES = ["index", "subsets", "device"];
 const BUNDLING = {
   absWorkingDir: import.meta.dirname,
   bundle: true,
@@ -18,30 +23,41 @@ const BUNDLING = {
   legalComments: "none",
   logLevel: "warning",
   minify: true,
+  sourcemap: "external",
+  outdir: "dist",
   // Internal properties, which may be renamed; all others keep their names.
   mangleProps: new RegExp(
     "^(accepts|attach|bits|blockSize|bounds|denominator|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
-      "layout|limit|low|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
+      "layout|limit|low|mechanism|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
       "threshold|truths|variates)$",
   ),
 };
 
-/** The output files of a bundle, minified again by terser. */
+/** The scripts of a bundle, minified again by terser, with their source maps. */
 async function bundle(options) {
   const { outputFiles } = await build({ ...BUNDLING, ...options });
+  const texts = new Map(outputFiles.map(({ path, text }) => [path, text]));
+  const scripts = [...texts].filter(([path]) => path.endsWith(".js"));
   return Promise.all(
-    outputFiles.map(async ({ path, text }) => {
-      const { code } = await minify(text, { module: true, ecma: 2022, compress: { passes: 3 } });
-      return { path, code };
+    scripts.map(async ([path, text]) => {
+      const module = options.format !== "iife";
+      const sourceMap = { content: texts.get(`${path}.map`), includeSources: true, url: `${basename(path)}.map` };
+      const { code, map } = await minify(text, { module, ecma: 2022, compress: { passes: 3 }, sourceMap });
+      return { path, code, map };
     }),
   );
 }
 
+/** A module that exports everything from these entries. */
+function reexporting(entries) {
+  const contents = entries.map((entry) => `export * from "./src/${entry}.ts";`).join("\n");
+  return { contents, resolveDir: import.meta.dirname };
+}
+
 /** The size in bytes of a program that imports only these entries, minified and gzipped. */
 export async function gzippedSize(...entries) {
-  const contents = entries.map((entry) => `export * from "./src/${entry}.ts";`).join("\n");
-  const [{ code }] = await bundle({ stdin: { contents, resolveDir: import.meta.dirname } });
-  return gzipSync(code, { level: 9 }).length;
+  const [{ code }] = await bundle({ stdin: reexporting(entries) });
+  return gzipSync(code.replace(/\n\/\/# sourceMappingURL=.*/, ""), { level: 9 }).length;
 }
 
 async function printSizes() {
@@ -57,11 +73,14 @@ async function printSizes() {
 
 async function writeBundles() {
   const entryPoints = ENTRIES.map((name) => `src/${name}.ts`);
-  const files = await bundle({ entryPoints, outdir: "dist", splitting: true, chunkNames: "shared-[hash]" });
+  const modules = await bundle({ entryPoints, splitting: true, chunkNames: "shared-[hash]" });
+  const script = { stdin: reexporting(SCRIPT_ENTRIES), format: "iife", globalName: "sunzi", entryNames: "sunzi.script" };
+  const scripts = await bundle(script);
   await rm("dist", { recursive: true, force: true });
-  for (const { path, code } of files) {
+  for (const { path, code, map } of [...modules, ...scripts]) {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, `${code}\n`);
+    await writeFile(`${path}.map`, map);
   }
 }
 

@@ -1,4 +1,4 @@
-"""A static site on loopback that holds the built client, with another origin than the collector."""
+"""Static sites on loopback, with another origin than the collector."""
 
 import threading
 from contextlib import contextmanager
@@ -18,6 +18,13 @@ def served(client_directory, directory):
     directory.mkdir()
     (directory / "dist").symlink_to(client_directory / "dist")
     (directory / "page.html").write_bytes((Path(__file__).resolve().parents[1] / "clients" / "page.html").read_bytes())
+    with static(directory) as origin:
+        yield origin
+
+
+@contextmanager
+def static(directory):
+    """Serve the files of a directory; yields the origin."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(directory)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,10 +1,11 @@
 /** The client runs on a user's device and turns a value into bytes that are safe to send. */
 
 import { drawRows } from "./drawing.js";
-import { OUTSIDE, type Value } from "./domain.js";
+import type { Value } from "./domain.js";
 import { type Epsilon, exceeds, parseEpsilon } from "./epsilon.js";
 import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
+import type { Bytes } from "./platform.js";
 import type { Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
 import { type Outcome, type SendOptions, uploadPersistently } from "./uploading.js";
@@ -29,11 +30,12 @@ export interface ClientOptions extends PlanOptions {
 export class Client {
   readonly plan: Plan;
   readonly #source: WordSource;
-  #latest: Uint8Array | undefined;
+  #latest: Bytes | undefined;
 
   constructor(plan: Plan | PlanSource, options: ClientOptions) {
-    this.plan = plan instanceof Plan ? plan : new Plan(plan, options);
-    const { maxEpsilon, fingerprint, source } = options ?? {};
+    const { maxEpsilon, fingerprint, source, labelFile } = options ?? {};
+    this.plan = plan instanceof Plan ? plan : new Plan(plan, options ?? {});
+    if (plan instanceof Plan && labelFile !== undefined) plan.domain.attach(labelFile);
     check(maxEpsilon, "maxEpsilon is required", ParameterError);
     check(
       !exceeds(this.plan.epsilonFraction, parseEpsilon(maxEpsilon)),
@@ -54,13 +56,13 @@ export class Client {
   }
 
   /** One report of a value. Throws a DomainError if it is outside the domain: then send {@link reportBackground}. */
-  report(value: Value): Uint8Array {
+  report(value: Value): Bytes {
     return this.reportIndex(this.plan.domain.index(value));
   }
 
   /** {@link report} for the index of a value. */
-  reportIndex(index: number): Uint8Array {
-    this.#latest = encodeReport(this.plan.protocol.layout, this.#randomize([index]));
+  reportIndex(index: number): Bytes {
+    this.#latest = encodeReport(this.plan.mechanism.layout, this.#randomize([index]));
     return this.#latest;
   }
 
@@ -68,7 +70,7 @@ export class Client {
    * One report of a uniformly random value, for users whose own value is outside the domain: sending nothing would
    * reveal that. It costs the same ε and looks like any other report.
    */
-  reportBackground(): Uint8Array {
+  reportBackground(): Bytes {
     let index = 0;
     drawRows(
       this.#source,
@@ -81,14 +83,14 @@ export class Client {
   }
 
   /** One batch with a report for each value. */
-  reportBatch(values: Iterable<Value>): Uint8Array {
+  reportBatch(values: Iterable<Value>): Bytes {
     return this.reportIndices(Array.from(values, (value) => this.plan.domain.index(value)));
   }
 
   /** {@link reportBatch} for indices of values; fastest for a Uint32Array. */
-  reportIndices(indices: ArrayLike<number>): Uint8Array {
-    const { protocol, fingerprintBytes } = this.plan;
-    this.#latest = encodeBatch(protocol.layout, fingerprintBytes, this.#randomize(indices));
+  reportIndices(indices: ArrayLike<number>): Bytes {
+    const { mechanism, fingerprintBytes } = this.plan;
+    this.#latest = encodeBatch(mechanism.layout, fingerprintBytes, this.#randomize(indices));
     return this.#latest;
   }
 
@@ -102,7 +104,7 @@ export class Client {
    *   asked for its current epoch the first time
    * @param body what {@link report} or {@link reportBatch} returned; by default the latest
    */
-  async send(url: string, body = this.#latest, options: SendOptions = {}): Promise<Outcome> {
+  async send(url: string, body: Uint8Array | undefined = this.#latest, options: SendOptions = {}): Promise<Outcome> {
     check(body, "make a report first", ParameterError);
     return uploadPersistently(url, this.plan, body, options);
   }
@@ -111,9 +113,9 @@ export class Client {
     const { size } = this.plan.domain;
     const places = indices instanceof Uint32Array ? indices : Uint32Array.from(indices);
     // The conversion changes everything but integers from 0 to 2^32 - 1.
-    let isInside = places === indices || places.every((place, i) => place === indices[i]);
-    for (let i = 0; i < places.length; i++) isInside &&= places[i] < size;
-    check(isInside, OUTSIDE, DomainError);
-    return this.plan.protocol.randomize(places, this.#source);
+    for (let i = 0; i < places.length; i++)
+      if (places[i] >= size || places[i] !== indices[i])
+        throw new DomainError(`value ${indices[i]} is not in the domain 0 … ${size - 1}`);
+    return this.plan.mechanism.randomize(places, this.#source);
   }
 }

@@ -5,3 +5,4 @@ export { Device, type DeviceOptions, type FlushResult, type QueueOptions, type Q
 export { importDeviceKey, makeDeviceKey, MemoisingClient } from "./device/memoising.js";
 export { MemoryStore } from "./device/memory_store.js";
 export { charge, type Debit, type QueuedReport, spentBy, type Store } from "./device/store.js";
+export type { DeviceKey } from "./platform.js";

@@ -1,60 +1,64 @@
 /** The domain of a plan: labels or a bare size, with the indices 0 … k−1 (`docs/format.md`, 2.3). */
 
-import { check, DomainError, ParameterError, PlanError, type SunziError } from "./errors.js";
+import { check, DomainError, type ErrorKind, ParameterError, PlanError, shown } from "./errors.js";
 import { decodeText, encodeText, type Json } from "./json.js";
 import { fields, integer, list } from "./plan_fields.js";
 import { hexadecimal, sha256 } from "./sha256.js";
-
-export const OUTSIDE = "value is outside the domain";
 
 /** A value to report: a label, or an index if the domain is a bare size. */
 export type Value = string | number;
 
 /** The values of one plan. */
 export class Domain {
-  readonly size: number;
-  readonly other: string | undefined;
-  /** The labels in the order of their indices; undefined for a bare size. */
-  labels: readonly string[] | undefined;
-  readonly #digest: string | undefined;
+  declare readonly size: number;
+  /** The labels in the order of their indices; undefined for a bare size, and if they are in a file still to be given. */
+  declare readonly labels?: readonly string[];
+  /** The hash of the label file. */
+  declare readonly labels_sha256?: string;
+  /** The label of all values outside the domain. */
+  declare readonly other?: string;
   #positions: Map<unknown, number> | undefined;
 
   /** Check a plan's domain. If its labels are in a file, they must still be attached. */
   constructor(value: Json | undefined) {
     const record = fields(value, "size", ["labels", "labels_sha256", "other"]);
     const { labels, labels_sha256: digest, other } = record;
-    this.size = integer(record, "size", 2, 2 ** 30);
-    this.other = other as string | undefined;
-    check(typeof (other ?? "") === "string", "other must be a label");
+    integer(record, "size", 2, 2 ** 30);
+    check(typeof (other ?? "") === "string", `other must be a label, got ${shown(other)}`);
     check(labels === undefined || digest === undefined, "labels given twice");
+    Object.assign(this, record);
     if (labels !== undefined) {
       const texts = list(record, "labels");
-      check(
-        texts.every((label) => typeof label === "string"),
-        "labels must be strings",
-      );
-      this.#adopt(texts, PlanError);
+      const wrong = texts.find((label) => typeof label !== "string");
+      check(wrong === undefined, `labels must be strings, got ${shown(wrong)}`);
+      this.#adopt(texts as string[], PlanError);
     } else if (digest !== undefined) {
-      check(typeof digest === "string" && /^[\da-f]{64}$/.test(digest), "labels_sha256 must be 64 hex digits");
-      this.#digest = digest;
-    } else check(other === undefined, "other must be a label");
+      const isDigest = typeof digest === "string" && /^[\da-f]{64}$/.test(digest);
+      check(isDigest, `labels_sha256 must be 64 hex digits, got ${shown(digest)}`);
+    } else check(other === undefined, `other ${shown(other)} is not a label`);
   }
 
   /** Read the labels from their file. Throws a DomainError if it is not the plan's. @internal */
   attach(file: Uint8Array | string): void {
     const text = (typeof file === "string" ? file : decodeText(file, DomainError)).replaceAll("\r\n", "\n");
     check(text.endsWith("\n") && !text.includes("\r"), "labels must end with LF", DomainError);
-    check(hexadecimal(sha256(encodeText(text))) === this.#digest, "not the plan's label file", DomainError);
-    this.#adopt(text.slice(0, -1).split("\n"), DomainError);
+    const digest = hexadecimal(sha256(encodeText(text)));
+    const wanted = this.labels_sha256 ?? "none";
+    check(digest === wanted, `not the plan's label file: its hash is ${digest}, the plan has ${wanted}`, DomainError);
+    const labels = text.slice(0, -1).split("\n");
+    this.#adopt(labels, DomainError);
+    // Not enumerable, so that copies of the domain remain those of the plan.
+    Object.defineProperty(this, "labels", { value: labels, configurable: true });
   }
 
   /** Use these labels if they are valid. */
-  #adopt(labels: string[], kind: new (message: string) => SunziError): void {
+  #adopt(labels: string[], kind: ErrorKind): void {
     const positions = new Map(labels.map((label, index) => [label, index]));
-    const isComplete = positions.size === this.size && labels.length === this.size;
-    check(isComplete, "labels must be distinct, one per value", kind);
-    check(this.other === undefined || positions.has(this.other), "other must be a label", kind);
-    this.labels = labels;
+    const { length } = labels;
+    check(length === this.size, `expected ${this.size} labels, got ${length}`, kind);
+    const repeated = labels.find((label, index) => positions.get(label) !== index);
+    check(repeated === undefined, `label ${shown(repeated)} is repeated`, kind);
+    check(this.other === undefined || positions.has(this.other), `other ${shown(this.other)} is not a label`, kind);
     this.#positions = positions;
   }
 
@@ -63,12 +67,12 @@ export class Domain {
     const positions = this.#positions;
     if (positions) {
       const index = positions.get(value) ?? positions.get(this.other);
-      check(index !== undefined, OUTSIDE, DomainError);
+      check(index !== undefined, `label ${shown(value)} is not in the domain`, DomainError);
       return index;
     }
-    check(!this.#digest, "labels are in a file: pass labelFile", ParameterError);
+    check(!this.labels_sha256, "labels are in a file: pass labelFile", ParameterError);
     const isInside = Number.isInteger(value) && (value as number) >= 0 && (value as number) < this.size;
-    check(isInside, OUTSIDE, DomainError);
+    check(isInside, `value ${shown(value)} is not in the domain 0 … ${this.size - 1}`, DomainError);
     return value as number;
   }
 }

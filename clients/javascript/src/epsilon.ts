@@ -1,6 +1,6 @@
 /** ε as an exact fraction: privacy decisions use no floating-point numbers. */
 
-import { check, ParameterError, PlanError, type SunziError } from "./errors.js";
+import { check, type ErrorKind, ParameterError, PlanError } from "./errors.js";
 
 /** A fraction in lowest terms. */
 export interface Fraction {
@@ -42,12 +42,12 @@ export function fractionText({ numerator, denominator }: Fraction): string {
 /** ε of a plan: a string with a fraction in lowest terms, 0 < ε ≤ 32 (`docs/format.md`, 2.2). */
 export function planEpsilon(text: unknown): Fraction {
   const epsilon = parseEpsilon(text as string, PlanError);
-  check(fractionText(epsilon) === text, "epsilon must be a reduced fraction");
+  check(fractionText(epsilon) === text, `epsilon must be a reduced fraction, got ${text}`);
   return epsilon;
 }
 
 /** Parse ε, or throw an error of this kind. */
-export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => SunziError = ParameterError): Fraction {
+export function parseEpsilon(epsilon: Epsilon, kind: ErrorKind = ParameterError): Fraction {
   const found = /^(\d{1,19})(?:\/(\d{1,19})|\.(\d{1,19}))?$/.exec(String(epsilon)) ?? [];
   const [, whole = "0", divisor = "1", decimals = ""] = found;
   const numerator = BigInt(whole + decimals);
@@ -59,6 +59,6 @@ export function parseEpsilon(epsilon: Epsilon, kind: new (message: string) => Su
     kind,
   );
   const reduced = fraction(numerator, denominator);
-  check(reduced.numerator <= MAX_TERM && reduced.denominator <= MAX_TERM, "epsilon has too many digits", kind);
+  check(reduced.numerator <= MAX_TERM && reduced.denominator <= MAX_TERM, `epsilon ${epsilon} has too many digits`, kind);
   return reduced;
 }

@@ -5,7 +5,7 @@ export class SunziError extends Error {
   override name = "SunziError";
 
   /** Long messages are cut, because they may quote a plan or a response from the network. */
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: { cause?: unknown }) {
     super(message.slice(0, 500), options);
   }
 }
@@ -55,11 +55,16 @@ export class MissingExtraError extends SunziError {
   override name = "MissingExtraError";
 }
 
+/** A class of errors. */
+export type ErrorKind = new (message: string, options?: { cause?: unknown }) => SunziError;
+
+/** A value of a plan, short enough for a message. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? "nothing";
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
 /** Throw unless the condition holds. */
-export function check(
-  condition: unknown,
-  message: string,
-  kind: new (message: string) => SunziError = PlanError,
-): asserts condition {
+export function check(condition: unknown, message: string, kind: ErrorKind = PlanError): asserts condition {
   if (!condition) throw new kind(message);
 }

@@ -2,7 +2,7 @@
 
 export { Client, type ClientOptions } from "./client.js";
 export type { DesignReader } from "./designs/design.js";
-export type { Value } from "./domain.js";
+export type { Domain, Value } from "./domain.js";
 export type { Epsilon } from "./epsilon.js";
 export {
   BudgetError,
@@ -17,5 +17,6 @@ export {
   SunziError,
 } from "./errors.js";
 export { Plan, type PlanOptions, type PlanSource } from "./plan.js";
+export type { Bytes, Signal } from "./platform.js";
 export type { WordSource } from "./randomness.js";
 export { type Epoch, fetchEpoch, type Outcome, type RequestOptions, type SendOptions } from "./uploading.js";

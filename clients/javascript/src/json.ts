@@ -1,6 +1,6 @@
 /** The strict JSON of plans (`docs/format.md`, 2) and its canonical form. */
 
-import { check, PlanError, type SunziError } from "./errors.js";
+import { check, type ErrorKind, PlanError, shown } from "./errors.js";
 
 /** The JSON values that a plan may contain. */
 export type Json = string | number | boolean | Json[] | JsonObject;
@@ -13,11 +13,11 @@ export interface JsonObject {
 const MAX_DEPTH = 16;
 
 /** Decode UTF-8 strictly, keeping a byte order mark. */
-export function decodeText(bytes: Uint8Array, kind: new (message: string) => SunziError = PlanError): string {
+export function decodeText(bytes: Uint8Array, kind: ErrorKind = PlanError): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new kind("not UTF-8");
+  } catch (cause) {
+    throw new kind("not UTF-8", { cause });
   }
 }
 
@@ -33,15 +33,16 @@ export function encodeText(text: string): Uint8Array {
  * and escapes).
  */
 export function parseJson(text: string): Json {
-  let value: Json | undefined;
+  let [value, again]: [Json, string] = ["", ""];
   try {
     value = JSON.parse(text) as Json;
     text = text.replace(/"(?:[^"\\]|\\.)*"|-0\b|\s/g, (part) => (part.trim() ? JSON.stringify(JSON.parse(part)) : ""));
-    if (JSON.stringify(value) !== text) value = undefined;
-  } catch {
-    value = undefined; // also if it is nested too deeply for this stack
+    again = JSON.stringify(value);
+  } catch (cause) {
+    // Also if it is nested too deeply for this stack.
+    throw new PlanError(`not JSON: ${cause}`, { cause });
   }
-  check(value !== undefined, "not strict JSON");
+  check(again === text, "not strict JSON: a key is repeated, or a number has a fraction, an exponent or excess digits");
   return value;
 }
 
@@ -60,6 +61,6 @@ export function canonicalForm(value: unknown, depth = MAX_DEPTH): string {
   // Cs matches lone surrogates.
   const isPlain =
     typeof value === "string" ? !/\p{Cs}/u.test(value) : typeof value === "boolean" || Number.isSafeInteger(value);
-  check(isPlain, `plans must not contain ${String(value)}`);
+  check(isPlain, `plans must not contain ${typeof value === "string" ? shown(value) : String(value)}`);
   return JSON.stringify(value);
 }

@@ -8,8 +8,8 @@ import type { DesignReader } from "./designs/design.js";
 import { projective } from "./designs/projective.js";
 import { singletons } from "./designs/singletons.js";
 import { Domain } from "./domain.js";
-import { type Fraction, fractionText, planEpsilon } from "./epsilon.js";
-import { check } from "./errors.js";
+import { type Fraction, planEpsilon } from "./epsilon.js";
+import { check, shown } from "./errors.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
 import { blockProtocol, readResponse } from "./protocols/block_response.js";
 import { modularProtocol } from "./protocols/modular.js";
@@ -43,68 +43,80 @@ const DESIGN_OF = new Map<Json, string>([
   ["mss-compact", "cyclotomic"],
 ]);
 
-/** A plan that has passed all checks. */
+/**
+ * A plan that has passed all checks.
+ *
+ * Its enumerable properties are those of the plan file. So `JSON.stringify(plan)` is a plan file, `structuredClone` and
+ * `postMessage` copy it, and `new Plan(copy)` checks it again. A label file is not part of it.
+ */
 export class Plan {
+  declare readonly format: "sunzi-plan";
+  declare readonly version: 1;
   /** The protocol's name, such as "mss-compact". */
-  readonly protocolName: string;
-  /** @internal */
-  readonly epsilonFraction: Fraction;
-  readonly domain: Domain;
-  /** @internal */
-  readonly fingerprintBytes: Uint8Array;
-  /** @internal */
-  readonly protocol: Protocol;
+  declare readonly protocol: string;
+  /** ε per report, such as "1/2". */
+  declare readonly epsilon: string;
+  declare readonly domain: Domain;
+  declare readonly parameters: object;
+  readonly #epsilon: Fraction;
+  readonly #fingerprint: Uint8Array;
+  readonly #mechanism: Protocol;
 
   constructor(source: PlanSource, options: PlanOptions = {}) {
     const canonical = canonicalForm(readSource(source));
     const value = parseJson(canonical) as JsonObject;
-    check(value.format === "sunzi-plan", "not a plan");
-    check(value.version === 1, "unknown version");
+    check(value.format === "sunzi-plan", `not a plan: format is ${shown(value.format)}`);
+    check(value.version === 1, `version ${shown(value.version)} is not known`);
     fields(value, "domain epsilon format parameters protocol version");
-    this.protocolName = value.protocol as string;
-    this.epsilonFraction = planEpsilon(value.epsilon);
-    this.domain = new Domain(value.domain);
-    this.protocol = this.#readProtocol(value.parameters, [
-      singletons,
-      cyclotomic,
-      projective,
-      ...(options.designs ?? []),
-    ]);
-    this.fingerprintBytes = sha256(encodeText(canonical));
+    Object.assign(this, value, { domain: new Domain(value.domain) });
+    this.#epsilon = planEpsilon(value.epsilon);
+    this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])]);
+    this.#fingerprint = sha256(encodeText(canonical));
     if (options.labelFile !== undefined) this.domain.attach(options.labelFile);
   }
 
   /** SHA-256 of the canonical form, as 64 hexadecimal digits. */
   get fingerprint(): string {
-    return hexadecimal(this.fingerprintBytes);
+    return hexadecimal(this.#fingerprint);
   }
 
-  /** ε per report, such as "1/2". */
-  get epsilon(): string {
-    return fractionText(this.epsilonFraction);
+  /** @internal */
+  get fingerprintBytes(): Uint8Array {
+    return this.#fingerprint;
   }
 
-  #readProtocol(parameters: Json | undefined, designs: readonly DesignReader[]): Protocol {
-    const name = this.protocolName;
-    const { size } = this.domain;
-    const epsilon = this.epsilonFraction;
+  /** @internal */
+  get epsilonFraction(): Fraction {
+    return this.#epsilon;
+  }
+
+  /** @internal */
+  get mechanism(): Protocol {
+    return this.#mechanism;
+  }
+
+  #readProtocol(designs: readonly DesignReader[]): Protocol {
+    const { protocol: name, domain } = this;
+    const parameters = this.parameters as JsonObject;
+    const { size } = domain;
+    const epsilon = this.#epsilon;
     if (name === "oue" || name === "rappor") {
       const record = fields(parameters, "false_threshold true_threshold");
-      check(size <= 2 ** 24, "size must be at most 2^24");
+      check(size <= 2 ** 24, `size must be at most 2^24, got ${size}`);
       const [truth, lie] = [decimal(record, "true_threshold"), decimal(record, "false_threshold")];
       return unaryProtocol(checkUnary(name === "oue", truth, lie, epsilon), size);
     }
     const allowed = DESIGN_OF.get(name);
-    check(allowed, "unknown protocol");
+    check(allowed, `protocol ${shown(name)} is not known`);
     const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
     const records = list(fields(parameters, "responses"), "responses");
-    check(records.length >= 1 && records.length <= 256, "expected 1 to 256 responses");
+    check(records.length >= 1 && records.length <= 256, `expected 1 to 256 responses, got ${records.length}`);
     // What this device can afford, before any work is done for it.
     let listed = 0;
     for (const record of records as JsonObject[])
       if (record.design === "subsets") listed += integer(record, "points", 2, MAX_LISTED_POINTS);
-    check(listed <= MAX_LISTED_POINTS, "subsets must have at most 2^24 points in total");
+    check(listed <= MAX_LISTED_POINTS, `subsets must have at most 2^24 points in total, got ${listed}`);
     return modularProtocol(records.map(read), size, name === "mss-compact");
   }
 }

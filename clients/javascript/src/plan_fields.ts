@@ -1,13 +1,13 @@
 /** Checks the parts of a plan: exactly the known keys, with the right types and ranges. */
 
-import { check } from "./errors.js";
+import { check, shown } from "./errors.js";
 import type { Json, JsonObject } from "./json.js";
 
 /** An object with exactly these keys, listed in ascending order, and any of the optional ones. */
 export function fields(value: Json | undefined, required: string, optional: readonly string[] = []): JsonObject {
   const keys = typeof value === "object" ? Object.keys(value) : [];
   const needed = keys.filter((key) => !optional.includes(key));
-  check(needed.sort().join(" ") === required, `expected the keys ${required}`);
+  check(needed.sort().join(" ") === required, `expected the keys ${required}, got ${shown(keys)}`);
   return value as JsonObject;
 }
 
@@ -15,7 +15,7 @@ export function fields(value: Json | undefined, required: string, optional: read
 export function checkInteger(value: unknown, low: number, high: number, name: string): number {
   check(
     Number.isInteger(value) && (value as number) >= low && (value as number) <= high,
-    `${name} must be an integer from ${low} to ${high}`,
+    `${name} must be an integer from ${low} to ${high}, got ${shown(value)}`,
   );
   return value as number;
 }
@@ -28,7 +28,7 @@ export function integer(record: JsonObject, name: string, low: number, high: num
 /** The list under a key. */
 export function list(record: JsonObject, name: string): Json[] {
   const value = record[name];
-  check(Array.isArray(value), `${name} must be a list`);
+  check(Array.isArray(value), `${name} must be a list, got ${shown(value)}`);
   return value;
 }
 
@@ -40,6 +40,7 @@ export function integers(record: JsonObject, name: string, low: number, high: nu
 /** The nonnegative integer that a string of decimal digits under a key stands for. */
 export function decimal(record: JsonObject, name: string): bigint {
   const value = record[name];
-  check(typeof value === "string" && /^(0|[1-9]\d{0,39})$/.test(value), `${name} must be a string of digits`);
+  const isDecimal = typeof value === "string" && /^(0|[1-9]\d{0,39})$/.test(value);
+  check(isDecimal, `${name} must be a string of digits, got ${shown(value)}`);
   return BigInt(value);
 }

@@ -5,6 +5,7 @@
  */
 
 import { check, RandomnessError } from "./errors.js";
+import type { Bytes } from "./platform.js";
 
 /** Delivers uniform, independent words. */
 export interface WordSource {
@@ -26,7 +27,7 @@ function draw(halves: Uint32Array): void {
   try {
     system.getRandomValues(halves as Uint32Array<ArrayBuffer>);
   } catch (error) {
-    throw new RandomnessError(`Web Crypto failed: ${error}`);
+    throw new RandomnessError(`Web Crypto failed: ${error}`, { cause: error });
   }
   check(checked.length < CHECKED_HALVES || checked.some((half) => half), "Web Crypto returns zeros", RandomnessError);
 }
@@ -58,7 +59,7 @@ export class SystemSource implements WordSource {
 }
 
 /** Random bytes, for ids. */
-export function randomBytes(count: number): Uint8Array {
+export function randomBytes(count: number): Bytes {
   const halves = new Uint32Array(CHECKED_HALVES + Math.ceil(count / 4));
   draw(halves);
   return new Uint8Array(halves.buffer, 0, count);

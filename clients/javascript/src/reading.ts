@@ -41,7 +41,7 @@ class BitReader {
 }
 
 function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
-  const { layout, designs } = plan.protocol;
+  const { layout, designs } = plan.mechanism;
   const bits = layout[selector];
   const isCompact = designs.length > layout.length;
   const limit = isCompact ? designs.reduce((sum, design) => sum + (design.limit ?? 0), 0) : designs[selector]?.limit;
@@ -52,13 +52,13 @@ function readPayload(plan: Plan, selector: number, reader: BitReader): Payload {
 }
 
 function checkSelector(plan: Plan, selector: number): number {
-  check(selector < plan.protocol.layout.length, "the selector is out of range", ReportError);
+  check(selector < plan.mechanism.layout.length, "the selector is out of range", ReportError);
   return selector;
 }
 
 /** Parse one report. Throws a ReportError if it is invalid. */
 export function readReport(plan: Plan, bytes: Uint8Array): Report {
-  const { layout } = plan.protocol;
+  const { layout } = plan.mechanism;
   const shift = indexBits(layout.length);
   const reader = new BitReader(bytes);
   const selector = checkSelector(plan, reader.number(shift));
@@ -80,7 +80,7 @@ export function readBatches(plan: Plan, bytes: Uint8Array): Report[] {
 
 /** Parse the first batch and return its length. */
 function readBatch(plan: Plan, bytes: Uint8Array, reports: Report[]): number {
-  const { layout } = plan.protocol;
+  const { layout } = plan.mechanism;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let position = HEADER_BYTES;
   const next = (count: number): Uint8Array => {

@@ -61,8 +61,8 @@ function readHeader(text: string): Header {
     // Only the canonical spelling is accepted: other programs might parse another one differently.
     const { fingerprint, reports, blocks, stored } = value;
     expect(JSON.stringify({ fingerprint, reports, blocks, stored }) === text, "the header is not canonical");
-  } catch {
-    throw new TallyError("the header is malformed");
+  } catch (cause) {
+    throw cause instanceof TallyError ? cause : new TallyError(`the header is malformed: ${cause}`, { cause });
   }
   const { fingerprint, reports, blocks, stored } = value;
   const areBlocks =

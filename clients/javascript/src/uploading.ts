@@ -5,9 +5,10 @@
  * logs an id.
  */
 
-import { check, ReportError, StoreError } from "./errors.js";
+import { check, type ErrorKind, ReportError, StoreError, type SunziError } from "./errors.js";
 import { encodeText, type JsonObject, parseJson } from "./json.js";
 import { Plan, type PlanOptions } from "./plan.js";
+import type { Bytes, Signal } from "./platform.js";
 import { randomBytes } from "./randomness.js";
 import { hexadecimal } from "./sha256.js";
 import { isBatch } from "./wire.js";
@@ -19,6 +20,8 @@ export type Outcome = "counted" | "repeated";
 export interface RequestOptions {
   /** An upload key, sent as a bearer token. */
   secret?: string;
+  /** Stops waiting when it is aborted; the promise is then rejected with the signal's `reason`, as with `fetch`. */
+  signal?: Signal;
 }
 
 /** Options of an upload. */
@@ -40,7 +43,6 @@ export interface Epoch {
   readonly url: string;
 }
 
-const WRONG_PLAN = "the collector has another plan";
 /** Statuses that are final, unlike 401 (wrong key), 408, 421, 425 and 429 (try later). */
 const FINAL = /^4(?!01|08|21|25|29)/;
 const MAX_PAUSE_SECONDS = 60;
@@ -52,7 +54,7 @@ const MAX_PLAN_BYTES = 2 ** 25;
 /** The id of each body that was sent, and the epoch that each URL stood for, so that it is counted once. */
 const uploads = new WeakMap<Uint8Array, { id: string; epochs: Map<string, string> }>();
 
-/** A new random upload id. */
+/** A new random upload id. @internal */
 export function freshId(): string {
   return hexadecimal(randomBytes(16));
 }
@@ -61,7 +63,7 @@ export function freshId(): string {
 export async function fetchEpoch(url: string, options: PlanOptions & RequestOptions = {}): Promise<Epoch> {
   const [envelope, address] = await fetchEnvelope(url, options);
   const plan = new Plan(envelope.plan as JsonObject, options);
-  check(plan.fingerprint === envelope.fingerprint, WRONG_PLAN);
+  checkSame(envelope.fingerprint, plan);
   return {
     plan,
     number: envelope.epoch as number,
@@ -70,30 +72,38 @@ export async function fetchEpoch(url: string, options: PlanOptions & RequestOpti
   };
 }
 
+function checkSame(fingerprint: unknown, plan: Plan): void {
+  check(fingerprint === plan.fingerprint, `the collector has plan ${fingerprint}, not ${plan.fingerprint}`);
+}
+
 /** The description of the current epoch, with an unchecked plan, and its address. */
 async function fetchEnvelope(url: string, options: RequestOptions, deadline?: number): Promise<[JsonObject, string]> {
   url = url.replace(/\/+$/, "");
   if (!/\/v1\/collections\/[^/]+$/.test(url)) url += "/v1/collections/default";
   const [response, text] = await attempt(`${url}/plan`, {}, options, MAX_PLAN_BYTES, deadline);
-  let envelope: JsonObject | undefined;
-  try {
-    envelope = parseJson(text) as JsonObject;
-  } catch {
-    // The response of another server.
-  }
-  const isEpoch = response.ok && Number.isInteger(envelope?.epoch) && (envelope?.epoch as number) > 0;
-  check(isEpoch && envelope, refusal(response, text), StoreError);
+  const envelope = objectIn(text, parseJson);
+  const isEpoch = response.ok && Number.isInteger(envelope.epoch) && (envelope.epoch as number) > 0;
+  if (!isEpoch) throw refusal(StoreError, response, text);
   // The response's address is absolute even if `url` is relative to a page.
   return [envelope, response.url.replace(/plan$/, `epochs/${envelope.epoch}`)];
 }
 
-/** The address of an upload to an epoch. */
+/** The JSON object in a text; an empty one if it is not JSON, such as the page of a captive portal. */
+function objectIn(text: string, parse: (text: string) => unknown): JsonObject {
+  try {
+    return Object(parse(text));
+  } catch {
+    return {};
+  }
+}
+
+/** The address of an upload to an epoch. @internal */
 export function addressOf(epoch: string, plan: Plan, body: Uint8Array): string {
   return `${epoch}/${isBatch(body) ? "batches" : `reports?plan=${plan.fingerprint}`}`;
 }
 
-/** What to send for a report or batch: a line with its id, and its token if there is one, then its bytes. */
-export function framed({ id, token, body }: { id: string; token?: string | undefined; body: Uint8Array }): Uint8Array {
+/** What to send for a report or batch: a line with its id, and its token if there is one, then its bytes. @internal */
+export function framed({ id, token, body }: { id: string; token?: string | undefined; body: Uint8Array }): Bytes {
   const line = encodeText(`${token ? `${id} ${token}` : id}\n`);
   const upload = new Uint8Array(line.length + body.length);
   upload.set(line);
@@ -103,32 +113,34 @@ export function framed({ id, token, body }: { id: string; token?: string | undef
 
 /**
  * Send once. Throws a ReportError if the collector rejects it for good, and a StoreError if it may succeed later. The
- * response, if there was one, is the error's `cause`.
+ * `cause` of the error is the response, or the failure if there was none.
+ *
+ * @internal
  */
 export async function uploadOnce(
   address: string,
-  body: Uint8Array,
+  body: Bytes,
   options: RequestOptions,
   deadline?: number,
 ): Promise<Outcome> {
-  const init = { method: "POST", body: body as Uint8Array<ArrayBuffer> };
+  const init = { method: "POST", body };
   const [response, text] = await attempt(address, init, options, MAX_RECEIPT_BYTES, deadline);
-  const receipt = response.ok && /^{"outcome":"(counted|repeated)"/.exec(text);
-  if (receipt) return receipt[1] as Outcome;
-  const isFinal = FINAL.test(`${response.status}`) && /^{"error":.*"message":/.test(text);
-  throw new (isFinal ? ReportError : StoreError)(refusal(response, text), { cause: response });
+  const { outcome, error, message } = objectIn(text, JSON.parse);
+  if (response.ok && (outcome === "counted" || outcome === "repeated")) return outcome;
+  const isFinal = FINAL.test(`${response.status}`) && error !== undefined && message !== undefined;
+  throw refusal(isFinal ? ReportError : StoreError, response, text);
 }
 
-function refusal(response: Response, text: string): string {
-  return `the collector returned ${response.status}: ${text.slice(0, 200)}`;
+function refusal(kind: ErrorKind, response: Response, text: string): SunziError {
+  return new kind(`the collector returned ${response.status}: ${text.slice(0, 200)}`, { cause: response });
 }
 
-/** 50 to 100 % of this many seconds, in milliseconds: random, so that clients do not synchronise. */
+/** 50 to 100 % of this many seconds, in milliseconds: random, so that clients do not synchronise. @internal */
 export function jittered(seconds: number): number {
   return seconds * (500 + (randomBytes(1)[0] / 255) * 500);
 }
 
-/** Find the epoch if `url` is not one, and upload; retry until patience runs out or the key is wrong. */
+/** Find the epoch if `url` is not one, and upload; retry until patience runs out or the key is wrong. @internal */
 export async function uploadPersistently(
   url: string,
   plan: Plan,
@@ -143,23 +155,24 @@ export async function uploadPersistently(
       let epoch = /\/epochs\/\d+$/.test(url) ? url : epochs.get(url);
       if (!epoch) {
         const [envelope, address] = await fetchEnvelope(url, options, deadline);
-        check(envelope.fingerprint === plan.fingerprint, WRONG_PLAN);
+        checkSame(envelope.fingerprint, plan);
         epoch = address;
         epochs.set(url, epoch);
       }
       const upload = framed({ id, ...options, body });
       return await uploadOnce(addressOf(epoch, plan, body), upload, options, deadline);
     } catch (error) {
-      const response = (error as StoreError).cause as Response | undefined;
-      pause = Math.min(MAX_PAUSE_SECONDS, Math.max(pause, Number(response?.headers.get("Retry-After")) || 0));
+      const response = (error as StoreError | undefined)?.cause as Partial<Response> | undefined;
+      pause = Math.min(MAX_PAUSE_SECONDS, Math.max(pause, Number(response?.headers?.get("Retry-After")) || 0));
       const wait = jittered(pause);
       if (!(error instanceof StoreError) || response?.status === 401 || Date.now() + wait > deadline) throw error;
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      await limited(wait, options.signal, (ended) => new Promise((resolve) => (ended.onabort = resolve)));
+      if (options.signal?.aborted) throw options.signal.reason;
     }
   }
 }
 
-/** What every request to a collector has in common. */
+/** What every request to a collector has in common. @internal */
 export function requestInit({ secret }: RequestOptions): RequestInit {
   const headers: HeadersInit = secret ? { Authorization: `Bearer ${secret}` } : {};
   return { headers, credentials: "omit", referrerPolicy: "no-referrer" };
@@ -175,12 +188,34 @@ async function attempt(
 ): Promise<[Response, string]> {
   // Even without patience, an attempt gets a second.
   const milliseconds = Math.min(1000 * REQUEST_SECONDS, Math.max(1000, deadline - Date.now()));
+  return limited(milliseconds, options.signal, async (signal) => {
+    try {
+      const response = await fetch(address, { ...requestInit(options), ...init, signal });
+      return [response, await readText(response, limit)];
+    } catch (cause) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      throw new StoreError(`the collector cannot be reached: ${cause}`, { cause });
+    }
+  });
+}
+
+/** Run an action with a signal that is aborted with the caller's or after this time. */
+async function limited<Result>(
+  milliseconds: number,
+  caller: Signal | undefined,
+  action: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(caller?.reason);
+  const expire = (): void => controller.abort(new DOMException("it takes too long", "TimeoutError"));
+  const timer = setTimeout(expire, milliseconds);
+  caller?.addEventListener("abort", abort);
+  if (caller?.aborted) abort();
   try {
-    const signal = AbortSignal.timeout(milliseconds);
-    const response = await fetch(address, { ...requestInit(options), ...init, signal });
-    return [response, await readText(response, limit)];
-  } catch (error) {
-    throw new StoreError(`the collector cannot be reached: ${error}`);
+    return await action(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    caller?.removeEventListener("abort", abort);
   }
 }
 

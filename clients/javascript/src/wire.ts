@@ -3,6 +3,7 @@
 import { byteLength, indexBits } from "./arithmetic.js";
 import { crc32 } from "./crc32.js";
 import { pack } from "./packing.js";
+import type { Bytes } from "./platform.js";
 import type { Reports } from "./protocols/protocol.js";
 
 /** `SUNZIRB` and the version of the batch format. */
@@ -11,7 +12,7 @@ export const HEADER_BYTES = 48;
 export const CHECKSUM_BYTES = 4;
 
 /** One report: the selector in the lowest bits, the payload above. Its length depends on the selector alone. */
-export function encodeReport(layout: readonly number[], { selectors, payloads }: Reports): Uint8Array {
+export function encodeReport(layout: readonly number[], { selectors, payloads }: Reports): Bytes {
   const selector = selectors?.[0] ?? 0;
   const shift = indexBits(layout.length);
   const bits = layout[selector];
@@ -21,7 +22,7 @@ export function encodeReport(layout: readonly number[], { selectors, payloads }:
 }
 
 /** A batch: magic, fingerprint, number, packed selectors, packed payloads, checksum. */
-export function encodeBatch(layout: readonly number[], fingerprint: Uint8Array, reports: Reports): Uint8Array {
+export function encodeBatch(layout: readonly number[], fingerprint: Uint8Array, reports: Reports): Bytes {
   const { selectors, payloads } = reports;
   const count = payloads.length;
   const shift = indexBits(layout.length);

@@ -52,6 +52,13 @@ function collector(
   return received;
 }
 
+/** A request that opens this database. */
+function opened(result: object): object {
+  const request = { result, onsuccess: () => undefined };
+  queueMicrotask(() => request.onsuccess());
+  return request;
+}
+
 const REFUSAL = '{"error":"ClosedEpochError","message":"epoch 1 is closed"}';
 const counted = (): Response => new Response('{"outcome":"counted","reports":1}');
 
@@ -95,7 +102,11 @@ describe("memoised reports", () => {
     expectError("PrivacyError", () => new MemoisingClient(PLAN, key, "browser", { maxEpsilon: 0.5 }));
     await expectRejection("ParameterError", importDeviceKey(new Uint8Array(31)));
     vi.stubGlobal("crypto", { getRandomValues: () => undefined });
-    expectError("RandomnessError", () => makeDeviceKey());
+    await expectRejection("RandomnessError", makeDeviceKey());
+    const cause = new DOMException("no entropy", "OperationError");
+    vi.stubGlobal("crypto", { subtle: { generateKey: () => Promise.reject(cause) } });
+    const error = await makeDeviceKey().catch((reason: unknown) => reason);
+    expect([(error as Error).name, (error as Error).cause]).toEqual(["RandomnessError", cause]);
   });
 });
 
@@ -294,6 +305,43 @@ test("a closing page hands its reports over without cookies or referrer, and kee
   expect(device.handOver()).toBe(2);
 });
 
+test("an AbortSignal stops flush and keepSending, and the outbox keeps the reports", async () => {
+  const errors: Error[] = [];
+  const onError = (error: Error): void => void errors.push(error);
+  const device = await Device.open({ lifetimeEpsilon: 4, maxEpsilon: 32, store: new MemoryStore(), onError });
+  for (const number of [1, 2, 3]) await device.queue(PLAN, "browser", 3, epochOf(number));
+  vi.stubGlobal("fetch", (_address: string, { signal }: RequestInit) => {
+    return new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+  });
+  const locked: unknown[] = [];
+  const request = (_name: string, options: unknown, action: () => unknown) => {
+    locked.push(options);
+    return action();
+  };
+  for (const navigator of [undefined, { locks: { request } }]) {
+    vi.stubGlobal("navigator", navigator);
+    const controller = new AbortController();
+    const flushed = device.flush({ signal: controller.signal });
+    setTimeout(() => controller.abort("enough"));
+    await expect(flushed).rejects.toBe("enough");
+    expect(await device.waiting()).toHaveLength(3);
+    if (navigator) expect(locked).toEqual([{ signal: controller.signal }]);
+  }
+  vi.stubGlobal("navigator", { locks: { request: () => Promise.reject(new DOMException("no", "SecurityError")) } });
+  await expectRejection("StoreError", device.flush());
+
+  vi.stubGlobal("navigator", undefined);
+  vi.useFakeTimers();
+  const controller = new AbortController();
+  device.keepSending(30, { signal: controller.signal });
+  await vi.advanceTimersByTimeAsync(10);
+  controller.abort();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([vi.getTimerCount(), errors]).toEqual([0, []]);
+  device.keepSending(30, { signal: AbortSignal.abort() });
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("keepSending resumes when the network is back and ends when it is stopped", async () => {
   const target = new EventTarget();
   const handedOver: string[] = [];
@@ -456,6 +504,35 @@ describe("FileStore", () => {
     const [one, two] = [await new FileStore(directory).key(), await new FileStore(directory).key()];
     const [first, second] = [new MemoisingClient(PLAN, one, "a", { maxEpsilon: 32 }), new MemoisingClient(PLAN, two, "a", { maxEpsilon: 32 })];
     expect(await first.derive(1)).toEqual(await second.derive(1));
+  });
+
+  test("what IndexedDB throws is the cause of a StoreError", async () => {
+    const options = { lifetimeEpsilon: 1, maxEpsilon: 32 };
+    const cause = new DOMException("storage is not allowed", "SecurityError");
+    const refuse = () => {
+      throw cause;
+    };
+    const fail = () => {
+      const request = { error: cause, onerror: () => undefined };
+      queueMicrotask(() => request.onerror());
+      return request;
+    };
+    const broken = [
+      { get: refuse },
+      { value: { open: refuse } },
+      { value: { open: fail } },
+      { value: { open: () => opened({ transaction: refuse }) } },
+      { value: { open: () => opened({ transaction: () => ({ objectStore: refuse, abort: refuse }) }) } },
+    ];
+    try {
+      for (const property of broken) {
+        Object.defineProperty(globalThis, "indexedDB", { ...property, configurable: true });
+        await expect(Device.open(options)).rejects.toMatchObject({ name: "StoreError", cause });
+        await expect(Device.open(options)).rejects.toThrow("storage is not allowed");
+      }
+    } finally {
+      Reflect.deleteProperty(globalThis, "indexedDB");
+    }
   });
 
   test("without IndexedDB a device needs a store", async () => {

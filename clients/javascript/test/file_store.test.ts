@@ -86,3 +86,12 @@ test("the names of new directories are durable, even if another process created 
     }
   }
 });
+
+test("what the file system throws is the cause of a StoreError", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "sunzi-"));
+  mkdirSync(join(directory, "key"));
+  await expect(new FileStore(directory).key()).rejects.toMatchObject({ name: "StoreError", cause: { code: "EISDIR" } });
+  const file = join(directory, "file");
+  writeFileSync(file, "");
+  await expect(new FileStore(file).key()).rejects.toMatchObject({ name: "StoreError", cause: { code: "ENOTDIR" } });
+});

@@ -50,8 +50,8 @@ export function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
 }
 
-/** Expect the action to throw an error of exactly this name. */
-export function expectError(name: string, action: () => unknown): void {
+/** The SunziError that the action throws. */
+export function thrownBy(action: () => unknown): SunziError {
   let thrown: unknown;
   try {
     action();
@@ -59,7 +59,13 @@ export function expectError(name: string, action: () => unknown): void {
     thrown = error;
   }
   expect(thrown, "nothing was thrown").toBeInstanceOf(SunziError);
-  expect((thrown as Error).name, String(thrown)).toBe(name);
+  return thrown as SunziError;
+}
+
+/** Expect the action to throw an error of exactly this name. */
+export function expectError(name: string, action: () => unknown): void {
+  const thrown = thrownBy(action);
+  expect(thrown.name, String(thrown)).toBe(name);
 }
 
 /** {@link expectError} for a promise. */

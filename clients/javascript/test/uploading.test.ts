@@ -191,6 +191,108 @@ test("only a collector's own rejection is final, and 401 is not", async () => {
   expect(asked).toHaveLength(1);
 });
 
+test("receipts and rejections are JSON in any layout", async () => {
+  const client = new Client(plan, { maxEpsilon: 32 });
+  for (const text of ['{ "outcome": "counted" }', '{"reports":1,"outcome":"counted"}\n', '\n{\n  "outcome" : "counted"\n}']) {
+    answers(new Response(text));
+    expect(await client.send("https://c.example/epochs/1", client.report(1), { patience: 0 })).toBe("counted");
+  }
+  for (const text of ['{ "error": "ClosedEpochError", "message": "closed" }', '{"message":"closed","error":"no"}']) {
+    answers(new Response(text, { status: 410 }));
+    await expectRejection("ReportError", client.send("https://c.example/epochs/1", client.report(1)));
+  }
+  for (const text of ["null", '"counted"', '["counted"]', '{"outcome":"lost"}', '{"outcome":["counted"]}', ""]) {
+    for (const status of [200, 410]) {
+      answers(new Response(text, { status }));
+      const sent = client.send("https://c.example/epochs/1", client.report(1), { patience: 0 });
+      await expectRejection("StoreError", sent);
+    }
+  }
+});
+
+test("errors keep their cause: the failure or the response", async () => {
+  const client = new Client(plan, { maxEpsilon: 32 });
+  const offline = new TypeError("offline");
+  answers(offline);
+  for (const call of [
+    () => fetchEpoch("https://c.example"),
+    () => client.send("https://c.example/epochs/1", client.report(1), { patience: 0 }),
+  ]) {
+    const error: Error = await call().then(() => undefined as never, (reason) => reason);
+    expect(error).toBeInstanceOf(StoreError);
+    expect(error.cause).toBe(offline);
+  }
+  answers(new Response(REFUSAL, { status: 410 }));
+  const error: Error = await client.send("https://c.example/epochs/1", client.report(1)).then(
+    () => undefined as never,
+    (reason) => reason,
+  );
+  expect([error.name, (error.cause as Response).status]).toEqual(["ReportError", 410]);
+  answers(new Response("gone", { status: 404 }));
+  await expect(fetchEpoch("https://c.example")).rejects.toMatchObject({ name: "StoreError", cause: { status: 404 } });
+});
+
+describe("an AbortSignal", () => {
+  /** A fetch that is answered by nobody. */
+  const silence = (): void =>
+    void vi.stubGlobal(
+      "fetch",
+      (_url: string, { signal }: RequestInit) =>
+        new Promise((_resolve, reject) => {
+          if (signal?.aborted) reject(signal.reason);
+          signal?.addEventListener("abort", () => reject(signal.reason));
+        }),
+    );
+
+  test("stops a request, with its reason", async () => {
+    silence();
+    const client = new Client(plan, { maxEpsilon: 32 });
+    const report = client.report(1);
+    for (const isEarly of [true, false]) {
+      for (const call of [
+        (signal: AbortSignal) => fetchEpoch("https://c.example", { signal }),
+        (signal: AbortSignal) => client.send("https://c.example", report, { signal }),
+        (signal: AbortSignal) => client.send("https://c.example/epochs/1", report, { signal }),
+      ]) {
+        const controller = new AbortController();
+        if (isEarly) controller.abort();
+        const called = call(controller.signal);
+        controller.abort();
+        await expect(called).rejects.toBe(controller.signal.reason);
+      }
+    }
+    const reason = new Error("the user left");
+    await expect(fetchEpoch("https://c.example", { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+
+  test("stops the pause between attempts, and the report can be sent later", async () => {
+    vi.useFakeTimers();
+    try {
+      const client = new Client(plan, { maxEpsilon: 32 });
+      const asked = answers(new Response("busy", { status: 503, headers: { "Retry-After": "30" } }), counted());
+      const controller = new AbortController();
+      const sent = client.send("https://c.example/epochs/1", client.report(1), { signal: controller.signal });
+      const settled = expect(sent).rejects.toBe("enough");
+      await vi.advanceTimersByTimeAsync(5000);
+      controller.abort("enough");
+      await settled;
+      expect([asked.length, vi.getTimerCount()]).toEqual([1, 0]);
+      expect(await client.send("https://c.example/epochs/1")).toBe("counted");
+      expect(asked[0].body).toEqual(asked[1].body);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("keeps nothing when the request is over", async () => {
+    const controller = new AbortController();
+    const listeners = vi.spyOn(controller.signal, "removeEventListener");
+    answers(envelope());
+    await fetchEpoch("https://c.example", { signal: controller.signal });
+    expect(listeners).toHaveBeenCalledTimes(1);
+  });
+});
+
 test("a truncated response counts as none", async () => {
   const broken = new Response(REFUSAL, { status: 410 });
   const body = new ReadableStream({ pull: (controller) => controller.error(new TypeError("reset")) });

@@ -122,6 +122,7 @@ async function showResult() {
   const largest = Math.max(...histogram.map(({ high }) => high));
   const percent = (share) => `${(100 * Math.max(0, share)).toFixed(0)}`;
   byId("reports").textContent = `from ${reports.toLocaleString("en")} reports`;
+  byId("everybody").hidden = false;
   byId("result").replaceChildren(
     ...histogram.map((row) => {
       const line = document.createElement("div");

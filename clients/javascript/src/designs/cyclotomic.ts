@@ -5,7 +5,7 @@
  */
 
 import { indexBits, isPrime, isPrimitiveRoot, multiplyModulo, powerModulo } from "../arithmetic.js";
-import { check } from "../errors.js";
+import { check, shown } from "../errors.js";
 import { fields, integer, integers } from "../plan_fields.js";
 import type { DesignReader } from "./design.js";
 
@@ -22,13 +22,13 @@ export const cyclotomic: DesignReader = {
     const points = integer(record, "points", 2, MAX_POINTS);
     const classes = integer(record, "classes", 1, points);
     const generator = integer(record, "generator", 1, points - 1);
-    check(isPrime(points), "points must be prime");
-    check((points - 1) % classes === 0, "classes must divide points - 1");
-    check(isPrimitiveRoot(generator, points), "generator must be a primitive root");
+    check(isPrime(points), `points must be prime, got ${points}`);
+    check((points - 1) % classes === 0, `classes must divide points - 1 = ${points - 1}, got ${classes}`);
+    check(isPrimitiveRoot(generator, points), `generator must be a primitive root, got ${generator}`);
     const union = integers(record, "union", 0, classes - 1);
-    check(union.length && new Set(union).size === union.length, "union must list distinct classes");
+    check(union.length && new Set(union).size === union.length, `union must list distinct classes, got ${shown(union)}`);
     const withZero = record.with_zero;
-    check(typeof withZero === "boolean", "with_zero must be true or false");
+    check(typeof withZero === "boolean", `with_zero must be true or false, got ${shown(withZero)}`);
     const classSize = (points - 1) / classes;
     const blockSize = union.length * classSize + Number(withZero);
     integer(record, "block_size", blockSize, Math.min(blockSize, points - 1));

@@ -1,7 +1,7 @@
 /** Projective designs: points and hyperplanes over GF(q), a block is a hyperplane (`docs/format.md`, 6.5). */
 
 import { indexBits, power, primeFactors } from "../arithmetic.js";
-import { check } from "../errors.js";
+import { check, shown } from "../errors.js";
 import { fields, integer, integers } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
 import { digits, makeField } from "./finite_field.js";
@@ -14,7 +14,7 @@ export const projective: DesignReader = {
     const order = integer(record, "order", 2, 2 ** 20);
     const dimension = integer(record, "dimension", 2, 64);
     const [prime, another] = primeFactors(order) as [number, number?];
-    check(!another, "order must be a prime power");
+    check(!another, `order must be a prime power, got ${order}`);
     const degree = Math.round(Math.log(order) / Math.log(prime));
     const polynomial = integers(record, "polynomial", 0, prime - 1);
     const field = makeField(prime, polynomial);
@@ -22,7 +22,7 @@ export const projective: DesignReader = {
       polynomial.length === degree + 1 &&
         polynomial[degree] === 1 &&
         (degree > 1 ? field.isField() : polynomial[0] === 0),
-      "polynomial must be monic and irreducible",
+      `polynomial must be monic and irreducible, got ${shown(polynomial)}`,
     );
 
     /** (q^length − 1)/(q − 1), the number of points with this many coordinates. */
@@ -30,7 +30,7 @@ export const projective: DesignReader = {
     for (let length = 0; length < dimension; length++) starts.push(starts[length] * order + 1);
     const points = starts[dimension];
     const blockSize = starts[dimension - 1];
-    check(points < 2 ** 31, "points must be below 2^31");
+    check(points < 2 ** 31, `points must be below 2^31, got ${points}`);
     const { add, multiply } = field;
 
     function canonicalVector(number: number, length: number): number[] {

@@ -1,7 +1,7 @@
 /** Subsets: the blocks are all sets of w points, sent as a word or as one bit per point (`docs/format.md`, 6.2). */
 
 import { byteLength } from "../arithmetic.js";
-import { check } from "../errors.js";
+import { check, shown } from "../errors.js";
 import { fields, integer } from "../plan_fields.js";
 import { type DesignReader, eachRow } from "./design.js";
 import { encodeSubset, isWord, wordBits } from "./subset_code.js";
@@ -36,8 +36,8 @@ export const subsets: DesignReader = {
     const points = integer(record, "points", 2, MAX_POINTS);
     const blockSize = integer(record, "block_size", 1, points - 1);
     const isBitmap = record.code === "bitmap";
-    check(isBitmap || record.code === "arithmetic", "code must be bitmap or arithmetic");
-    check(isBitmap || points <= MAX_CODED, `the arithmetic code supports at most ${MAX_CODED} points`);
+    check(isBitmap || record.code === "arithmetic", `code must be bitmap or arithmetic, got ${shown(record.code)}`);
+    check(isBitmap || points <= MAX_CODED, `the arithmetic code supports at most ${MAX_CODED} points, got ${points}`);
     const bits = isBitmap ? points : wordBits(points, blockSize);
     // Of many moduli, a report uses one: the others cost no memory.
     let shared: ReturnType<typeof shareWords> | undefined;

@@ -3,10 +3,11 @@
  * and complete only when they are on disk. If the user clears the site's data, the next transaction opens a new, empty
  * database.
  *
- * The device key is a CryptoKey that cannot be extracted: scripts on the page can use it but cannot copy it.
+ * The device key is a DeviceKey that cannot be extracted: scripts on the page can use it but cannot copy it.
  */
 
-import { check, StoreError } from "../errors.js";
+import { check, StoreError, SunziError } from "../errors.js";
+import type { DeviceKey } from "../platform.js";
 import { makeDeviceKey } from "./memoising.js";
 import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
@@ -20,14 +21,13 @@ export class BrowserStore implements Store {
 
   /** Open the database, or create it. */
   static async open(name = "sunzi"): Promise<BrowserStore> {
-    check(globalThis.indexedDB, "IndexedDB is missing: pass your own store", StoreError);
     const store = new BrowserStore(name);
     await store.#open();
     return store;
   }
 
   async #open(): Promise<IDBDatabase> {
-    const request = indexedDB.open(this.name, VERSION);
+    const request = this.#request();
     request.onupgradeneeded = ({ oldVersion }) => {
       const database = request.result;
       database.createObjectStore("reported");
@@ -47,13 +47,22 @@ export class BrowserStore implements Store {
     return database;
   }
 
-  async key(): Promise<CryptoKey> {
+  #request(): IDBOpenDBRequest {
+    try {
+      check(globalThis.indexedDB, "IndexedDB is missing: pass your own store", StoreError);
+      return indexedDB.open(this.name, VERSION);
+    } catch (error) {
+      throw failure(error); // such as a SecurityError, where storage is not allowed
+    }
+  }
+
+  async key(): Promise<DeviceKey> {
     // Create the key before the transaction, which cannot await anything else; the first one stored wins.
-    const known = await this.#run(["device"], "readonly", (device) => result<CryptoKey>(device.get("key")));
+    const known = await this.#run(["device"], "readonly", (device) => result<DeviceKey>(device.get("key")));
     if (known) return known;
     const made = await makeDeviceKey();
     return this.#run(["device"], "readwrite", async (device) => {
-      const other = await result<CryptoKey | undefined>(device.get("key"));
+      const other = await result<DeviceKey | undefined>(device.get("key"));
       if (!other) device.put(made, "key");
       return other ?? made;
     });
@@ -98,11 +107,11 @@ export class BrowserStore implements Store {
       transaction = database.transaction(names, mode, { durability: "strict" });
     } catch (error) {
       this.#database = undefined; // try with a new connection next time
-      throw new StoreError(`IndexedDB cannot be used: ${String(error)}`);
+      throw failure(error);
     }
     const finished = new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve();
-      transaction.onabort = () => reject(new StoreError(`IndexedDB failed: ${transaction.error}`));
+      transaction.onabort = () => reject(failure(transaction.error));
     });
     finished.catch(() => undefined);
     try {
@@ -115,14 +124,19 @@ export class BrowserStore implements Store {
       } catch {
         // It has already ended.
       }
-      throw error;
+      throw failure(error);
     }
   }
+}
+
+/** The error to throw if IndexedDB fails. */
+function failure(cause: unknown): SunziError {
+  return cause instanceof SunziError ? cause : new StoreError(`IndexedDB failed: ${cause}`, { cause });
 }
 
 function result<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(new StoreError(`IndexedDB failed: ${request.error}`));
+    request.onerror = () => reject(failure(request.error));
   });
 }

@@ -7,17 +7,20 @@
 
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
-import { DomainError, ReportError, StoreError } from "../errors.js";
+import { DomainError, ReportError, StoreError, SunziError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanOptions, PlanSource } from "../plan.js";
+import type { Signal } from "../platform.js";
 import { hexadecimal, hmac } from "../sha256.js";
-import { addressOf, framed, freshId, jittered, type RequestOptions, requestInit, uploadOnce } from "../uploading.js";
+import { addressOf, framed, freshId, jittered, requestInit, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
 import { canonicalEpoch, MemoisingClient } from "./memoising.js";
 import { type QueuedReport, type Store, spentBy } from "./store.js";
 
 /** Options of a device. */
-export interface DeviceOptions extends RequestOptions {
+export interface DeviceOptions {
+  /** An upload key, sent as a bearer token. */
+  secret?: string;
   /** The ε that each attribute may spend in total, over all plans and collections. */
   lifetimeEpsilon: Epsilon;
   /** The largest ε to accept in a plan. A plan from the network can be valid and still have ε = 32. */
@@ -152,14 +155,21 @@ export class Device {
   /**
    * Send all reports in the outbox, and delete those that are acknowledged or rejected for good. After a temporary
    * failure, the other reports of that epoch stay for the next flush. If the platform has locks, one tab sends at a
-   * time; more would do no harm.
+   * time; more would do no harm. An aborted `signal` stops it, and the promise is rejected with the signal's `reason`;
+   * what was not acknowledged stays in the outbox.
    */
-  async flush(): Promise<FlushResult> {
+  async flush({ signal }: { signal?: Signal } = {}): Promise<FlushResult> {
     const locks = globalThis.navigator?.locks;
-    return locks ? locks.request(LOCK, () => this.#flush()) : this.#flush();
+    if (!locks) return this.#flush(signal);
+    try {
+      return await locks.request(LOCK, signal ? { signal } : {}, () => this.#flush(signal));
+    } catch (cause) {
+      if (signal?.aborted || cause instanceof SunziError) throw cause;
+      throw new StoreError(`the outbox cannot be used: ${cause}`, { cause });
+    }
   }
 
-  async #flush(): Promise<FlushResult> {
+  async #flush(signal?: Signal): Promise<FlushResult> {
     const known = [...this.#unsent.keys()];
     const reports = await this.#store.waiting();
     for (const id of known) this.#unsent.delete(id); // another tab may have sent them
@@ -167,6 +177,7 @@ export class Device {
     const total = reports.length;
     const later = new Set<string>();
     let [acknowledged, rejected] = [0, 0];
+    const options = { ...this.#options, ...(signal && { signal }) };
     for (const report of reports) this.#unsent.set(report.id, report);
     reports.reverse();
     const worker = async (): Promise<void> => {
@@ -175,7 +186,7 @@ export class Device {
         if (later.has(epoch)) continue;
         let isRejected = false;
         try {
-          await uploadOnce(report.address, framed(report), this.#options);
+          await uploadOnce(report.address, framed(report), options);
           acknowledged++;
         } catch (error) {
           if (error instanceof StoreError) {
@@ -209,7 +220,7 @@ export class Device {
       room -= body.length;
       if (room < 0) break;
       // Without a content type there is no preflight, for which there would be no time.
-      const init = { ...requestInit(this.#options), method: "POST", body: body as Uint8Array<ArrayBuffer> };
+      const init = { ...requestInit(this.#options), method: "POST", body };
       void fetch(address, { ...init, keepalive: true }).catch(() => undefined); // it is still in the outbox
       this.#handedOver.add(id);
       sent++;
@@ -222,16 +233,17 @@ export class Device {
    * While nothing gets through, the pauses double up to 15 minutes. They are jittered so that pages do not synchronise.
    *
    * @param seconds the pause between flushes
-   * @returns a function that stops it
+   * @param options `signal` stops it when it is aborted, also in the middle of a flush
+   * @returns a function that stops it after the flush that runs
    */
-  keepSending(seconds = 30): () => void {
+  keepSending(seconds = 30, { signal }: { signal?: Signal } = {}): () => void {
     let [pause, isStopped] = [seconds, false];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const attempt = async (): Promise<void> => {
-      const isStuck = await this.flush().then(
+      const isStuck = await this.flush(signal && { signal }).then(
         ({ acknowledged, waiting }) => waiting > 0 && acknowledged === 0,
         (error: Error) => {
-          this.#options.onError?.(error);
+          if (!signal?.aborted) this.#options.onError?.(error);
           return true;
         },
       );
@@ -253,12 +265,16 @@ export class Device {
       ["visibilitychange", onHide],
     ];
     for (const [name, listener] of events) globalThis.addEventListener?.(name, listener);
-    void attempt();
-    return () => {
+    const stop = (): void => {
       isStopped = true;
       clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
       for (const [name, listener] of events) globalThis.removeEventListener?.(name, listener);
     };
+    signal?.addEventListener("abort", stop);
+    if (signal?.aborted) stop();
+    else void attempt();
+    return stop;
   }
 }
 

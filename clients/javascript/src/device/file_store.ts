@@ -16,6 +16,7 @@ import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/
 import { dirname, join } from "node:path";
 
 import { StoreError } from "../errors.js";
+import type { DeviceKey } from "../platform.js";
 import { randomBytes } from "../randomness.js";
 import { freshId } from "../uploading.js";
 import { importDeviceKey } from "./memoising.js";
@@ -39,14 +40,13 @@ export class FileStore implements Store {
 
   constructor(readonly directory: string) {}
 
-  async key(): Promise<CryptoKey> {
+  async key(): Promise<DeviceKey> {
     await this.#clean();
     const path = join(this.directory, "key");
-    let bytes = await readFile(path).catch(() => undefined);
-    if (!bytes) {
-      await this.#create(path, randomBytes(32));
-      bytes = await readFile(path);
-    }
+    if (!(await exists(path))) await this.#create(path, randomBytes(32));
+    const bytes = await readFile(path).catch((error) => {
+      throw failure(path, error);
+    });
     const key = await importDeviceKey(bytes);
     bytes.fill(0);
     return key;
@@ -137,7 +137,7 @@ export class FileStore implements Store {
       return JSON.parse(await readFile(path, "utf8"));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw new StoreError(`${path}: ${String(error)}`);
+      throw failure(path, error);
     }
   }
 
@@ -150,14 +150,17 @@ export class FileStore implements Store {
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-      throw new StoreError(`${path}: ${String(error)}`);
+      throw failure(path, error);
     } finally {
       await rm(temporary, { force: true });
     }
   }
 
   async #replace(path: string, content: string): Promise<void> {
-    await rename(await this.#write(path, content), path);
+    const temporary = await this.#write(path, content);
+    await rename(temporary, path).catch((error) => {
+      throw failure(path, error);
+    });
     await flush(dirname(path));
   }
 
@@ -182,9 +185,20 @@ export class FileStore implements Store {
       await file.close();
       return temporary;
     } catch (error) {
-      throw new StoreError(`${path}: ${String(error)}`);
+      throw failure(path, error);
     }
   }
+}
+
+function failure(path: string, cause: unknown): StoreError {
+  return new StoreError(`${path}: ${cause}`, { cause });
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 function debitsIn(entries: readonly Entry[]): Debit[] {

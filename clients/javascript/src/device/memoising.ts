@@ -14,6 +14,7 @@ import type { Value } from "../domain.js";
 import { check, ParameterError, RandomnessError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
+import type { Bytes, DeviceKey } from "../platform.js";
 import { hexadecimal } from "../sha256.js";
 import { DerivedSource } from "./derived_source.js";
 
@@ -23,22 +24,24 @@ const ID_BYTES = 16;
 const OUTSIDE = 0xffffffff;
 const ALGORITHM = { name: "HMAC", hash: "SHA-256", length: 256 };
 
-/** Web Crypto's key functions, which exist only on pages served over HTTPS or from this machine. */
-function keys(): SubtleCrypto {
+/** Use Web Crypto's key functions, which exist only on pages served over HTTPS or from this machine. */
+async function withKeys<Result>(action: (subtle: SubtleCrypto) => Promise<Result>): Promise<Result> {
   const subtle = globalThis.crypto?.subtle;
   check(subtle, "a device key needs Web Crypto: serve the page over HTTPS", RandomnessError);
-  return subtle;
+  return action(subtle).catch((cause: unknown) => {
+    throw new RandomnessError(`Web Crypto failed: ${cause}`, { cause });
+  });
 }
 
 /** A new device key that cannot be extracted, not even by this page. */
-export function makeDeviceKey(): Promise<CryptoKey> {
-  return keys().generateKey(ALGORITHM, false, ["sign"]) as Promise<CryptoKey>;
+export function makeDeviceKey(): Promise<DeviceKey> {
+  return withKeys((subtle) => subtle.generateKey(ALGORITHM, false, ["sign"]));
 }
 
 /** A device key from 32 secret bytes that were generated elsewhere. Wipe the bytes afterwards. */
-export async function importDeviceKey(bytes: Uint8Array): Promise<CryptoKey> {
+export async function importDeviceKey(bytes: Uint8Array): Promise<DeviceKey> {
   check(bytes.length === 32, `a device key must have 32 bytes, got ${bytes.length}`, ParameterError);
-  return keys().importKey("raw", bytes as Uint8Array<ArrayBuffer>, ALGORITHM, false, ["sign"]);
+  return withKeys((subtle) => subtle.importKey("raw", bytes as Bytes, ALGORITHM, false, ["sign"]));
 }
 
 /**
@@ -63,10 +66,10 @@ export function canonicalEpoch(url: string): string {
 export class MemoisingClient {
   readonly plan: Plan;
   readonly attribute: string;
-  readonly #key: CryptoKey;
+  readonly #key: DeviceKey;
 
   /** @param attribute the name of what is measured, the same in all collections that measure it */
-  constructor(plan: Plan | PlanSource, key: CryptoKey, attribute: string, options: ClientOptions) {
+  constructor(plan: Plan | PlanSource, key: DeviceKey, attribute: string, options: ClientOptions) {
     check(attribute, "attribute must not be empty", ParameterError);
     this.plan = new Client(plan, options).plan;
     const { domain } = this.plan;
@@ -76,17 +79,17 @@ export class MemoisingClient {
   }
 
   /** The report of this value. */
-  async report(value: Value): Promise<Uint8Array> {
+  async report(value: Value): Promise<Bytes> {
     return this.reportIndex(this.plan.domain.index(value));
   }
 
   /** {@link report} for the index of a value; for undefined, the background report of all values outside the domain. */
-  async reportIndex(index: number | undefined): Promise<Uint8Array> {
+  async reportIndex(index: number | undefined): Promise<Bytes> {
     return this.reportDerived(index, await this.derive(index));
   }
 
   /** {@link reportIndex} with the result of {@link derive}. */
-  reportDerived(index: number | undefined, secret: Uint8Array): Uint8Array {
+  reportDerived(index: number | undefined, secret: Uint8Array): Bytes {
     const client = new Client(this.plan, { maxEpsilon: this.plan.epsilon, source: new DerivedSource(secret) });
     return index === undefined ? client.reportBackground() : client.reportIndex(index);
   }
@@ -113,8 +116,8 @@ export class MemoisingClient {
   }
 
   async #sign(purpose: string, ...parts: Uint8Array[]): Promise<Uint8Array> {
-    const message = await new Blob([purpose, ...(parts as Uint8Array<ArrayBuffer>[])]).arrayBuffer();
-    return new Uint8Array(await keys().sign("HMAC", this.#key, message));
+    const message = await new Blob([purpose, ...(parts as Bytes[])]).arrayBuffer();
+    return new Uint8Array(await withKeys((subtle) => subtle.sign("HMAC", this.#key, message)));
   }
 }
 

@@ -1,20 +1,21 @@
 /** A store for tests and long-running programs; it is lost when the program ends. */
 
+import type { DeviceKey } from "../platform.js";
 import { makeDeviceKey } from "./memoising.js";
 import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
 /** Keeps everything in memory. A commit awaits nothing, so no other can interleave. */
 export class MemoryStore implements Store {
-  #key: Promise<CryptoKey> | undefined;
+  #key: Promise<DeviceKey> | undefined;
   readonly #debits: Debit[] = [];
   readonly #outbox = new Map<string, QueuedReport>();
   readonly #reported = new Set<string>();
 
-  constructor(key?: CryptoKey) {
+  constructor(key?: DeviceKey) {
     if (key) this.#key = Promise.resolve(key);
   }
 
-  key(): Promise<CryptoKey> {
+  key(): Promise<DeviceKey> {
     this.#key ??= makeDeviceKey();
     return this.#key;
   }

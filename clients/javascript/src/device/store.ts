@@ -7,6 +7,7 @@
 
 import { add, exceeds, type Fraction, fractionText, parseEpsilon } from "../epsilon.js";
 import { BudgetError, check } from "../errors.js";
+import type { DeviceKey } from "../platform.js";
 
 /** The ε spent on one value of one attribute under one plan. `entry` identifies the value without revealing it. */
 export interface Debit {
@@ -27,7 +28,7 @@ export interface QueuedReport {
 /** The interface of stores. */
 export interface Store {
   /** The device's key, generated on the first call. */
-  key(): Promise<CryptoKey>;
+  key(): Promise<DeviceKey>;
   /**
    * Debit and queue in one durable step; return the cost by {@link charge}. The debit is stored unless the cost is "0".
    * If the cap would be exceeded, nothing is stored. If a report with this id was queued before and not rejected since,

@@ -3,7 +3,7 @@
 import type { Design, DesignReader, Payloads } from "../designs/design.js";
 import { drawRows, ROWS_AT_ONCE } from "../drawing.js";
 import type { Fraction } from "../epsilon.js";
-import { check, MissingExtraError } from "../errors.js";
+import { check, MissingExtraError, shown } from "../errors.js";
 import type { Json, JsonObject } from "../json.js";
 import type { WordSource } from "../randomness.js";
 import { decimal } from "../plan_fields.js";
@@ -24,7 +24,7 @@ export function readResponse(
   epsilon: Fraction,
 ): BlockResponse {
   const name = (record as JsonObject | undefined)?.design;
-  check(name === "singletons" || name === allowed, `design must be ${allowed}`);
+  check(name === "singletons" || name === allowed, `design must be ${allowed}, got ${shown(name)}`);
   const reader = designs.find((each) => each.kind === name);
   check(reader, `import "sunzi/${name}" and pass it in designs`, MissingExtraError);
   const design = reader.read(record as JsonObject);

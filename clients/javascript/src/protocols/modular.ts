@@ -2,14 +2,14 @@
 
 import { indexBits, isPrime } from "../arithmetic.js";
 import { drawRows } from "../drawing.js";
-import { check } from "../errors.js";
+import { check, shown } from "../errors.js";
 import { type BlockResponse, respondToAll } from "./block_response.js";
 import { payloadArray, type Protocol, TOO_FEW_POINTS } from "./protocol.js";
 
 /** Check that the moduli are distinct primes and large enough to distinguish all values. */
 function checkModuli(moduli: readonly number[], domainSize: number): void {
   const sum = moduli.reduce((total, modulus) => total + modulus - 1, 0);
-  check(moduli.every(isPrime) && new Set(moduli).size === moduli.length, "points must be distinct and prime");
+  check(moduli.every(isPrime) && new Set(moduli).size === moduli.length, `points must be distinct and prime, got ${shown(moduli)}`);
   check(sum >= domainSize - 1, TOO_FEW_POINTS);
 }
 
