@@ -7,6 +7,7 @@ runs; ``band`` is the share of runs in which simultaneous intervals cover all it
 """
 
 import argparse
+import functools
 import itertools
 import json
 import sys
@@ -18,6 +19,7 @@ from scipy import stats
 
 from sunzi.designs.base import Design
 from sunzi.errors import EstimateError
+from sunzi.numerics import intervals
 from sunzi.numerics.intervals import normal_quantile
 from sunzi.numerics.toeplitz import fold
 from sunzi.plan import make_plan
@@ -101,6 +103,23 @@ def replace_formed(setattr_like=setattr):
 
     setattr_like(ModularVariance, "_formed", formed)
     setattr_like(Design, "incidence", incidence)
+
+
+def replace_exact(setattr_like=setattr):
+    """Compute the exact intervals of all counts once, for as long as ``setattr_like`` (such as monkeypatch.setattr)
+    says.
+    """
+    exact = intervals.exact
+
+    @functools.cache
+    def listed(reports, *setting):
+        return exact(np.arange(reports + 1), reports, *setting)
+
+    def looked_up(support, reports, *setting):
+        low, high = listed(reports, *setting)
+        return low[support], high[support]
+
+    setattr_like(intervals, "exact", looked_up)
 
 
 FIGURES = ("single", "band", "top", "colliding", "below", "above", "width")

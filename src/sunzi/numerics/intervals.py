@@ -19,6 +19,8 @@ from sunzi.numerics.thresholds import SupportProbabilities
 _NODES = 41
 _REACH = 9.0
 _LARGEST_TILT = 1e12
+# Steps of interpolation for an exact end, before bisection.
+_INTERPOLATIONS = 6
 
 # Quantiles of distributions with jumps: below the least one, and where jumps are small, normal ones are used.
 _LEAST_QUANTILE = 0.3
@@ -95,40 +97,52 @@ def exact(
     low, high = ((ends - probabilities.false) / probabilities.gap for ends in (below, above))
     if not at_hand:
         return low, high
-    counts, places = np.unique(support, return_inverse=True)
-    guess = score(counts, reports, probabilities, special.ndtri(1 - tail), at_hand)
-    fewest = _fewest_holders(counts, reports, probabilities.true, probabilities.false, tail, guess[0])
+    guess = score(support, reports, probabilities, special.ndtri(1 - tail), at_hand)
+    true, false = probabilities.true, probabilities.false
+    inside = (low > 0) & (low < 1)
+    low[inside] = _fewest_holders(support[inside], reports, true, false, tail, guess[0][inside]) / reports
     # Counting the reports that do not support the value turns the upper end into a lower one.
-    others = _fewest_holders(
-        reports - counts, reports, 1 - probabilities.false, 1 - probabilities.true, tail, 1 - guess[1]
-    )
-    inside_low, inside_high = (fewest / reports)[places], ((reports - others) / reports)[places]
-    return np.where((low > 0) & (low < 1), inside_low, low), np.where((high > 0) & (high < 1), inside_high, high)
+    inside = (high > 0) & (high < 1)
+    others = _fewest_holders(reports - support[inside], reports, 1 - false, 1 - true, tail, 1 - guess[1][inside])
+    high[inside] = (reports - others) / reports
+    return low, high
 
 
 def _fewest_holders(support: Integers, reports: int, true: float, false: float, tail: float, guess: Floats) -> Integers:
     """The smallest N in 1..n for which a count of at least ``support`` has a probability above ``tail``, or n.
 
-    The probability grows with N: bisection, after one step to either side of the guessed frequency.
+    The probability grows with N, and its normal quantile almost linearly: interpolation, after one step to either side
+    of the guessed frequency, and bisection where that does not end soon. Equal counts are solved once.
     """
+    support, first, places = np.unique(support, return_index=True, return_inverse=True)
     lowest, highest = np.zeros(support.size, dtype=np.int64), np.full(support.size, reports)
+    missing, beyond = np.full(support.size, -np.inf), np.full(support.size, np.inf)  # quantiles at both, minus z
 
-    def halve(middle: Integers) -> None:
-        holds = _upper_tail(support, reports, middle, true, false) > tail
-        highest[holds], lowest[~holds] = middle[holds], middle[~holds]
+    def narrow(chosen: Integers, holders: Integers) -> None:
+        chance = _upper_tail(support[chosen], reports, holders, true, false)
+        quantile = special.ndtri(np.clip(chance, 0.0, 1.0)) - special.ndtri(tail)
+        above, below = chosen[chance > tail], chosen[chance <= tail]
+        highest[above], beyond[above] = holders[chance > tail], quantile[chance > tail]
+        lowest[below], missing[below] = holders[chance <= tail], quantile[chance <= tail]
 
-    margin = 2 + 0.1 * np.abs(support / reports - false - guess * (true - false)) * reports
-    for probe in (guess * reports - margin, guess * reports + margin):
-        halve(np.clip(probe, lowest + 1, highest - 1).astype(np.int64))
-    while (highest - lowest > 1).any():
-        halve((lowest + highest) // 2)
-    return highest
+    guess = guess[first] * reports
+    margin = 2 + 0.1 * np.abs(support - false * reports - guess * (true - false))
+    for probe in (guess - margin, guess + margin):
+        narrow(np.arange(support.size), np.clip(probe, lowest + 1, highest - 1).astype(np.int64))
+    steps = 0
+    while (open_ends := np.flatnonzero(highest - lowest > 1)).size:
+        low, high, below, above = (values[open_ends] for values in (lowest, highest, missing, beyond))
+        with np.errstate(invalid="ignore"):
+            share = np.where(np.isfinite(above - below) & (steps < _INTERPOLATIONS), below / (below - above), 0.5)
+        narrow(open_ends, np.clip(low + (share * (high - low)).astype(np.int64), low + 1, high - 1))
+        steps += 1
+    return highest[places]
 
 
 def _upper_tail(support: Integers, reports: int, holders: Integers, true: float, false: float) -> Floats:
     """P(Binomial(N, p) + Binomial(n − N, q) ≥ c), by the integral of its generating function over a line.
 
-    For every t > 0 it is the mean of M(t+iθ)·exp(−c(t+iθ))/(1 − exp(−t−iθ)) over −π < θ ≤ π, M the moment generating
+    For every t > 0 it is the mean of M(t+iθ)·exp(−(c−1)(t+iθ))/(exp(t+iθ) − 1) over −π < θ ≤ π, M the moment generating
     function; for t < 0 the mean is less by 1. Near the saddle point t the integrand is close to a normal curve, so a
     few nodes give eight digits.
     """
@@ -148,8 +162,8 @@ def _upper_tail(support: Integers, reports: int, holders: Integers, true: float,
     reach = np.minimum(np.pi, _REACH / np.maximum(deviation, 1e-9))
     points = line + 1j * reach * np.linspace(0, 1, _NODES)[:, None]
     grown = np.expm1(points)
-    exponent = holders * np.log1p(true * grown) + (reports - holders) * np.log1p(false * grown) - support * points
-    values = (np.exp(exponent) / -np.expm1(-points)).real
+    exponent = holders * np.log1p(true * grown) + (reports - holders) * np.log1p(false * grown)
+    values = (np.exp(exponent - (support - 1) * points) / grown).real
     sums = values.sum(axis=0) - (values[0] + values[-1]) / 2
     return np.asarray(sums * reach / (np.pi * (_NODES - 1)) + np.where(is_above, 0, 1))
 
