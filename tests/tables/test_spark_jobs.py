@@ -49,37 +49,54 @@ def run(folder, environment, *words):
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-TWO_JOBS = """
-import runpy, sys
-first, second = ["plan.json", "reports", "-o"], ["plan.json", "reports", "--bad-reports", "fail", "-o"]
+THREE_JOBS = """
+import os, runpy, sys
+
+def run(path, *words):
+    sys.argv = [path, "plan.json", "reports", *words]
+    runpy.run_path(path, run_name="__main__")
+
+def succeed(path, *words):
+    try:
+        run(path, *words)
+    except SystemExit as ending:
+        assert ending.code == 0, ending.code
+
 job = sys.argv[1]
-sys.argv = [job, *first, "good", "--id-column", "id"]
-try:
-    runpy.run_path(job, run_name="__main__")
-except SystemExit as ending:
-    assert ending.code == 0, ending.code
-sys.argv = [job, *second, "bad"]
-runpy.run_path(job, run_name="__main__")
+succeed(job, "--id-column", "id", "-o", "good")
+port = os.environ.pop("PYSPARK_GATEWAY_PORT")
+succeed(job, "--master", "local[1]", "--by", "country", "-o", "groups")
+os.environ["PYSPARK_GATEWAY_PORT"] = port
+run(job, "--bad-reports", "fail", "-o", "bad")
 """
 
 
 def test_submitted_jobs(alone, tmp_path, plan):
-    """One driver runs the job twice, to start Spark once: the first job succeeds, and the second one's failure is the
-    exit status of spark-submit.
+    """One driver runs three jobs, to start Spark once: the first succeeds; the second is the command without
+    spark-submit; and the third one's failure is the exit status of spark-submit.
     """
     reports = reports_of(plan, 900)
     write(table_of([*reports, None]), tmp_path / "reports")
     plan.save(tmp_path / "plan.json")
-    (tmp_path / "two_jobs.py").write_text(TWO_JOBS)
+    (tmp_path / "three_jobs.py").write_text(THREE_JOBS)
     environment = alone | {"PYSPARK_PYTHON": sys.executable}
     submit = HOME / "bin" / "spark-submit"
-    done = run(tmp_path, environment, submit, "--master", "local[1]", "two_jobs.py", JOB)
+    done = run(tmp_path, environment, submit, "--master", "local[1]", "three_jobs.py", JOB)
     printed = done.stdout + done.stderr  # Spark writes the driver's errors and output to one stream
     assert done.returncode == 2, printed
     assert sunzi.load_tally(tmp_path / "good") == plan.tally(reports)
     assert "sunzi: warning: 1 cell holds no report of this plan, left out of the tally: 1 missing" in printed
+    check_groups(tmp_path / "groups", plan.tally(reports))
     assert "sunzi: error: 1 cell holds no report of this plan: 1 missing" in printed
     assert not (tmp_path / "bad").exists()
+
+
+def check_groups(folder, total):
+    """Groups become a folder of tallies."""
+    assert {path.name for path in folder.iterdir()} == {
+        *("country=DE.tally", "country=FR.tally", "country.tally", "groups.csv")
+    }
+    assert sum(sunzi.load_tally(path) for path in folder.glob("*.tally")) == total
 
 
 def test_files_that_spark_does_not_find(in_session, tmp_path, plan, capsys):
@@ -89,19 +106,16 @@ def test_files_that_spark_does_not_find(in_session, tmp_path, plan, capsys):
     assert "sunzi: error: Spark could not count: [PATH_NOT_FOUND]" in capsys.readouterr().err
 
 
+@pytest.mark.long  # the second job above, in a process that starts Java
 def test_the_command_by_itself(alone, tmp_path, plan):
-    """On this machine, without a cluster and without spark-submit; groups become a folder of tallies."""
+    """On this machine, without a cluster and without spark-submit."""
     reports = reports_of(plan, 300)
     folder = write(table_of(reports), tmp_path / "reports")
     plan.save(tmp_path / "plan.json")
     tally = [sys.executable, "-W", "ignore", "-m", "sunzi", "tally", "plan.json", folder, "--engine", "spark"]
     done = run(tmp_path, alone, *tally, "--master", "local[1]", "--by", "country", "-o", "out")
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("country=DE.tally", "country=FR.tally", "country.tally", "groups.csv")
-    }
-    tallies = [sunzi.load_tally(path) for path in (tmp_path / "out").glob("*.tally")]
-    assert sum(tallies) == plan.tally(reports)
+    check_groups(tmp_path / "out", plan.tally(reports))
 
 
 @pytest.mark.parametrize(
