@@ -14,6 +14,7 @@ from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, OUE, SS, Record
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
 from sunzi.contract import Contract
 from sunzi.device.memoising import MemoisingClient
+from sunzi.domain import Domain
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.plan import Plan
 
@@ -24,6 +25,8 @@ def accepted() -> Iterator[tuple[str, Record]]:
     """All accepted vectors by file name."""
     for case in good_cases():
         yield case.name, good_record(case)
+        if case.domain.labels_sha256:
+            yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
     yield from tallies()
     yield "device_ids", device_ids()
 
@@ -37,6 +40,11 @@ def good_record(case: Case) -> Record:
     record["cases"] = list(single_records(case, stream))
     record["batches"] = list(batch_records(case, stream))
     return record
+
+
+def untidy_label_file(domain: Domain) -> str:
+    """A label file as a spreadsheet saves it, and without the end of its last line."""
+    return "\ufeff" + " \t\r\n".join(domain.labels or ())
 
 
 def single_records(case: Case, stream: WordSource) -> Iterator[Record]:

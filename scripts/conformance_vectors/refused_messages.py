@@ -61,11 +61,8 @@ def bad_labels() -> Iterator[tuple[str, Record]]:
     good = plan_json("grr", domain, "1", Singletons(4))
     start = {"error": "DomainError"}
     yield "bad_labels_other_file", {"reason": "another file", **start, "plan": good, "label_file": "a\nb\nd\n"}
-    yield "bad_labels_cut", {"reason": "the last line has no end", **start, "plan": good, "label_file": "a\nb\nc"}
-    yield (
-        "bad_labels_byte_order_mark",
-        {"reason": "a mark is part of a label", **start, "plan": good, "label_file": "\ufeffa\nb\nc\n"},
-    )
+    yield "bad_labels_cut", {"reason": "a label is missing", **start, "plan": good, "label_file": "a\nb\n"}
+    yield "bad_labels_blank_line", {"reason": "a blank line", **start, "plan": good, "label_file": "a\n\nb\nc\n"}
     size = spoilt(good, "domain/size", 4)
     yield "bad_labels_count", {"reason": "3 labels for 4 values", **start, "plan": size, "label_file": "a\nb\nc\n"}
     unknown = spoilt(good, "domain/other", "d")

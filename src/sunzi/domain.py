@@ -68,18 +68,25 @@ class Domain:
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
-        """A domain from a UTF-8 file with one label per line; its plan names the file by its hash."""
-        return cls(_read_labels(path), other=other, separate_labels=True)
+        """A domain from a UTF-8 file with one label per line; its plan names the labels by their hash.
+
+        A byte order mark, spaces at the end of a line, blank lines at the end of the file and the kind of line ends
+        are no part of the labels. A blank line before other labels, and a label that occurs twice, are refused.
+        """
+        return cls(_tidy_labels(path, Path(path).read_bytes()), other=other, separate_labels=True)
 
     def save_labels(self, path: str | Path) -> None:
-        """Write the label file that :meth:`from_file` reads."""
+        """Write the canonical label file, whose hash the plan has; other clients read it as it is."""
         Path(path).write_bytes(_label_bytes(self._labels()))
 
     def attach(self, path: str | Path) -> Domain:
         """This domain with its labels, read from their file, whose hash must match."""
         if self.labels_sha256 is None:
             raise DomainError(f"this plan names no label file, so {path} is not needed; leave it out")
-        attached = Domain.from_file(path, other=None)
+        data = Path(path).read_bytes()
+        is_exact = hashlib.sha256(data).hexdigest() == self.labels_sha256
+        labels = _decoded(path, data).removesuffix("\n").split("\n") if is_exact else _tidy_labels(path, data)
+        attached = Domain(labels, separate_labels=True)
         if (attached.labels_sha256, attached.size) != (self.labels_sha256, self.size):
             found = f"its SHA-256 is {attached.labels_sha256} and it holds {attached.size} labels"
             raise DomainError(f"{path} is not the label file of this plan: {found}")
@@ -312,11 +319,28 @@ def _label_bytes(labels: Sequence[str]) -> bytes:
     return "".join(f"{label}\n" for label in labels).encode()
 
 
-def _read_labels(path: str | Path) -> list[str]:
+def _decoded(path: str | Path, data: bytes) -> str:
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise DomainError(f"{path} is not UTF-8 text") from None
-    if not text.endswith("\n"):
-        raise DomainError(f"{path} must end with a line break; its last label may be truncated")
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+        raise DomainError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _tidy_labels(path: str | Path, data: bytes) -> list[str]:
+    """The labels of a file as people write them; what is ambiguous is refused by its line number."""
+    text = _decoded(path, data).removeprefix("\ufeff").replace("\r\n", "\n")
+    labels = [line.rstrip(" \t") for line in text.split("\n")]
+    while labels and not labels[-1]:
+        labels.pop()
+    if not labels:
+        raise DomainError(f"{path} is empty; a label file has one label per line")
+    lines: dict[str, int] = {}
+    for number, label in enumerate(labels, start=1):
+        if not label:
+            raise DomainError(f"{path}: line {number} is blank; remove it, or pass a list of labels if '' is one")
+        if "\r" in label:
+            raise DomainError(f"{path}: line {number} has a carriage return; end lines with LF or CR LF")
+        if label in lines:
+            raise DomainError(f"{path}: label {shown(label)} occurs twice, in lines {lines[label]} and {number}")
+        lines[label] = number
+    return labels

@@ -40,11 +40,15 @@ export class Domain {
 
   /** Read the labels from their file. Throws a DomainError if it is not the plan's. @internal */
   attach(file: Uint8Array | string): void {
-    const text = (typeof file === "string" ? file : decodeText(file, DomainError)).replaceAll("\r\n", "\n");
-    check(text.endsWith("\n") && !text.includes("\r"), "labels must end with LF", DomainError);
-    const digest = hexadecimal(sha256(encodeText(text)));
+    const exact = typeof file === "string" ? file : decodeText(file, DomainError);
+    // As editors and spreadsheets save it: with a byte order mark, CR LF, spaces and blank lines.
+    const tidy = exact.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n").replace(/[ \t]+(?=\n|$)/g, "").replace(/\n*$/, "\n");
+    const digestOf = (each: string) => hexadecimal(sha256(encodeText(each)));
     const wanted = this.labels_sha256 ?? "none";
+    const text = digestOf(exact) === wanted ? exact : tidy;
+    const digest = digestOf(text);
     check(digest === wanted, `not the plan's label file: its hash is ${digest}, the plan has ${wanted}`, DomainError);
+    check(text.endsWith("\n") && !text.includes("\r"), "labels must end with LF", DomainError);
     const labels = text.slice(0, -1).split("\n");
     this.#adopt(labels, DomainError);
     // Not enumerable, so that copies of the domain remain those of the plan.
