@@ -1,6 +1,10 @@
 """An estimate as a page and in a notebook. The page that the command writes is tested in tests/cli/test_estimate.py."""
 
+from datetime import UTC, date, datetime
+
+import browser
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 import sunzi
 from sunzi.errors import DomainError
@@ -17,6 +21,75 @@ def test_a_page_has_the_title_and_the_plan():
     assert all(text in page for text in (PLAN.fingerprint, "1,000 reports, 3 values", "simplex, no interval"))
     assert "<script>alert" not in page
     assert "<h1>1,000 reports, 3 values</h1>" in ESTIMATE.to_html()
+
+
+def test_a_page_has_the_collection_and_a_date():
+    page = ESTIMATE.to_html("Spring", collection="<browsers>", day=date(2026, 5, 4))
+    assert "Collection &lt;browsers&gt; · 1,000 reports, 3 values · 2026-05-04" in page
+    days = {date.today().isoformat(), datetime.now(tz=UTC).date().isoformat()}
+    assert any(f">{day}</p>" in ESTIMATE.to_html() for day in days)
+
+
+def test_a_long_label_is_shortened_in_the_middle():
+    long = "https://www.example.org/" + 60 * "x" + "/the/end"
+    plan = sunzi.make_plan("grr", [long, "b"], epsilon=3)
+    page = plan.estimate(plan.simulate([long] * 90, seed=1)).to_html()
+    assert "<bdi>https://www.exampl…" in page
+    assert "/the/end</bdi>" in page
+    assert f'title="{long}"' in page
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Open a page of 60 values in a browser, at a given width."""
+    labels = [f"value {number}" for number in range(59)] + ["https://www.example.org/" + 60 * "x"]
+    plan = sunzi.make_plan("ss-compact", labels, epsilon=2)
+    estimate = plan.estimate(plan.simulate([labels[59]] * 900 + [labels[5]] * 500 + [labels[40]] * 100, seed=1))
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(estimate.to_html("Values", top=60, postprocess="clip"), encoding="utf-8")
+    with sync_playwright() as playwright, browser.open_browser(playwright) as chromium:
+        yield lambda width: browser.open_page(chromium, path.as_uri(), viewport={"width": width, "height": 800})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_page_shows_its_numbers_at_any_width(opened, width):
+    with opened(width) as (page, watch):
+        row = page.locator("tbody tr").first
+        for kind in ("estimate", "interval", "users", "processed"):
+            expect(row.locator(f"td.{kind}")).to_be_visible()
+            box = row.locator(f"td.{kind}").bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.get_by_role("table").count() == 1
+        assert row.get_by_role("cell").count() >= 4
+        assert watch.complaints == []
+
+
+@pytest.mark.slow
+def test_a_page_is_searched_and_sorted(opened):
+    with opened(1280) as (page, _):
+        names = page.locator("tbody tr:visible td:first-child")
+        estimates = "() => [...document.querySelectorAll('td.estimate')].map((cell) => parseFloat(cell.textContent))"
+        assert page.evaluate(estimates) == sorted(page.evaluate(estimates), reverse=True)
+        page.get_by_role("searchbox").fill("VALUE 4")
+        expect(names).to_have_count(11)
+        expect(page.locator("output")).to_have_text("11 of 60 found")
+        page.get_by_role("searchbox").fill("")
+        expect(names).to_have_count(60)
+
+        page.get_by_role("button", name="value", exact=True).click()
+        assert names.all_text_contents()[1:4] == ["value 0", "value 1", "value 2"]
+        expect(page.get_by_role("columnheader", name="value")).to_have_attribute("aria-sort", "ascending")
+        page.get_by_role("button", name="value", exact=True).click()
+        assert names.all_text_contents()[:2] == ["value 58", "value 57"]
+        for column in ("estimate", "users", "95 % interval", "clip, no interval"):
+            page.get_by_role("button", name=column).click()
+            assert names.all_text_contents()[1] == "value 5", column
+        page.get_by_role("button", name="estimate").click()
+        page.get_by_role("button", name="estimate").click()
+        assert page.evaluate(estimates) == sorted(page.evaluate(estimates))
 
 
 def test_a_protocol_by_itself_has_no_plan_to_show():

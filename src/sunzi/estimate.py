@@ -25,6 +25,8 @@ from sunzi.numerics.checks import whole_number
 from sunzi.numerics.thresholds import SupportProbabilities
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from matplotlib.figure import Figure
 
     from sunzi.plan import Plan
@@ -402,6 +404,8 @@ class Estimate(_Histogram):
         self,
         title: str | None = None,
         *,
+        collection: str | None = None,
+        day: date | None = None,
         top: int = 50,
         confidence: float = 0.95,
         target: Target = "reporters",
@@ -412,6 +416,8 @@ class Estimate(_Histogram):
         Parameters
         ----------
         title: the heading; by default the number of reports and values.
+        collection: the name of the collection, to be shown below the heading.
+        day: the date to be shown; by default today.
         top: the number of values.
         confidence, target: as in :meth:`interval`.
         postprocess: the name of a post-processing, for a column of its own.
@@ -423,7 +429,7 @@ class Estimate(_Histogram):
         (True, True)
         """
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        return EstimatePage(self, top, confidence, target, processed).page(title)
+        return EstimatePage(self, top, confidence, target, processed).page(title, collection, day)
 
     def _repr_html_(self) -> str:
         """The most frequent values with bars and intervals, for notebooks."""

@@ -1,12 +1,16 @@
 """A histogram as one self-contained web page, without scripts, fonts or images from elsewhere.
 
-Each row of the table has its own drawing with bar and interval; all share one axis.
+Each row of the table has its own drawing with bar and interval; all share one axis. A small script on the page searches
+and sorts; without it, the page shows the same.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 _HEIGHT = 26
 _MARGIN = 6  # percent of the width
 _STEPS = (1, 2, 5, 10)
-_LONGEST_LABEL = 40
+_LONGEST_LABEL = 36
 
 _PAGE_STYLE = """
 :root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6672; --line: #d9dfe5; --paper: #fff;
@@ -29,18 +33,76 @@ _PAGE_STYLE = """
   --clear: #3a8fc0; --unclear: #4a545e; --interval: #e6eaee; } }
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+.search { margin-top: 1.5rem; }
+.search input { font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft);
+  border-radius: .3rem; padding: .25rem .5rem; width: min(20rem, 100%); box-sizing: border-box; }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; }
+th button:hover { text-decoration: underline; }
+th[aria-sort="descending"] button::after { content: " ▾" / ""; }
+th[aria-sort="ascending"] button::after { content: " ▴" / ""; }
 """
 _CHART_STYLE = """
 .sunzi {
-  td:first-child { max-width: min(16rem, 28vw); overflow: hidden; text-overflow: ellipsis; }
+  td:first-child { max-width: 20rem; white-space: normal; overflow-wrap: anywhere; line-height: 1.25; }
   td.draw, th.draw { padding: 0; line-height: 0; text-align: left; }
-  svg { display: block; width: min(20rem, 58vw); }
+  svg { display: block; width: 20rem; }
   .grid { stroke: var(--line); } .zero { stroke: var(--soft); }
   .bar { fill: var(--clear); } .bar.unclear { fill: var(--unclear); }
   .whisker, .cap { stroke: var(--interval); stroke-width: 1.5; }
   .tick { fill: var(--soft); font-size: 11px; text-anchor: middle; }
+  @media (max-width: 48rem) { /* a value takes three lines: its name and estimate, the bar, the interval and users */
+    table, thead, tbody { display: block; }
+    tr { display: grid; grid-template-columns: 1fr auto; }
+    thead tr { display: flex; flex-wrap: wrap; gap: 0 1rem; }
+    th { padding: 0; }
+    th.draw { order: 9; }
+    th.draw, .draw svg { width: 100%; }
+    tbody tr { border-top: 1px solid var(--line); padding: .3rem 0; }
+    td { border: 0; padding: 0; }
+    td:first-child { max-width: none; padding-right: .75rem; font-weight: 600; }
+    td.draw { grid-area: 2 / 1 / 3 / 3; }
+    td.estimate { grid-area: 1 / 2; align-self: end; font-weight: 600; line-height: 1.25; }
+    td.interval { grid-area: 3 / 1; text-align: left; }
+    td.users { grid-area: 3 / 2; }
+    td.users::after { content: " users"; }
+    td.processed { grid-area: 4 / 1 / 5 / 3; text-align: left; }
+    td.processed::before { content: attr(data-name) ": "; }
+    td.interval, td.users, td.processed { color: var(--soft); font-size: .9rem; }
+  }
 }
+"""
+_SCRIPT = """
+const rows = [...document.querySelectorAll("tbody tr")];
+const heads = [...document.querySelectorAll("thead th")];
+const search = document.querySelector("input");
+const found = document.querySelector("output");
+search.parentElement.parentElement.hidden = false;
+search.addEventListener("input", () => {
+  const wanted = search.value.trim().toLowerCase();
+  let count = 0;
+  for (const row of rows) {
+    row.hidden = !row.cells[0].title.toLowerCase().includes(wanted);
+    count += !row.hidden;
+  }
+  found.textContent = wanted ? `${count} of ${rows.length} found` : "";
+});
+heads.forEach((head, column) => {
+  if (head.className === "draw") return;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...head.childNodes);
+  head.append(button);
+  button.addEventListener("click", () => {
+    const order = head.ariaSort === (column ? "descending" : "ascending") ? !column : !!column;
+    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].title;
+    const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+    rows.sort((a, b) => (column ? key(a) - key(b) : compare(key(a), key(b))) * (order ? -1 : 1));
+    for (const other of heads) other.removeAttribute("aria-sort");
+    head.ariaSort = order ? "descending" : "ascending";
+    document.querySelector("tbody").append(...rows);
+  });
+});
 """
 
 
@@ -55,27 +117,34 @@ class EstimatePage:
     processed: PostprocessedHistogram | None = None
     """A post-processed copy, for a column of its own."""
 
-    def page(self, title: str | None = None) -> str:
-        """The whole page; the default title is the number of reports and values."""
+    def page(self, title: str | None = None, collection: str | None = None, day: date | None = None) -> str:
+        """The whole page; the default title is the number of reports and values, and the day is today."""
         size = self._size()
+        about = [f"Collection {collection}"] if collection is not None else []
+        about += [] if title is None else [size]
+        about.append((day or date.today()).isoformat())
         title = size if title is None else title
+        digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
         return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>{_PAGE_STYLE}{STYLE}{_CHART_STYLE}</style>
 </head>
 <body class="sunzi">
 <h1>{escape(title)}</h1>
-{"" if title == size else f"<p>{size}.</p>"}
+<p class="soft">{escape(" · ".join(about))}</p>
 {self._introduction()}
+<p class="search" hidden><label>Search <input type="search" spellcheck="false"></label> <output></output></p>
 <div class="scroll">
 {self._table()}
 </div>
 {self._notes()}
+<script>{_SCRIPT}</script>
 </body>
 </html>
 """
@@ -124,21 +193,35 @@ class EstimatePage:
         heads = ["value", "estimate", f"{100 * self.confidence:g} % interval", "users"]
         if self.processed is not None:
             heads.append(f"{self.processed.method}, no interval")
-        cells = [f"<th>{escape(head)}</th>" for head in heads]
-        cells.insert(1, f'<th class="draw">{axis.header()}</th>')  # first, so that a narrow screen shows it whole
+        cells = [f'<th role="columnheader">{escape(head)}</th>' for head in heads]
+        cells[1] = cells[1].replace("<th", '<th aria-sort="descending"')
+        cells.insert(1, f'<th class="draw">{axis.header()}</th>')
         lines = [self._row(row, axis, decimals, clear=bool(lowest[row.index] > 0)) for row in rows]
         body = "\n".join(lines)
-        return f"<table>\n<thead><tr>{''.join(cells)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        # The roles keep this a table for screen readers where the style makes blocks of it.
+        head = f'<thead role="rowgroup"><tr role="row">{"".join(cells)}</tr></thead>'
+        return f'<table role="table">\n{head}\n<tbody role="rowgroup">\n{body}\n</tbody>\n</table>'
 
     def _row(self, row: Row, axis: _Axis, decimals: int, *, clear: bool) -> str:
         label, short = escape(row.label), escape(shortened(row.label, _LONGEST_LABEL))
         interval = f"{percent(row.low, decimals)} to {percent(row.high, decimals)}"
-        cells = [percent(row.frequency, decimals), interval, f"{row.count:,.0f}"]
+        cells = [
+            _cell("estimate", row.frequency, percent(row.frequency, decimals)),
+            _cell("interval", row.low, interval),
+            _cell("users", row.count, f"{row.count:,.0f}"),
+        ]
         if self.processed is not None:
-            cells.append(percent(float(self.processed.frequencies[row.index]), decimals))
-        numbers = "".join(f"<td>{cell}</td>" for cell in cells)
+            share = float(self.processed.frequencies[row.index])
+            cells.append(_cell("processed", share, percent(share, decimals), self.processed.method))
         drawing = axis.drawing(row.frequency, row.low, row.high, clear=clear)
-        return f'<tr><td title="{label}"><bdi>{short}</bdi></td><td class="draw">{drawing}</td>{numbers}</tr>'
+        name = f'<td role="rowheader" title="{label}"><bdi>{short}</bdi></td>'
+        return f'<tr role="row">{name}<td class="draw">{drawing}</td>{"".join(cells)}</tr>'
+
+
+def _cell(kind: str, value: float, text: str, name: str = "") -> str:
+    """A number with the value by which it is sorted."""
+    named = f' data-name="{escape(name)}"' if name else ""
+    return f'<td role="cell" class="{kind}" data-value="{value:.9g}"{named}>{text}</td>'
 
 
 def _guarantee(plan: Plan | None) -> str:

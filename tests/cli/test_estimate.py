@@ -131,10 +131,12 @@ def test_a_page_asks_nothing_of_the_network(tmp_path):
     text = nasty_page(tmp_path)
     page = Page(text)
     assert page.requests == []
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert not {"link", "img", "iframe", "object"} & set(page.tags)
+    assert page.tags.count("script") == 1
     assert "url(" not in text
     assert "://" not in text
     assert "default-src 'none'" in text
+    assert "script-src 'sha256-" in text
 
 
 def test_a_page_draws_no_bar_without_its_interval(tmp_path):
@@ -143,8 +145,20 @@ def test_a_page_draws_no_bar_without_its_interval(tmp_path):
 
 
 def test_a_page_says_what_was_promised(tmp_path):
-    text = nasty_page(tmp_path, "--postprocess", "simplex", "--confidence", "0.9", "--target", "population")
+    text = nasty_page(
+        tmp_path,
+        "--postprocess",
+        "simplex",
+        "--confidence",
+        "0.9",
+        "--target",
+        "population",
+        "--title",
+        "Spring & fall",
+    )
     for words in (
+        "<h1>Spring &amp; fall</h1>",
+        "800 reports, 4 values · 20",
         "800 reports",
         "7.39 times as likely",
         "90 % interval",
@@ -174,6 +188,7 @@ def test_a_font_that_lacks_a_label_is_one_note(tmp_path, capsys):
 FAILURES = {
     "top": (["--top", "0"], "--top must be at least 1, got 0"),
     "confidence": (["--confidence", "2"], "confidence must lie between 0 and 1, got 2"),
+    "title": (["--title", "Spring"], "--title is the heading of a page; add -o with a name that ends in .html"),
     "suffix": (["-o", "out.docx"], "must end in one of .csv"),
     "picture": (["--postprocess", "clip", "-o", "out.png"], "a picture shows only the unbiased estimates"),
 }

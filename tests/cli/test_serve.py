@@ -39,6 +39,8 @@ def test_a_collection_by_commands(plan, tmp_path, capsys):
         assert main(["simulate", "--send", f"{address}/v1/collections/default", "--users", "3", "--batch", "1"]) == 0
         remote = estimated(capsys, address)
         assert remote == estimated(capsys, "sunzi.db")
+        estimated(capsys, "sunzi.db", "--epoch", "1", "-o", "page.html")
+        assert "Collection default, epoch 1 · " in Path("page.html").read_text(encoding="utf-8")
         rows = remote.splitlines()
         assert [row.partition(",")[0] for row in rows] == ["label", *LABELS]
         assert float(rows[1].split(",")[1]) > 0.9
@@ -123,6 +125,8 @@ def test_the_only_collection_needs_no_name(plan, capsys, monkeypatch):
     with serve({"fruit": plan}, settings=settings) as collector:
         assert main(["simulate", "--send", collector.url, "--users", "100"]) == 0
         assert estimated(capsys, collector.url).startswith("label,")
+        estimated(capsys, collector.url, "-o", "page.html")
+        assert "Collection fruit · " in Path("page.html").read_text(encoding="utf-8")
         collector.open("more", plan)
         for words in (["simulate", "--send", collector.url], ["estimate", "--from", collector.url]):
             assert main(words) == 2

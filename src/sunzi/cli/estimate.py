@@ -81,6 +81,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"only the N most frequent values, most frequent first (default: {_SHOWN} on a terminal and in a picture, "
         f"{_ON_A_PAGE} on a page, otherwise all values in the domain's order)",
     )
+    parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: reports and values)")
     add_confidence(parser)
     parser.add_argument(
         "--postprocess",
@@ -112,6 +113,7 @@ class _Histogram:
     plan: Plan
     estimate: Estimate
     processed: PostprocessedHistogram | None
+    collection: str | None
 
     def rows(self, top: int | None) -> HistogramTable:
         """Return the requested number of rows, by default ``top``, with notes about the plan."""
@@ -142,10 +144,10 @@ class _Histogram:
 def run(arguments: argparse.Namespace) -> int:
     """Estimate, then write or print the histogram."""
     write = _writer(arguments)
-    plan, estimate = _estimate(arguments)
+    plan, estimate, collection = _estimate(arguments)
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
-    histogram = _Histogram(arguments, plan, estimate, processed)
+    histogram = _Histogram(arguments, plan, estimate, processed, collection)
     if write is None:
         _print_table(histogram)
         return 0
@@ -158,6 +160,8 @@ def _writer(arguments: argparse.Namespace) -> Callable[[BinaryIO, _Histogram], N
     """Check the arguments and return the function that writes the output, or None for a table on the terminal."""
     if arguments.top is not None and arguments.top < 1:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
+    if arguments.title is not None and not str(arguments.output).endswith(".html"):
+        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
     _check_source(arguments)
     check_paths([path for path in (arguments.plan, arguments.tally) if path], arguments.output)
     if is_standard_output(arguments.output):
@@ -178,16 +182,18 @@ def _check_source(arguments: argparse.Namespace) -> None:
         raise ParameterError("--collection and --epoch need --from")
 
 
-def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate]:
+def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
+    """The plan, the estimate, and the collection's name if it is known."""
     if arguments.source:
-        plan, tally = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
-        return plan, _decoded(plan, tally, arguments.weights)
+        plan, tally, name = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
+        epoch = f"{name}, epoch {arguments.epoch}" if arguments.epoch else name
+        return plan, _decoded(plan, tally, arguments.weights), epoch
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the tally can come from standard input")
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     tally = read_tally(arguments.tally)
     try:
-        return plan, _decoded(plan, tally, arguments.weights)
+        return plan, _decoded(plan, tally, arguments.weights), None
     except TallyError as error:
         raise TallyError(f"{input_name(arguments.tally)}: {error}") from None
 
@@ -219,6 +225,8 @@ def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
 def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
     arguments = histogram.arguments
     page = histogram.estimate.to_html(
+        arguments.title,
+        collection=histogram.collection,
         top=arguments.top or _ON_A_PAGE,
         confidence=arguments.confidence,
         target=arguments.target,

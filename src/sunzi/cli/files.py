@@ -152,23 +152,23 @@ def _is_same(path: str, other: str) -> bool:
         return False
 
 
-def read_epoch(source: str, collection: str | None, number: int | None, labels: str | None) -> tuple[Plan, Tally]:
-    """Read plan and tally of an epoch from a collector's URL or store.
+def read_epoch(source: str, collection: str | None, number: int | None, labels: str | None) -> tuple[Plan, Tally, str]:
+    """Read plan, tally and collection's name of an epoch from a collector's URL or store.
 
     The defaults are the only collection and the newest epoch.
     """
     is_url = source.startswith(("http://", "https://"))
-    plan, tally = (_from_collector if is_url else _from_store)(source, collection, number)
-    return _with_labels(plan, f"the plan of {source}", labels), tally
+    plan, tally, name = (_from_collector if is_url else _from_store)(source, collection, number)
+    return _with_labels(plan, f"the plan of {source}", labels), tally, name
 
 
-def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
+def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally, str]:
     from sunzi.collector.remote import RemoteCollector
 
     address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
     secret = os.environ.get(TOKEN_VARIABLE)
     with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
-        return remote.tally(number)
+        return (*remote.tally(number), remote.url.rpartition("/")[2])
 
 
 def find_collection(url: str) -> str:
@@ -191,14 +191,14 @@ def find_collection(url: str) -> str:
     return served[0] if served else url
 
 
-def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally]:
+def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally, str]:
     from sunzi.collector.stores import find_epoch, open_store, stored_tally
     from sunzi.plan import Plan
 
     with closing(open_store(source, create=False)) as store:
         epoch = find_epoch(store, collection or only_collection(store, source), number)
         plan = Plan.from_json(store.plan(epoch.key))
-        return plan, stored_tally(store, epoch, plan)
+        return plan, stored_tally(store, epoch, plan), epoch.collection
 
 
 def only_collection(store: Store, source: str) -> str:
