@@ -192,12 +192,11 @@ def find_collection(url: str) -> str:
 
 
 def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally, str]:
-    from sunzi.collector.stores import find_epoch, open_store, stored_tally
-    from sunzi.plan import Plan
+    from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
 
     with closing(open_store(source, create=False)) as store:
         epoch = find_epoch(store, collection or only_collection(store, source), number)
-        plan = Plan.from_json(store.plan(epoch.key))
+        plan = stored_plan(store, epoch)
         return plan, stored_tally(store, epoch, plan), epoch.collection
 
 

@@ -19,7 +19,7 @@ from sunzi.collector.addresses import DEFAULT_COLLECTION
 from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
-from sunzi.collector.stores import find_epoch, stored_tally
+from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
 from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.numerics.checks import shown
@@ -146,7 +146,7 @@ class Collector:
             data = self.store.plan(epoch.key)
             with self._lock:
                 plan = next((each for each in self._plans.values() if each.contract.canonical == data), None)
-            plan = plan or Plan.from_json(data)
+            plan = plan or stored_plan(self.store, epoch)
             self._keep(epoch.key, plan)
         return LiveEpoch(epoch, plan)
 

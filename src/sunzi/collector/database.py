@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, LiteralString, Protocol, TypeVar
 
 from sunzi.collector.epochs import Shard
-from sunzi.errors import StoreError
+from sunzi.collector.rows import RowReader
+from sunzi.errors import ParameterError, StoreError
 
 SCHEMA_VERSION = 2
 
@@ -77,6 +78,7 @@ class Database(ABC):
     """The store's name in error messages, without secrets."""
 
     _connections: ThreadConnections[Any]
+    _rows: RowReader
     _ROW_LOCK: ClassVar[LiteralString] = ""
     """Appended to a SELECT to lock its rows, where a transaction does not lock the whole database."""
 
@@ -166,10 +168,11 @@ class Database(ABC):
 
     def _start(self, shard: Shard | None) -> None:
         """Prepare the schema and check the shard; close the store if that fails."""
+        self._rows = RowReader(self.label)
         try:
             with self.transaction():
                 self._prepare(shard)
-            self.shard = Shard.parse(self._setting("shard"))
+            self.shard = self._stored_shard()
             if shard not in (None, self.shard):
                 raise StoreError(f"{self.label} belongs to shard {self.shard}, not to {shard}")
         except BaseException:
@@ -178,9 +181,15 @@ class Database(ABC):
 
     def _setting(self, name: str) -> str:
         rows = self._execute("SELECT value FROM settings WHERE name = ?", (name,))
-        if not rows:
-            raise StoreError(f"{self.label} is damaged: the setting {name!r} is missing")
+        if not rows or type(rows[0][0]) is not str:
+            raise self._rows.damage(f"the setting {name!r} is missing")
         return str(rows[0][0])
+
+    def _stored_shard(self) -> Shard:
+        try:
+            return Shard.parse(self._setting("shard"))
+        except ParameterError as error:
+            raise self._rows.damage(str(error)) from None
 
 
 def identity_table(key: int) -> str:

@@ -34,6 +34,7 @@ _SHARABLE_VERSION = (3, 51, 3)
 _SETTLE_WAIT_SECONDS = 0.2
 _RETRY_SECONDS = 0.02
 _PAGE_BITS = 40
+_LAST_CONTRIBUTION = (1 << 63 - _PAGE_BITS) - 1
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE epochs (
@@ -125,6 +126,7 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         with self._store_errors():
+            self._check_log()
             if self._create:
                 _create_private(self.path)
             # Each thread has its own connection, but any thread may close them all.
@@ -137,6 +139,12 @@ class SqliteStore(Store):
                 connection.close()
                 raise
         return connection
+
+    def _check_log(self) -> None:
+        """Raise StoreError if the file was emptied and its log was not: SQLite would delete the log."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.is_file() and log.stat().st_size and not (self.path.is_file() and self.path.stat().st_size):
+            raise StoreError(f"{self.path} is missing or empty, but its log {log} is not; restore both from a backup")
 
     def _check_file(self) -> None:
         """Raise StoreError if the file is not the one that was opened: SQLite would go on writing to a deleted file."""
@@ -231,9 +239,15 @@ class SqliteStore(Store):
 
     def pages(self, contribution: int) -> Mapping[int, bytes]:
         """All pages of a contribution, by its key."""
-        first, end = contribution << _PAGE_BITS, (contribution + 1) << _PAGE_BITS
+        first, end = self._place(contribution), self._place(contribution + 1)
         rows = self._execute("SELECT place, counts FROM pages WHERE place >= ? AND place < ?", (first, end))
         return {place - first: counts for place, counts in rows}
+
+    def _place(self, contribution: int) -> int:
+        """The place of a contribution's first page."""
+        if contribution > _LAST_CONTRIBUTION:
+            raise self._rows.damage(f"the key of a contribution is {contribution}")
+        return contribution << _PAGE_BITS
 
     def _execute(self, query: str, parameters: Sequence[object] = ()) -> list[Any]:
         with self._store_errors():
@@ -274,13 +288,13 @@ class SqliteStore(Store):
         return {token for token in hashes if execute(statement, (key, token)).rowcount == 1}
 
     def _read_pages(self, contribution: int, pages: Sequence[int]) -> Mapping[int, bytes]:
-        execute, first = self._connection.execute, contribution << _PAGE_BITS
+        execute, first = self._connection.execute, self._place(contribution)
         query = "SELECT counts FROM pages WHERE place = ?"
         found = {page: execute(query, (first + page,)).fetchone() for page in pages}
         return {page: row[0] for page, row in found.items() if row is not None}
 
     def _write_pages(self, contribution: int, pages: Mapping[int, bytes]) -> None:
-        first = contribution << _PAGE_BITS
+        first = self._place(contribution)
         self._connection.executemany(
             "INSERT OR REPLACE INTO pages VALUES (?, ?)", ((first + page, counts) for page, counts in pages.items())
         )
@@ -290,7 +304,7 @@ class SqliteStore(Store):
         """Turn SQLite's errors into StoreErrors that name the file."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if a message quotes a damaged schema
             raise StoreError(f"{self.path}: {error}") from error
 
 

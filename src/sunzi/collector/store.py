@@ -17,13 +17,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
+from sunzi._typing import Integers
 from sunzi.collector.database import Database, identity_table
-from sunzi.collector.epochs import Contribution, Deposit, Epoch, Outcome, check_identities, check_name
+from sunzi.collector.epochs import (
+    ID_BYTES,
+    TOKEN_BYTES,
+    Contribution,
+    Deposit,
+    Epoch,
+    Outcome,
+    check_identities,
+    check_name,
+)
 from sunzi.errors import StoreError
 from sunzi.numerics.counters import Counters
 
@@ -56,7 +66,7 @@ class Store(Database):
         rows = self._execute("SELECT plan FROM epochs WHERE key = ?", (key,))
         if not rows:
             raise StoreError(f"there is no epoch with the key {key}")
-        return bytes(rows[0][0])
+        return self._rows.blob("the plan of an epoch", rows[0][0])
 
     def _select_epochs(self, condition: str = "1 = 1", *parameters: object) -> list[Epoch]:
         rows = self._execute(
@@ -65,7 +75,7 @@ class Store(Database):
             f" FROM epochs WHERE {condition}",
             parameters,
         )
-        return [Epoch(*row) for row in rows]
+        return [self._rows.epoch(row) for row in rows]
 
     def open_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
         """Open a new epoch, numbered after the collection's last.
@@ -163,7 +173,7 @@ class Store(Database):
     def contributions(self, key: int) -> list[Contribution]:
         """What each upload key has contributed to an epoch, with those that were subtracted, oldest first."""
         query = "SELECT key, uploader, reports, subtracted_at FROM contributions WHERE epoch = ? ORDER BY key"
-        return [Contribution(*row) for row in self._execute(query, (key,))]
+        return [self._rows.contribution(row) for row in self._execute(query, (key,))]
 
     def check_identities(self, identities: Sequence[bytes]) -> None:
         """Raise unless every id has 16 bytes and belongs to this store's shard.
@@ -182,26 +192,30 @@ class Store(Database):
             if not found:
                 raise StoreError(f"there is no epoch with the key {key}")
             epoch = found[0]
-            pages: dict[int, bytes] = {}
+            pages: dict[int, Integers] = {}
             for contribution in self.contributions(key):
                 if contribution.subtracted_at is None:
-                    _add_pages(pages, self.pages(contribution.key))
+                    for page, counts in self._rows.pages(self.pages(contribution.key), epoch.page_cells).items():
+                        pages[page] = pages[page] + counts if page in pages else counts
         if not pages:
             return epoch.reports, Counters.zeros(length)
         numbers = np.array(sorted(pages), dtype=np.int64)
-        values = np.frombuffer(b"".join(pages[page] for page in numbers.tolist()), dtype="<i8").astype(np.int64)
+        values = self._rows.counts(np.concatenate([pages[page] for page in numbers.tolist()]))
         cells = (numbers[:, np.newaxis] * epoch.page_cells + np.arange(epoch.page_cells)).reshape(-1)
         filled = np.flatnonzero(values)
+        if filled.size and cells[filled[-1]] >= length:
+            raise self._rows.damage(f"it has a counter {cells[filled[-1]]}, and its plan has {length} counters")
         return epoch.reports, Counters(length, cells[filled], values[filled])
 
     def progress(self, key: int) -> list[tuple[int, int]]:
         """Reports per minute, as (start of the minute in seconds since 1970, reports)."""
-        return self._execute(
+        rows = self._execute(
             "SELECT minute, CAST(sum(progress.reports) AS bigint) FROM progress JOIN contributions"
             " ON contributions.key = contribution WHERE epoch = ? AND subtracted_at IS NULL"
             " GROUP BY minute ORDER BY minute",
             (key,),
         )
+        return [self._rows.minute(row) for row in rows]
 
     def add_tokens(self, key: int, hashes: Iterable[bytes]) -> None:
         """Add single-use tokens, as SHA-256 hashes, to an open epoch."""
@@ -229,12 +243,14 @@ class Store(Database):
         """All ids stored for an epoch."""
         with self.transaction(reading=True):
             if self._has_identities(key):
-                yield from self._stream(f"SELECT id FROM {identity_table(key)}")
+                for identity in self._stream(f"SELECT id FROM {identity_table(key)}"):
+                    yield self._rows.blob("an id", identity, ID_BYTES)
 
     def tokens(self, key: int) -> Iterator[bytes]:
         """The hashes of an epoch's unspent tokens."""
         with self.transaction(reading=True):
-            yield from self._stream(f"SELECT hash FROM tokens WHERE epoch = {key:d}")
+            for token in self._stream(f"SELECT hash FROM tokens WHERE epoch = {key:d}"):
+                yield self._rows.blob("the hash of a token", token, TOKEN_BYTES)
 
     def restore_epoch(self, epoch: Epoch, source: Store) -> None:
         """Copy an epoch with its ids from another store. The caller holds a transaction on both stores."""
@@ -244,9 +260,16 @@ class Store(Database):
             )
             for theirs in source.contributions(epoch.key):
                 mine = self._insert_contribution(key, theirs.uploader)
-                self._write_pages(mine, source.pages(theirs.key))
+                pages = source.pages(theirs.key)
+                source._rows.pages(pages, epoch.page_cells)
+                self._write_pages(mine, pages)
                 query = "SELECT minute, reports FROM progress WHERE contribution = ?"
-                for minute, reports in source._execute(query, (theirs.key,)):
+                minutes = [source._rows.minute(row) for row in source._execute(query, (theirs.key,))]
+                if sum(reports for _, reports in minutes) != theirs.reports:
+                    raise source._rows.damage(
+                        f"the minutes of a contribution do not add up to {theirs.reports} reports"
+                    )
+                for minute, reports in minutes:
                     self._add_reports(mine, reports, minute)
                 self._execute("UPDATE contributions SET subtracted_at = ? WHERE key = ?", (theirs.subtracted_at, mine))
             self._restore_identities(key, source.identities(epoch.key))
@@ -275,7 +298,7 @@ class Store(Database):
         """Keep others from writing to this epoch until the transaction ends. Returns its page size, 0 if closed."""
         query = "SELECT page_cells FROM epochs WHERE key = ? AND closed_at IS NULL" + self._ROW_LOCK
         rows = self._execute(query, (key,))
-        return int(rows[0][0]) if rows else 0
+        return self._rows.page_cells(rows[0][0]) if rows else 0
 
     def _mark_closed(self, key: int, closed_at: float) -> None:
         self._execute("UPDATE epochs SET closed_at = ? WHERE key = ?", (closed_at, key))
@@ -313,7 +336,8 @@ class Store(Database):
         for uploader, limit in sorted(limits.items()):
             self._execute("INSERT INTO quotas VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (uploader, float(limit), now))
             query = "SELECT reports_left, filled_at FROM quotas WHERE uploader = ?" + self._ROW_LOCK
-            left, filled_at = self._execute(query, (uploader,))[0]
+            row = self._execute(query, (uploader,))[0]
+            left, filled_at = (self._rows.real("a quota", value) for value in row)
             quotas[uploader] = min(float(limit), left + max(0.0, now - filled_at) * limit / _MINUTE)
             self._execute("UPDATE quotas SET filled_at = ? WHERE uploader = ?", (now, uploader))
         return quotas
@@ -368,13 +392,13 @@ class Store(Database):
         """Add deposits of one uploader."""
         cells = np.concatenate([deposit.cells for deposit in deposits])
         pages, rows = np.unique(cells // page_cells, return_inverse=True)
-        stored = self._read_pages(contribution, pages.tolist())
+        stored = self._rows.pages(self._read_pages(contribution, pages.tolist()), page_cells)
         counts = np.zeros((pages.size, page_cells), dtype=np.int64)
         for row, page in enumerate(pages.tolist()):
             if page in stored:
-                counts[row] = np.frombuffer(stored[page], dtype="<i8")
+                counts[row] = stored[page]
         np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
-        written = counts.astype("<i8", copy=False)
+        written = self._rows.counts(counts).astype("<i8", copy=False)
         self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
         minute = int(time.time()) // _MINUTE * _MINUTE
         self._add_reports(contribution, sum(deposit.reports for deposit in deposits), minute)
@@ -390,13 +414,3 @@ def _take_from(quotas: dict[str, float], deposits: Sequence[Deposit]) -> list[De
             else:
                 quotas[deposit.uploader] -= deposit.reports
     return excess
-
-
-def _add_pages(total: dict[int, bytes], pages: Mapping[int, bytes]) -> None:
-    """Add pages to a total, counter by counter."""
-    for page, counts in pages.items():
-        if page in total:
-            both = np.frombuffer(total[page], dtype="<i8") + np.frombuffer(counts, dtype="<i8")
-            total[page] = both.tobytes()
-        else:
-            total[page] = counts

@@ -11,7 +11,7 @@ from sunzi.atomic_files import sync_directory
 from sunzi.collector.epochs import Epoch, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.store import Store
-from sunzi.errors import StoreError
+from sunzi.errors import ParameterError, PlanError, StoreError, TallyError
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
@@ -149,7 +149,7 @@ def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally
     plans = {store.plan(epoch.key) for store, epoch in zip(stores, epochs, strict=True)}
     if len(plans) != 1:
         raise StoreError(f"epoch {number} of {collection} has different plans in these stores")
-    plan = Plan.from_json(plans.pop())
+    plan = stored_plan(stores[0], epochs[0])
     tallies = [stored_tally(store, epoch, plan) for store, epoch in zip(stores, epochs, strict=True)]
     return sum(tallies[1:], start=tallies[0])
 
@@ -165,7 +165,18 @@ def find_epoch(store: Store, collection: str, number: int | None = None) -> Epoc
     return chosen[-1]
 
 
+def stored_plan(store: Store, epoch: Epoch) -> Plan:
+    """An epoch's plan; raises StoreError if it is damaged."""
+    try:
+        return Plan.from_json(store.plan(epoch.key))
+    except (PlanError, ParameterError) as error:
+        raise StoreError(f"{store.label} is damaged: epoch {epoch.number} of {epoch.collection}: {error}") from error
+
+
 def stored_tally(store: Store, epoch: Epoch, plan: Plan) -> Tally:
-    """An epoch's tally, with its invariants checked."""
+    """An epoch's tally, with its invariants checked; raises StoreError if it breaks one."""
     reports, counters = store.tally(epoch.key, plan.protocol.tally_layout.length)
-    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, reports, counters)
+    try:
+        return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, reports, counters)
+    except TallyError as error:
+        raise StoreError(f"{store.label} is damaged: epoch {epoch.number} of {epoch.collection}: {error}") from error

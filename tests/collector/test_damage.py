@@ -1,0 +1,166 @@
+"""Damaged SQLite stores are read correctly or refused with a StoreError, and what is in them stays.
+
+SQLite keeps no checksums: damage that leaves a consistent store cannot be noticed.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from damage import damage_bytes, damage_cell
+from deposits import an_id
+
+import sunzi
+from sunzi.collector import Collector, UploadKey, backup, open_store
+from sunzi.errors import StoreError
+
+PLANS = {
+    "web": sunzi.make_plan("grr", ["Firefox", "Chrome", "other"], epsilon=2),
+    "mobile": sunzi.make_plan("mss", 40, epsilon=1),
+}
+KEYS = (None, UploadKey("partner", bytes(32), 1000))
+
+
+def fill(path: Path) -> None:
+    """A store with open and closed epochs, upload keys, quotas and tokens."""
+    store = open_store(path)
+    collector, number = Collector(store), 0
+    for is_closed in (True, False):
+        for name, plan in PLANS.items():
+            live = collector.open(name, plan)
+            collector.make_tokens(live, 3)
+            client = plan.client(seed=1)
+            for key in KEYS:
+                for index in range(20):
+                    number += 1
+                    store.commit([collector.deposit(live, an_id(number), client.report_index(index % 3), key=key)])
+            if name == "mobile":
+                collector.subtract(live, "partner")
+            if is_closed:
+                collector.close(name, live.epoch.number)
+    store.close()
+
+
+def read(path: Path) -> None:
+    """Read all that a store has."""
+    store = open_store(path, create=False)
+    try:
+        collector = Collector(store)
+        for epoch in collector.epochs():
+            store.contributions(epoch.key)
+            store.progress(epoch.key)
+            store.identity_count(epoch.key)
+            list(store.identities(epoch.key))
+            list(store.tokens(epoch.key))
+            collector.tally(collector.find(epoch.collection, epoch.number))
+        backup(store, path.with_name("backup"))
+    finally:
+        store.close()
+
+
+def write(path: Path) -> None:
+    """Count reports, add and revoke tokens, subtract, close and open epochs."""
+    store = open_store(path, create=False)
+    try:
+        collector = Collector(store)
+        for epoch in collector.epochs():
+            live = collector.find(epoch.collection, epoch.number)
+            if epoch.is_open:
+                report = live.plan.client(seed=2).report_index(1)
+                for number, key in enumerate(KEYS):
+                    store.commit([collector.deposit(live, an_id(1000 + number), report, key=key)])
+                collector.make_tokens(live, 2)
+            collector.tally(live)
+            store.subtract(epoch.key, "partner")
+            store.revoke_tokens(epoch.key)
+            collector.close(epoch.collection, epoch.number)
+            collector.open(epoch.collection, live.plan)
+        store.check()
+        store.settle()
+    finally:
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def memory():
+    """A directory in memory, where the system has one: these stores need no disk."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture(scope="module")
+def filled(memory):
+    """A store that was closed in good order, and one that was killed with reports in its log."""
+    directory = memory / "filled"
+    directory.mkdir()
+    closed, killed = directory / "closed.db", directory / "killed.db"
+    fill(closed)
+    store = open_store(closed)
+    live = Collector(store).find("web")
+    deposit = Collector(store).deposit(live, an_id(0), live.plan.client(seed=3).report_index(0))
+    for number in range(500, 510):
+        store.commit([replace(deposit, identity=an_id(number))])
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{closed}{suffix}", f"{killed}{suffix}")
+    store.close()
+    return closed, killed
+
+
+def try_damage(filled, seed: int, directory: Path) -> str:
+    """Damage a copy, read and use it; return the outcome. Anything but success and StoreError is raised."""
+    generator = random.Random(seed)
+    source = generator.choice(filled)
+    path = directory / "store.db"
+    for old in directory.glob("*"):
+        old.unlink()
+    for suffix in ("", "-wal"):
+        if Path(f"{source}{suffix}").exists():
+            shutil.copy(f"{source}{suffix}", f"{path}{suffix}")
+    log = Path(f"{path}-wal")
+    way = generator.choice(["bytes", "cell", "log"])
+    has_log = log.exists()
+    done = (
+        damage_cell(path, generator)
+        if way == "cell"
+        else damage_bytes(log if way == "log" and log.exists() else path, generator)
+    )
+    outcomes = []
+    before = path.read_bytes()
+    for act in (read, write):
+        try:
+            act(path)
+            outcomes.append("fine")
+        except StoreError:
+            outcomes.append("StoreError")
+        except BaseException as error:
+            error.add_note(f"seed {seed}: {done}, {act.__name__}")
+            raise
+        if act is read and not has_log:  # SQLite may write to its header, the first 100 bytes
+            assert path.read_bytes()[100:] == before[100:], f"seed {seed}: {done}, and reading changed the file"
+    return f"{way}: read {outcomes[0]}, write {outcomes[1]}"
+
+
+def test_damaged_stores_are_refused_with_a_store_error(filled, memory, request):
+    directory = memory / "damaged"
+    directory.mkdir()
+    outcomes = Counter(
+        try_damage(filled, seed, directory) for seed in range(5000 if request.config.getoption("--long") else 30)
+    )
+    assert len(outcomes) >= 5  # some damage is noticed, and some is harmless
+
+
+def test_an_emptied_file_does_not_delete_its_log(filled, tmp_path):
+    """SQLite would."""
+    path, log = tmp_path / "store.db", tmp_path / "store.db-wal"
+    shutil.copy(f"{filled[1]}-wal", log)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="missing or empty, but its log"):
+            open_store(path)
+        path.touch()
+    assert log.read_bytes() == Path(f"{filled[1]}-wal").read_bytes()
