@@ -29,6 +29,7 @@ SUITES = {
         "tally_columns": "sunzi tally of a column of Parquet files",
     },
     "collector": {
+        "damage": "damaged SQLite stores",
         "containerfile": "the container image",
         "crashes": "processes and servers that are killed, on both kinds of store",
         "kills": "the whole service, killed while clients send",
@@ -38,6 +39,7 @@ SUITES = {
         "snippets": "the programs that the live page shows",
     },
     "device": {
+        "damage": "damaged device files",
         "device_power_cuts": "what a device has on disk when power fails",
         "sending": "queued reports, sent to collectors and to other servers",
     },

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +24,8 @@ from sunzi.collector.addresses import canonical_epoch, parse_epoch
 from sunzi.collector.epochs import parse_token
 from sunzi.collector.remote import RemoteCollector, UnauthorizedError
 from sunzi.device.memoising import ID_BYTES, KEY_BYTES, MemoisingClient
-from sunzi.errors import BudgetError, DomainError, ReportError, StoreError
+from sunzi.errors import BudgetError, DomainError, ParameterError, ReportError, StoreError
+from sunzi.numerics.checks import shown
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 
@@ -56,6 +58,7 @@ _UPGRADES = (
     "CREATE TABLE reported (id BLOB PRIMARY KEY) WITHOUT ROWID",
 )
 _PATIENCE_SECONDS = 1.0
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Device:
         with self._transaction() as connection:
             self._prepare(connection)
             connection.execute("INSERT OR IGNORE INTO device VALUES (1, ?)", (secrets.token_bytes(KEY_BYTES),))
-            self._key: bytes = connection.execute("SELECT key FROM device").fetchone()[0]
+            self._key = self._blob("the key", connection.execute("SELECT key FROM device").fetchone()[0], KEY_BYTES)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Create the tables, or upgrade older ones. Other programs' files are refused unchanged."""
@@ -204,7 +207,7 @@ class Device:
         rows = connection.execute("SELECT entry, epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
         if any(known == entry for known, _ in rows):
             return Fraction(0)
-        spent, cap = sum((Fraction(text) for _, text in rows), Fraction(0)), self._caps.get(attribute, self._cap)
+        spent, cap = self._sum(text for _, text in rows), self._caps.get(attribute, self._cap)
         if spent + epsilon > cap:
             raise BudgetError(
                 f"{attribute!r} has spent epsilon {spent} of {cap} in its lifetime; this report would cost {epsilon}"
@@ -216,14 +219,49 @@ class Device:
         """The ε that an attribute has spent so far."""
         with self._transaction() as connection:
             rows = connection.execute("SELECT epsilon FROM debits WHERE attribute = ?", (attribute,)).fetchall()
-        return sum((Fraction(text) for (text,) in rows), Fraction(0))
+        return self._sum(text for (text,) in rows)
+
+    def _sum(self, debits: Iterable[object]) -> Fraction:
+        """The sum of debits, each a fraction in lowest terms; a damaged or edited one is refused, not credited."""
+        total = Fraction(0)
+        for text in debits:
+            try:
+                debit = parse_epsilon(text if isinstance(text, str) else "")
+            except ParameterError:
+                debit = None
+            if debit is None or str(debit) != text:
+                raise self._damage(f"a debit is {shown(text)}")
+            total += debit
+        return total
+
+    def _damage(self, what: str) -> StoreError:
+        return StoreError(f"the device file {self.path} is damaged: {what}")
+
+    def _blob(self, name: str, value: object, size: int | None = None) -> bytes:
+        if not isinstance(value, bytes) or size not in (None, len(value)):
+            raise self._damage(f"{name} is not a blob of {'some' if size is None else size} bytes")
+        return value
 
     def waiting(self) -> list[QueuedReport]:
         """The reports that are not acknowledged yet, oldest first."""
         columns = "id, destination, body, fingerprint, token"
         with self._transaction() as connection:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
-        return [QueuedReport(*row) for row in rows]
+        return [self._queued(row) for row in rows]
+
+    def _queued(self, row: tuple[object, ...]) -> QueuedReport:
+        """A row of the outbox, checked."""
+        identity, destination, body, fingerprint, token = row
+        for name, text in (("the fingerprint", fingerprint), ("the token", token)):
+            if text is not None and not (isinstance(text, str) and _DIGEST.fullmatch(text)):
+                raise self._damage(f"{name} of a report is {shown(text)}")
+        try:
+            if not isinstance(destination, str) or (fingerprint and canonical_epoch(destination) != destination):
+                raise ParameterError
+        except ParameterError:
+            raise self._damage(f"the destination of a report is {shown(destination)}") from None
+        identity, body = self._blob("the id of a report", identity, ID_BYTES), self._blob("a report", body)
+        return QueuedReport(identity, destination, body, fingerprint, token)  # type: ignore[arg-type]  # checked above
 
     def flush(self, upload: Upload | None = None, on_refused: OnRefused | None = None) -> int:
         """Send every queued report to its epoch, and delete the acknowledged ones; return how many these are.
@@ -274,7 +312,7 @@ class Device:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if a message quotes a damaged schema
             raise StoreError(f"{self.path}: {error}") from error
         finally:
             connection.close()  # rolls back an open transaction
