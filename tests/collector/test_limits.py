@@ -1,7 +1,10 @@
 """Slow, long and malformed requests are refused or cut off; nothing about clients is logged."""
 
+import asyncio
+import errno
 import http.client
 import logging
+import resource
 import socket
 import threading
 import time
@@ -11,7 +14,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from running import fresh_id, running
+from running import Running, fresh_id, running
+from serving import serving_process
 
 import sunzi
 from sunzi.collector import Settings, limits
@@ -250,6 +254,48 @@ def test_half_open_connections_do_not_keep_others_out(tmp_path, caplog):
         assert service.send_batch(batch()).status == 200
         assert closes_within(oldest, 20)
     assert caplog.text == ""
+
+
+@pytest.fixture
+def many_files():
+    """Lets this process open more files than the collector may."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))"
+
+
+def test_more_half_open_connections_than_files_cause_no_outage(tmp_path, many_files):
+    """Every honest upload is counted meanwhile, and nothing is logged."""
+    PLAN.save(tmp_path / "plan.json")
+    with serving_process(tmp_path, "plan.json", before=FEW_FILES) as (process, url):
+        service = Running(url, None)
+        with ExitStack() as stack:
+            for number in range(1300):
+                connection = stack.enter_context(socket.create_connection((service.host, service.port), timeout=20))
+                if number % 3:
+                    begin(connection, BODIES["upload"], "Content-Length: 100\r\n" if number % 3 == 1 else "X-Slow: ")
+                if number % 100 == 0:
+                    assert service.send_batch(batch()).status == 200
+        process.terminate()
+        assert process.stderr.read() == ""
+
+
+def test_a_lack_of_files_is_logged_once_a_minute(caplog, monkeypatch):
+    handler, loop = limits.AcceptErrors(), asyncio.new_event_loop()
+    context = {"message": "accept failed", "exception": OSError(errno.EMFILE, "Too many open files")}
+    for now in (0.0, 1.0, 59.0, 60.0, 61.0):
+        monkeypatch.setattr(limits.time, "monotonic", lambda now=now: now)
+        handler(loop, context)
+    assert [record.message for record in caplog.records] == [
+        "new connections have to wait: Too many open files; raise the limit on open files, or lower --connections"
+    ] * 2
+    handler(loop, {"message": "something else"})
+    assert caplog.records[-1].message == "something else"
+    loop.close()
 
 
 def test_too_many_requests_are_answered_with_503(tmp_path, monkeypatch):

@@ -1,20 +1,26 @@
 """Serving from Python: one call, a free port, and everything committed at the end."""
 
 import os
+import secrets
+import signal
 import socket
 import sqlite3
 import sys
 import tempfile
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import pytest
-from running import running
-from serving import serving
+from running import Running, running
+from serving import serving, serving_process
 
 import sunzi
-from sunzi.collector import AnotherPlanError, RemoteCollector, Settings, open_store, serve, uploads
+from sunzi.collector import AnotherPlanError, Collector, RemoteCollector, Settings, open_store, serve, uploads
 from sunzi.collector import service as service_module
 from sunzi.errors import ParameterError, ReportError, StoreError
 
@@ -187,6 +193,90 @@ def test_tracing_that_is_installed_records_nothing(tmp_path):
         with pytest.raises(ReportError):
             upload(url, batch()[:-1])
     assert not (tmp_path / "traced").exists()
+
+
+HURRY = """
+from sunzi.collector import server, service
+server._GRACE_SECONDS = service._CLOSE_SECONDS = 1
+"""
+
+
+class Uploads(threading.Thread):
+    """Uploads batches under new ids until the collector is gone; the last one may or may not have been counted."""
+
+    def __init__(self, url):
+        super().__init__()
+        self.acknowledged, self.last = 0, secrets.token_bytes(16)
+        self._remote = RemoteCollector(url, max_epsilon=None, patience=0)
+        self._epoch = self._remote.current()
+
+    def run(self):
+        try:
+            while True:
+                self._remote.upload(self._epoch, batch(), identity=self.last)
+                self.acknowledged, self.last = self.acknowledged + 1, secrets.token_bytes(16)
+        except StoreError:
+            self._remote.close()
+
+
+def count_the_rest(address, identities):
+    """Send again what was not acknowledged, as clients do; return the number of uploads that the store has counted."""
+    with closing(open_store(address, create=False)) as store:
+        collector = Collector(store)
+        live = collector.find("default")
+        store.commit([collector.deposit(live, identity, batch()) for identity in identities])
+        return collector.tally(live).reports / 20
+
+
+@pytest.mark.slow
+def test_sigterm_under_load_loses_nothing(tmp_path):
+    PLAN.save(tmp_path / "plan.json")
+    with serving_process(tmp_path, "plan.json", "--store", "store.db") as (process, url):
+        uploads = [Uploads(url) for _ in range(4)]
+        for each in uploads:
+            each.start()
+        while any(each.acknowledged < 3 for each in uploads):
+            time.sleep(0.01)
+        process.terminate()
+        process.wait(60)
+        assert process.stderr.read() == ""
+    for each in uploads:
+        each.join()
+    counted = count_the_rest(tmp_path / "store.db", [each.last for each in uploads])
+    assert counted == sum(each.acknowledged + 1 for each in uploads)
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_collector_whose_database_does_not_answer(tmp_path, server):
+    """The backends are stopped, so they keep their connections and answer nothing."""
+    PLAN.save(tmp_path / "plan.json")
+    address = f"{server.fresh_address()}&application_name=stopped"
+    identities = [secrets.token_bytes(16) for _ in range(4)]
+    with (
+        serving_process(tmp_path, "plan.json", "--store", address, before=HURRY) as (process, url),
+        psycopg.connect(server.conninfo, autocommit=True) as connection,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        service = Running(url, None)
+        assert service.send_batch(batch()).status == 200
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'stopped'"
+        backends = [row[0] for row in connection.execute(query)]
+        try:
+            for backend in backends:
+                os.kill(backend, signal.SIGSTOP)
+            sent = [pool.submit(service.send_batch, batch(), identity.hex()) for identity in identities]
+            time.sleep(0.5)
+            process.terminate()
+            process.wait(60)
+        finally:
+            for backend in backends:
+                os.kill(backend, signal.SIGCONT)
+        for answer in sent:
+            assert (answer.result().status, b"is stopping" in answer.result().body) == (503, True)
+        written = process.stderr.read()
+        assert "the store did not answer for 1 s; " in written
+        assert "Traceback" not in written
+    assert count_the_rest(address, identities) == 1 + 4
 
 
 def test_two_services_on_one_file_are_refused(tmp_path, monkeypatch):

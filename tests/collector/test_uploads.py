@@ -41,6 +41,23 @@ def test_every_protocol_is_counted_as_the_library_counts_it(tmp_path, name):
         assert service.tally() == plan.tally([body, single])
 
 
+def test_small_reports_of_wide_protocols_need_no_other_thread(tmp_path, monkeypatch):
+    """Handing each to a thread made the event loop wait for the interpreter, longer with more connections."""
+    plan, decoded_on = sunzi.make_plan("oue", 4096, 2), []
+    with running(tmp_path / "store.db", {"default": plan}) as service:
+        deposit = service.collector.deposit
+
+        def noted(*arguments):
+            decoded_on.append(threading.current_thread().name)
+            return deposit(*arguments)
+
+        monkeypatch.setattr(service.collector, "deposit", noted)
+        assert service.send_report(plan, plan.client(seed=1).report_index(0)).status == 200
+        assert service.send_batch(batch(2, plan=plan)).status == 200
+    assert decoded_on[0] == "sunzi-collector"
+    assert decoded_on[1] != "sunzi-collector"
+
+
 def test_a_repeated_id_is_acknowledged_and_not_counted(service):
     identity = fresh_id()
     assert service.send_batch(batch(), identity).json()["outcome"] == "counted"

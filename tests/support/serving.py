@@ -9,7 +9,15 @@ from contextlib import contextmanager
 @contextmanager
 def serving(directory, *options, **environment):
     """`sunzi serve` in a subprocess; yields its address."""
-    command = [sys.executable, "-m", "sunzi", "serve", *options, "--port", "0"]
+    with serving_process(directory, *options, **environment) as (_, address):
+        yield address
+
+
+@contextmanager
+def serving_process(directory, *options, before="", **environment):
+    """`sunzi serve` in a subprocess; yields the process and its address. `before` is Python that runs first in it."""
+    program = f"import sys\n{before}\nfrom sunzi.cli.main import main\nsys.exit(main())"
+    command = [sys.executable, "-c", program, "serve", *options, "--port", "0"]
     process = subprocess.Popen(command, cwd=directory, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     try:
         lines = []
@@ -19,7 +27,7 @@ def serving(directory, *options, **environment):
                 break
         else:
             raise AssertionError("".join(lines))
-        yield line.split()[2].rstrip(";")
+        yield process, line.split()[2].rstrip(";")
     finally:
         process.terminate()
         process.wait(60)

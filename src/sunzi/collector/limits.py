@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +26,8 @@ ACCEPTED_AT_ONCE = 100
 # Open files besides connections: the store, threads, libraries, and connections that are being closed.
 _OTHER_FILES = 64 + ACCEPTED_AT_ONCE
 _RETRY_SECONDS = 2
+_LOG_SECONDS = 60.0
+_log = logging.getLogger(__name__)
 
 # The live page loads only its own files: no inline or third-party scripts, styles or images.
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -133,6 +138,23 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
     return LimitedProtocol
 
 
+class AcceptErrors:
+    """An event loop's exception handler that logs a lack of files once a minute: asyncio reports it without end."""
+
+    def __init__(self) -> None:
+        self._logged_at = float("-inf")
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log an error of the event loop."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif time.monotonic() >= self._logged_at + _LOG_SECONDS:
+            self._logged_at = time.monotonic()
+            advice = "raise the limit on open files, or lower --connections"
+            _log.error("new connections have to wait: %s; %s", error.strerror, advice)
+
+
 class Load:
     """What all requests use together: large bodies in memory, and requests in progress.
 
@@ -238,10 +260,12 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = LimitedBody(scope, receive, self._settings, self._load)
+        body, is_started = LimitedBody(scope, receive, self._settings, self._load), False
 
         async def guarded(message: Message) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 own = list(message.get("headers", ()))
                 cached = any(name == b"cache-control" for name, _ in own)
                 message["headers"] = own + self._raw + ([] if cached else [(b"cache-control", b"no-store")])
@@ -261,6 +285,11 @@ class Guard:
             await self._app(scope, body.receive, guarded)
         except RefusalError as error:
             await refusal(error.status, error.kind, str(error), error.retry_after)(scope, receive, guarded)
+        except asyncio.CancelledError:  # the server stops, and this request has taken too long
+            if not is_started:
+                body.is_complete = True  # do not wait for the rest
+                stopping = "the collector is stopping; send it again later"
+                await refusal(503, "OverloadError", stopping, _RETRY_SECONDS)(scope, receive, guarded)
         finally:
             body.end()
 

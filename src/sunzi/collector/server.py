@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import sys
@@ -27,13 +28,14 @@ try:
     import uvicorn
     from fastapi.applications import FastAPI  # where OpenTelemetry's instrumentation does not replace it
     from fastapi.exceptions import RequestValidationError
+    from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.middleware.cors import CORSMiddleware
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
     from sunzi.collector import routes, uploads
-    from sunzi.collector.limits import ACCEPTED_AT_ONCE, Guard, protocol_for
+    from sunzi.collector.limits import ACCEPTED_AT_ONCE, AcceptErrors, Guard, protocol_for
     from sunzi.collector.refusals import documented, refuse, refuse_http, refuse_invalid
     from sunzi.collector.service import Service
 except ImportError as missing:
@@ -197,6 +199,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then announce the URL."""
+        asyncio.get_running_loop().set_exception_handler(AcceptErrors())
         await super().startup(sockets)
         for listening in [each for server in getattr(self, "servers", ()) for each in server.sockets]:
             # Let more connections wait in the kernel than the event loop accepts at once.
@@ -229,7 +232,7 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
         try:
             yield
         finally:
-            service.stop()
+            await run_in_threadpool(service.stop)  # requests are answered meanwhile
 
     app = FastAPI(
         title="Sunzi collector",

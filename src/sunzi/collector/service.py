@@ -160,7 +160,8 @@ class Service:
         loop = asyncio.get_running_loop()
 
         def deliver(results: list[tuple[Ticket, Result]]) -> None:
-            loop.call_soon_threadsafe(_resolve, results)
+            if not loop.is_closed():  # else the store answered after the service had given up on it
+                loop.call_soon_threadsafe(_resolve, results)
 
         writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
         return cls(
@@ -169,9 +170,9 @@ class Service:
             collector,
             writer,
             Metrics(collector, writer),
-            decoding=ThreadQueue(workers=2, waiting=1000),
+            decoding=ThreadQueue(workers=1, waiting=settings.connections),
             large_decoding=ThreadQueue(workers=1, waiting=32),
-            lookups=ThreadQueue(workers=1, waiting=1000),
+            lookups=ThreadQueue(workers=1, waiting=settings.connections),
             readiness=Readiness(collector.store, writer),
         )
 

@@ -149,7 +149,10 @@ async def _decoded(service: Service, live: LiveEpoch, upload: Upload, key: Uploa
     arguments = (live, upload.identity, upload.content, token, key)
     if len(upload.content) > SMALL_BODY:  # in a queue of its own, which does not delay small uploads
         return await service.large_decoding.run(service.collector.deposit, *arguments)
-    if live.is_quick and len(upload.content) <= _QUICK_BODY:
+    # While a thread decodes, the event loop waits for the interpreter at every system call, which costs more than
+    # decoding a report here.
+    is_quick = live.is_quick or not is_batch(upload.content)
+    if is_quick and len(upload.content) <= _QUICK_BODY:
         return service.collector.deposit(*arguments)
     return await service.decoding.run(service.collector.deposit, *arguments)
 
