@@ -13,9 +13,9 @@
 
 import { createHash } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
-import { StoreError } from "../errors.js";
+import { check, StoreError } from "../errors.js";
 import type { DeviceKey } from "../platform.js";
 import { randomBytes } from "../randomness.js";
 import { freshId } from "../uploading.js";
@@ -23,6 +23,9 @@ import { importDeviceKey } from "./memoising.js";
 import { charge, type Debit, type QueuedReport, type Store } from "./store.js";
 
 const UNFINISHED_MILLISECONDS = 3_600_000;
+const KEY_BYTES = 32;
+const ID = /^[\da-f]{32}$/;
+const DIGEST = /^[\da-f]{64}$/;
 
 interface Entry {
   debit?: Debit;
@@ -47,6 +50,7 @@ export class FileStore implements Store {
     const bytes = await readFile(path).catch((error) => {
       throw failure(path, error);
     });
+    check(bytes.length === KEY_BYTES, `${path} is damaged: it has ${bytes.length} bytes`, StoreError);
     const key = await importDeviceKey(bytes);
     bytes.fill(0);
     return key;
@@ -79,13 +83,18 @@ export class FileStore implements Store {
     return debitsIn(await this.#debitEntries(attribute));
   }
 
+  /** All debits of an attribute. They are numbered without gaps, so a missing one is damage: it would be credited. */
   async #debitEntries(attribute: string): Promise<Entry[]> {
     const entries: Entry[] = [];
-    for (;;) {
-      const entry = await this.#read(this.#debitPath(attribute, entries.length + 1));
-      if (!entry?.debit) return entries;
+    const names = (await list(dirname(this.#debitPath(attribute, 1)))).map((path) => basename(path));
+    const last = Math.max(0, ...names.filter((name) => /^[1-9]\d*$/.test(name)).map(Number));
+    while (entries.length < last) {
+      const path = this.#debitPath(attribute, entries.length + 1);
+      const entry = await this.#read(path);
+      check(entry?.debit?.attribute === attribute, `${path} is damaged: it is no debit of its attribute`, StoreError);
       entries.push(entry);
     }
+    return entries;
   }
 
   async waiting(): Promise<QueuedReport[]> {
@@ -132,9 +141,12 @@ export class FileStore implements Store {
     }
   }
 
+  /** The content of a file, checked; undefined if it does not exist. */
   async #read(path: string): Promise<Entry | undefined> {
     try {
-      return JSON.parse(await readFile(path, "utf8"));
+      const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path)));
+      check(isEntry(entry), "the file is damaged: it is no debit and no report", StoreError);
+      return entry;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw failure(path, error);
@@ -201,6 +213,21 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
+const isText = (value: unknown, form: RegExp): boolean => typeof value === "string" && form.test(value);
+
+/** Whether this is the content of a file: an id, a debit or a report, each in its form. */
+function isEntry(value: unknown): value is Entry {
+  const { debit, id, report } = Object(value) as Record<string, Record<string, unknown> | undefined>;
+  const checks = [
+    id === undefined || isText(id, ID),
+    !debit || (isText(debit.attribute, /./s) && isText(debit.entry, DIGEST) && isText(debit.epsilon, /./)),
+    !report || (isText(report.id, ID) && isText(report.address, /^https?:\/\/./) && Number.isFinite(report.queuedAt)),
+    !report || (isText(report.body, /^(?:[\da-f]{2})+$/) && (!("token" in report) || isText(report.token, DIGEST))),
+    [debit, report].every((part) => part === undefined || Object(part) === part),
+  ];
+  return checks.every(Boolean) && Boolean(id ?? debit ?? report);
+}
+
 function debitsIn(entries: readonly Entry[]): Debit[] {
   return entries.map(({ debit }) => debit as Debit);
 }
@@ -214,6 +241,9 @@ async function flush(directory: string): Promise<void> {
 
 /** The paths in a directory; none if it does not exist. */
 async function list(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch(() => []);
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw failure(directory, error);
+    return [];
+  });
   return names.map((name) => join(directory, name));
 }

@@ -6,7 +6,7 @@
  */
 
 import { add, exceeds, type Fraction, fractionText, parseEpsilon } from "../epsilon.js";
-import { BudgetError, check } from "../errors.js";
+import { BudgetError, check, StoreError } from "../errors.js";
 import type { DeviceKey } from "../platform.js";
 
 /** The ε spent on one value of one attribute under one plan. `entry` identifies the value without revealing it. */
@@ -45,8 +45,13 @@ export interface Store {
 
 const ZERO: Fraction = { numerator: 0n, denominator: 1n };
 
+/** Throws a StoreError if a debit was damaged or edited, so that it is never credited. */
 function sum(debits: readonly Debit[]): Fraction {
-  return debits.reduce((total, { epsilon }) => add(total, parseEpsilon(epsilon)), ZERO);
+  return debits.reduce((total, { epsilon }) => {
+    const debit = parseEpsilon(epsilon, StoreError);
+    check(fractionText(debit) === epsilon, `the ledger is damaged: a debit is ${epsilon}`, StoreError);
+    return add(total, debit);
+  }, ZERO);
 }
 
 /** The sum of debits, such as "3/2". */
