@@ -82,6 +82,29 @@ def test_skipped_rows_are_counted_aloud(collection, capsys):
     assert collection.plan.tally((collection.directory / "out.bin").read_bytes()).reports == 3_920
 
 
+def test_unknown_values_are_counted_aloud(collection, capsys):
+    assert collection.run("privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin") == 0
+    note = "of 4,000 rows, 120 unknown and 80 missing are reported as 'other'; unknown are 'Lynx' (120)"
+    assert f"sunzi: note: {note}\n" in capsys.readouterr().err
+
+
+def test_a_column_of_unknown_values_is_refused(collection, complaint, capsys):
+    (collection.directory / "lower.csv").write_text("browser\n" + "chrome\n" * 60 + "Firefox \n" * 20 + "Safari\n" * 20)
+    assert collection.run("privatize", "plan.json", "lower.csv", "-o", "out.bin") == 2
+    said = complaint()
+    assert "lower.csv: 80 % of the values are not in the domain, more than 50 %" in said
+    assert "'chrome' (60), 'Firefox ' (20); 'chrome' differs from the label 'Chrome' only by case: --fold case" in said
+    assert "out.bin" not in collection.names()
+    assert collection.run("privatize", "plan.json", "lower.csv", "--max-unknown", "0.8", "-o", "out.bin") == 0
+    capsys.readouterr()
+    assert collection.run("privatize", "plan.json", "lower.csv", "--fold", "case,space", "-o", "folded.bin") == 0
+    assert "unknown" not in capsys.readouterr().err
+    estimate_is_close(collection.plan, collection.path("folded.bin"), np.array([0.6, 0.2, 0.2, 0, 0]))
+    for words, wrong in ((["--fold", "accents"], "case and space"), (["--max-unknown", "2"], "between 0 and 1")):
+        assert collection.run("privatize", "plan.json", "lower.csv", *words, "-o", "out.bin") == 2
+        assert wrong in complaint()
+
+
 FAILURES = {
     "column": (
         ["plan.json", "data.csv", "--column", "colour"],

@@ -11,8 +11,8 @@ from pyspark.errors import PythonException
 from report_tables import COUNTRIES, reports_of, table_of, write
 
 import sunzi
-from sunzi.errors import ParameterError, PlanError, ReportError
-from sunzi.tables import BadReportsWarning, privatize, sift, tally
+from sunzi.errors import DomainError, ParameterError, PlanError, ReportError
+from sunzi.tables import BadReportsWarning, UnknownValuesWarning, privatize, sift, tally
 from sunzi.tables.spark import read_parquet
 
 pytestmark = pytest.mark.slow
@@ -372,7 +372,11 @@ def test_labels_in_a_file_of_their_own_travel_along(spark, tmp_path):
     domain = sunzi.Domain.from_file(tmp_path / "labels", other="blue")
     plan = sunzi.make_plan("grr", domain, 8)
     rows = spark.createDataFrame([("red",)] * 60 + [("green",)] * 30 + [("mauve",)] * 10, ["colour"])
-    written = privatize(rows, plan, "colour", str(tmp_path / "out"), report_column="noisy")
+    with pytest.warns(UnknownValuesWarning, match="of 100 rows, 10 unknown and 0 missing are reported as 'blue'"):
+        written = privatize(rows, plan, "colour", str(tmp_path / "out"), report_column="noisy")
+    with pytest.raises(DomainError, match="10 unknown and 0 missing are reported as 'blue'; choose another column"):
+        privatize(rows, plan, "colour", str(tmp_path / "refused"), max_unknown=0.05)
+    assert not (tmp_path / "refused").exists()
     shares = plan.estimate(tally(written, plan, report_column="noisy")).frequencies
     # At epsilon 8 one report in 1,500 is noise; more than 8 of 100 have a probability below 1e-12.
     assert abs(shares - [0.6, 0.3, 0.1]).max() < 0.085

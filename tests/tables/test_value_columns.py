@@ -3,17 +3,15 @@
 import csv
 import io
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
-from sunzi.domain import Domain
-from sunzi.errors import DomainError, MissingExtraError, ParameterError
+from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.tables import arrow, value_columns
-from sunzi.tables.value_columns import IndexLookup, Rows, open_column
+from sunzi.tables.value_columns import open_column
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6) | st.sampled_from(
     ["", "a", '"', ",", "\n", "\r\n", "NA", "null", " x ", "1", "é", "日本"]
@@ -210,74 +208,3 @@ def test_tabs(tmp_path):
     (tmp_path / "t.tsv").write_bytes(b"x\ty\n1,5\t2\n")
     with open_column(tmp_path / "t.tsv", "x") as column:
         assert values(column) == ["1,5"]
-
-
-def texts(*cells) -> Rows:
-    known = list(dict.fromkeys(cells))
-    return Rows(np.array([known.index(cell) for cell in cells]), known)
-
-
-LABELS = Domain(["a", "b", "rest"])
-WITH_OTHER = Domain(["a", "b", "rest"], other="rest")
-SIZE = Domain(10)
-
-
-class TestIndexLookup:
-    def test_labels_and_integers(self):
-        assert IndexLookup(LABELS).indices(texts("b", "a", "b")).tolist() == [1, 0, 1]
-        assert IndexLookup(SIZE).indices(texts("7", "0", "03")).tolist() == [7, 0, 3]
-        assert IndexLookup(SIZE).indices(Rows(np.array([7, 0], dtype=np.int8))).tolist() == [7, 0]
-
-    def test_other_takes_the_unknown_and_the_missing(self):
-        assert IndexLookup(WITH_OTHER).indices(texts("a", "zebra", "", None)).tolist() == [0, 2, 2, 2]
-
-    def test_skipping_leaves_out_the_missing_only(self):
-        lookup = IndexLookup(WITH_OTHER, skip_missing=True)
-        assert lookup.indices(texts("a", "zebra", "", None)).tolist() == [0, 2]
-        assert (lookup.rows, lookup.skipped) == (4, 2)
-        numbers = Rows(np.array([1, 0, 2]), None, np.array([False, True, False]))
-        assert IndexLookup(SIZE, skip_missing=True).indices(numbers).tolist() == [1, 2]
-
-    def test_empty_text_may_be_a_label(self):
-        assert IndexLookup(Domain(["", "a"])).indices(texts("", "a")).tolist() == [0, 1]
-
-    @pytest.mark.parametrize(
-        ("domain", "piece", "words"),
-        [
-            (LABELS, texts("a", "zebra"), "row 103: label 'zebra' is not in the domain"),
-            (LABELS, texts("a", ""), "row 103 has no value; give the domain an 'other'"),
-            (LABELS, texts("a", None), "--skip-missing"),
-            (LABELS, Rows(np.array([1])), "row 102: value 1 is not text, but this domain's values are labels"),
-            (SIZE, Rows(np.array([1, 10])), r"row 103: value 10 is not in the domain 0 … 9"),
-            (SIZE, Rows(np.array([1, 2**63 + 5], dtype=np.uint64)), "value 9223372036854775813 is not"),
-            (SIZE, Rows(np.array([1, -1])), "row 103: value -1"),
-            (SIZE, texts("1", "1.0"), "row 103: value '1.0' is not one of the integers"),
-            (SIZE, texts("1", "10"), "row 103: value 10 is not in the domain 0 … 9"),
-            (SIZE, texts("1", ""), "row 103 has no value; fill it in"),
-            (SIZE, texts("1", "٣"), "row 103: value '٣'"),
-            (SIZE, texts("1", "9" * 5000), "row 103"),
-            (SIZE, Rows(np.array([1, 0]), None, np.array([False, True])), "row 103 has no value; fill it in"),
-        ],
-    )
-    def test_the_first_wrong_row_is_named(self, domain, piece, words):
-        lookup = IndexLookup(domain)
-        lookup.rows = 101  # rows of earlier pieces
-        with pytest.raises(DomainError, match=words):
-            lookup.indices(piece)
-
-    def test_an_unknown_value_is_an_error_even_where_missing_ones_are_skipped(self):
-        with pytest.raises(DomainError, match="row 2: label 'zebra'"):
-            IndexLookup(LABELS, skip_missing=True).indices(texts(None, "zebra"))
-
-
-@pytest.mark.parametrize("domain", [LABELS, WITH_OTHER, Domain(["", "a"]), SIZE])
-@given(cells=st.lists(st.sampled_from(["", "a", "b", "rest", "zebra", None]), min_size=1, max_size=6))
-def test_texts_follow_the_domains_own_rules(domain, cells):
-    """A file gives the same indices as a list of the same values, and is refused exactly when the list is."""
-    try:
-        expected = domain.indices(cells).tolist()
-    except DomainError:
-        with pytest.raises(DomainError):
-            IndexLookup(domain).indices(texts(*cells))
-    else:
-        assert IndexLookup(domain).indices(texts(*cells)).tolist() == expected

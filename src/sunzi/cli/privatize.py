@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan, open_output
+from sunzi.cli.numbers import parse_number
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from sunzi._typing import Integers
     from sunzi.client import Client
     from sunzi.plan import Plan
-    from sunzi.tables.value_columns import Column, IndexLookup
+    from sunzi.tables.index_lookup import IndexLookup
+    from sunzi.tables.value_columns import Column
 
 _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
@@ -56,21 +58,36 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="leave out rows without a value; this reveals whose value is missing to anyone who sees which rows "
         "reported, and epsilon does not cover that",
     )
+    parser.add_argument(
+        "--fold",
+        metavar="WHAT",
+        help="find labels also where a text differs by case, space (at the ends or repeated), or case,space",
+    )
+    parser.add_argument(
+        "--max-unknown",
+        metavar="SHARE",
+        default="0.5",
+        help="refuse the table if more than this share of its values is unknown and would be reported as the domain's "
+        "'other'; 1 allows all (default: %(default)s)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
-    from sunzi.tables.value_columns import IndexLookup, open_column
+    from sunzi.tables.index_lookup import IndexLookup
+    from sunzi.tables.value_columns import open_column
 
+    max_unknown = _share(arguments.max_unknown)
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
     check_paths([arguments.plan, arguments.table], arguments.output)
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
-    lookup = IndexLookup(plan.domain, skip_missing=arguments.skip_missing)
+    fold = arguments.fold.split(",") if arguments.fold else ()
+    lookup = IndexLookup(plan.domain, skip_missing=arguments.skip_missing, fold=fold)
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
@@ -79,8 +96,16 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         for batch in batches(client, column, lookup, progress):
             stream.write(batch)
+        lookup.check(max_unknown)
     _summarize(plan, lookup)
     return 0
+
+
+def _share(text: str) -> float:
+    share = float(parse_number(text, "--max-unknown"))
+    if not 0 <= share <= 1:
+        raise ParameterError(f"--max-unknown must be between 0 and 1, got {text}")
+    return share
 
 
 def batches(client: Client, column: Column, lookup: IndexLookup, progress: ProgressBar) -> Iterator[bytes]:
@@ -131,7 +156,10 @@ def _naming(table: str) -> Iterator[None]:
 
 
 def _summarize(plan: Plan, lookup: IndexLookup) -> None:
-    """Report skipped rows always, and the number of reports on a terminal."""
+    """Report skipped rows and unknown values always, and the number of reports on a terminal."""
+    unknown = lookup.describe()
+    if unknown is not None:
+        say(f"sunzi: note: {unknown}", sys.stderr)
     if lookup.skipped:
         share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
         say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)

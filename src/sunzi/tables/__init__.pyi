@@ -1,3 +1,4 @@
+from sunzi.tables.index_lookup import UnknownValuesWarning as UnknownValuesWarning
 from sunzi.tables.report_cells import Refused as Refused
 from sunzi.tables.report_cells import Sifted as Sifted
 from sunzi.tables.report_cells import sift_array as sift_array

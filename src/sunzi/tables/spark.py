@@ -13,12 +13,17 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from sunzi.errors import MissingExtraError, ParameterError
+import numpy as np
+
+from sunzi.domain import MISSING, UNKNOWN
+from sunzi.errors import DomainError, MissingExtraError, ParameterError
+from sunzi.formatting import counted
 from sunzi.plan import Plan
 from sunzi.tables.deduplication import BAD, COPIES, count_unique, judge_rows, split_by_presence_of_id
 from sunzi.tables.group_counts import (
@@ -30,6 +35,7 @@ from sunzi.tables.group_counts import (
     count_groups,
     refuse_without_id,
 )
+from sunzi.tables.index_lookup import MAX_UNKNOWN, UnknownValuesWarning
 from sunzi.tables.report_cells import Refused, Sifted
 from sunzi.tally import Tally
 
@@ -97,7 +103,15 @@ def sift_frame(
     return found
 
 
-def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_column: str = "report") -> DataFrame:
+def privatize(
+    df: DataFrame,
+    plan: Plan,
+    column: str,
+    path: str,
+    *,
+    report_column: str = "report",
+    max_unknown: float = MAX_UNKNOWN,
+) -> DataFrame:
     """Replace a column of values by reports, write the table to a new Parquet folder, and return what was written.
 
     It writes first and reads back, because a lazy column of fresh noise would be drawn again whenever Spark computes
@@ -112,6 +126,8 @@ def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_colum
     column: the column of values.
     path: the folder to write, which must not exist.
     report_column: the name of the column of reports. Its metadata names the plan, so that no other plan counts it.
+    max_unknown: if the plan has an ``other``, the column is read once before anything is written, and refused if more
+        than this share of its values is unknown. An :class:`UnknownValuesWarning` counts those reported as ``other``.
 
     >>> from sunzi.tables import privatize
     >>> written = privatize(df, plan, "colour", "hdfs:///private")    # doctest: +SKIP
@@ -125,6 +141,8 @@ def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_colum
     if report_column in set(df.columns) - {column}:
         raise ParameterError(f"there is a column {report_column!r} already; choose another report_column")
     place, plain = df.columns.index(column), _with_plain_names(df)
+    if plan.domain.other is not None:
+        _check_unknown(plain.select(_plain_name(place)), plan, max_unknown)
     kept = [number for number in range(len(df.columns)) if number != place]
     metadata = {PLAN_KEY: plan.fingerprint}
     field = sql.types.StructField(_REPORT, sql.types.BinaryType(), nullable=False, metadata=metadata)
@@ -138,6 +156,28 @@ def privatize(df: DataFrame, plan: Plan, column: str, path: str, *, report_colum
             raise
         raise ParameterError(f"{path} exists, and reports are written once; name a new folder") from None
     return df.sparkSession.read.parquet(path)
+
+
+def _check_unknown(values: DataFrame, plan: Plan, max_unknown: float) -> None:
+    """Refuse a column of mostly unknown values, and warn of a few."""
+    counts = values.mapInArrow(partial(_count_unknown, plan), "row_count long, unknown long, missing long")
+    rows, unknown, missing = (int(count or 0) for count in counts.groupBy().sum().collect()[0])
+    said = f"of {counted(rows, 'row')}, {unknown:,} unknown and {missing:,} missing are reported as "
+    said += repr(plan.domain.other)
+    if unknown > max_unknown * rows:
+        raise DomainError(f"{said}; choose another column, or allow it with max_unknown=1")
+    if unknown or missing:
+        warnings.warn(said, UnknownValuesWarning, stacklevel=3)
+
+
+def _count_unknown(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow
+
+    for batch in batches:
+        located = plan.domain.locate(batch.column(0).to_pylist())
+        counts = (located.size, np.count_nonzero(located == UNKNOWN), np.count_nonzero(located == MISSING))
+        arrays = [pyarrow.array([int(count)], pyarrow.int64()) for count in counts]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=["row_count", "unknown", "missing"])
 
 
 def _randomise(plan: Plan, column: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

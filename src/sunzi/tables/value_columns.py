@@ -1,5 +1,4 @@
-"""One column of values from a file in CSV (UTF-8), Parquet or Arrow, read with bounded memory, and the domain's index
-of every row.
+"""One column of values from a file in CSV (UTF-8), Parquet or Arrow, read with bounded memory.
 
 CSV is read by pyarrow if it is installed (the extra ``frames``) and by Python's own reader otherwise, with the same
 result. Fields may be quoted and then hold line breaks; quotation marks within are doubled. Every row must have as many
@@ -21,15 +20,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Integers
-from sunzi.domain import MISSING, Domain
-from sunzi.errors import DomainError, ParameterError
+from sunzi.errors import ParameterError
 from sunzi.tables import arrow
 from sunzi.tables.arrow import arrow_errors, need_pyarrow
 
 ROWS_AT_ONCE = 1 << 17
 
-_MOST_DIGITS = 18
 _MOST_LISTED = 20
 _BUFFER_BYTES = 1 << 18
 # Also the longest row that pyarrow can read. It reads up to 32 blocks ahead, so larger ones would fill the memory.
@@ -78,64 +74,6 @@ def choose_column(names: Sequence[str], column: str | None) -> tuple[int, str]:
 def _listed(names: Sequence[str]) -> str:
     rest = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
     return ", ".join(repr(name) for name in names[:_MOST_LISTED]) + rest
-
-
-class IndexLookup:
-    """Finds the domain's index of every row, by the rules of :class:`~sunzi.Domain`.
-
-    In addition, text may spell the integers of a domain without labels. Errors name the row, counted from 1 without the
-    line of column names. ``skip_missing`` leaves rows without a value out, which reveals to anyone who sees who
-    reported whose value is missing; epsilon does not cover that.
-    """
-
-    def __init__(self, domain: Domain, *, skip_missing: bool = False) -> None:
-        self._domain, self._skip = domain, skip_missing
-        self._known: tuple[Sequence[str | None], Integers] = ((), np.empty(0, dtype=np.int64))
-        self.rows = 0
-        """The number of rows read."""
-        self.skipped = 0
-        """The number of rows left out."""
-
-    def indices(self, rows: Rows) -> Integers:
-        """The index of every row that is not left out; a DomainError names the first row without one."""
-        located = self._locate(rows)
-        found = self._settle(rows, located) if located.size and located.min() < 0 else located
-        self.rows += rows.codes.size
-        return found
-
-    def _locate(self, rows: Rows) -> Integers:
-        if rows.texts is None:
-            located = self._domain.locate(rows.codes)
-            return located if rows.missing is None else np.where(rows.missing, MISSING, located)
-        if rows.texts is not self._known[0]:  # neighbouring pieces often share their list of texts
-            self._known = rows.texts, self._domain.locate([self._meaning(text) for text in rows.texts])
-        return self._known[1][rows.codes]
-
-    def _meaning(self, value: object) -> object:
-        """Digits are a number where the domain is one of integers."""
-        if self._domain.has_labels or not isinstance(value, str):
-            return value
-        return int(value) if value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS else value
-
-    def _settle(self, rows: Rows, located: Integers) -> Integers:
-        """Apply ``other``, leave rows out if requested, and refuse the first that still has no index."""
-        skipped = np.logical_and(located == MISSING, self._skip)
-        found = self._domain.replace_by_other(located)
-        wrong = np.flatnonzero((found < 0) & ~skipped)
-        if wrong.size:
-            raise self._refusal(rows, int(wrong[0]), is_missing=located[wrong[0]] == MISSING)
-        self.skipped += int(np.count_nonzero(skipped))
-        return found[~skipped]
-
-    def _refusal(self, rows: Rows, row: int, *, is_missing: bool) -> DomainError:
-        place = f"row {self.rows + row + 1}"
-        if not is_missing:
-            return DomainError(f"{place}: {self._domain.refusal(self._meaning(rows.value(row)))}")
-        remedy = "give the domain an 'other' to report" if self._domain.has_labels else "fill it in"
-        return DomainError(
-            f"{place} has no value; {remedy}, or leave such rows out (--skip-missing), which reveals whose value is "
-            "missing"
-        )
 
 
 @contextmanager
