@@ -7,6 +7,8 @@ from sunzi import protocols as protocols
 from sunzi import tables as tables
 from sunzi import testing as testing
 from sunzi._version import __version__ as __version__
+from sunzi.changes import Difference as Difference
+from sunzi.changes import difference as difference
 from sunzi.client import Client as Client
 from sunzi.domain import Domain as Domain
 from sunzi.errors import BudgetError as BudgetError

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,8 @@ from sunzi.estimate_page import EstimatePage
 from sunzi.formatting import percent
 from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics import intervals, simplex
-from sunzi.numerics.checks import whole_number
-from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.numerics.checks import real_number, whole_number
+from sunzi.uncertainty import Method, QueryUncertainty, Target, Uncertainty
 
 if TYPE_CHECKING:
     from datetime import date
@@ -31,115 +30,10 @@ if TYPE_CHECKING:
 
     from sunzi.plan import Plan
 
-Target = Literal["reporters", "population"]
 Weights = Literal["efficient", "planned", "paper"]
 Errors = Literal["full", "quick"]
-Method = Literal["auto", "normal", "score", "exact"]
 Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
 POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)
-
-# With fewer expected false supports, or missing true ones, than this times the squared normal quantile, the score
-# interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
-# takes over.
-_FEW_COUNTS = 25
-
-
-class Uncertainty(Protocol):
-    """The errors of one estimate, as its protocol knows them."""
-
-    def variances(self, target: Target) -> Floats:
-        """The variance of every frequency."""
-
-    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Lower and upper ends, one pair per item, each covering with probability ``confidence``."""
-
-
-@dataclass(frozen=True)
-class SupportUncertainty:
-    """Errors of protocols that count the support of every item: designs on the whole domain, and unary encodings."""
-
-    support: Integers
-    reports: int
-    probabilities: SupportProbabilities
-    frequencies: Floats
-
-    def variances(self, target: Target) -> Floats:
-        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; for a population plus the sampling variance
-        f(1−f)/n.
-        """
-        projected = simplex.project(self.frequencies)
-        true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
-        reporters = (projected * true + (1 - projected) * false) / self.probabilities.gap**2
-        sampling = projected * (1 - projected) if target == "population" else 0.0
-        return (reporters + sampling) / self.reports
-
-    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals; exact ones where supports are few; normal ones on request."""
-        quantile, at_hand = intervals.normal_quantile(confidence), target == "reporters"
-        if method == "auto":
-            rarest = min(self.probabilities.false, 1 - self.probabilities.true)
-            method = "exact" if self.reports * rarest < _FEW_COUNTS * quantile**2 else "score"
-        if method == "exact":
-            return intervals.exact(self.support, self.reports, self.probabilities, confidence, at_hand)
-        if method == "score":
-            return intervals.score(self.support, self.reports, self.probabilities, quantile, at_hand)
-        half = quantile * intervals.standard_error(self.variances(target))
-        return self.frequencies - half, self.frequencies + half
-
-
-@dataclass(frozen=True)
-class CombinedUncertainty(ABC):
-    """Errors of estimates that combine the counts of several points: of residues, or of whole blocks.
-
-    ``plausible`` is the histogram at which variances are computed, non-negative and of sum 1.
-    """
-
-    frequencies: Floats
-    plausible: Floats
-    reports: int
-    _jumps: dict[Target, intervals.Jumps] = field(default_factory=dict, init=False)
-
-    @cached_property
-    @abstractmethod
-    def population(self) -> Floats:
-        """The variances about a population."""
-
-    @cached_property
-    @abstractmethod
-    def slopes(self) -> Floats:
-        """How fast the variance of an item about a population grows with the item's own frequency."""
-
-    @abstractmethod
-    def jumps(self, at_hand: bool) -> intervals.Jumps:
-        """How far the errors come in few large steps."""
-
-    def variances(self, target: Target) -> Floats:
-        """At the plausible histogram; for "reporters" without f(1−f)/n."""
-        sampling = self.plausible * (1 - self.plausible) / self.reports
-        return self.population if target == "population" else self.population - sampling
-
-    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Intervals for errors that come in jumps; normal or score intervals on request."""
-        if method == "exact":
-            raise EstimateError(
-                "method 'exact' needs an estimate from support counts alone: a protocol that has one per item, and "
-                "weights='planned'"
-            )
-        quantile = intervals.normal_quantile(confidence)
-        variances = self.variances(target)
-        if method == "normal":
-            half = quantile * intervals.standard_error(variances)
-            return self.frequencies - half, self.frequencies + half
-        # The variance as a function of the item's own frequency, all others staying as they are.
-        sampling = 1 / self.reports
-        square = sampling if target == "population" else 0.0
-        slopes = self.slopes if target == "population" else self.slopes - sampling
-        base = variances - slopes * self.plausible + square * self.plausible**2
-        if method == "score":
-            return intervals.score_of(self.frequencies, base, slopes, square, quantile)
-        if target not in self._jumps:
-            self._jumps[target] = self.jumps(target == "reporters")
-        return intervals.skewed(self.frequencies, self.plausible, base, slopes, square, self._jumps[target], quantile)
 
 
 @dataclass(frozen=True)
@@ -156,6 +50,20 @@ class Row:
     standard_error: float = math.nan
     low: float = math.nan
     high: float = math.nan
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """The answer to a linear query: a value with its standard error and interval.
+
+    It uses that all frequencies add up to 1, so it may err less than the frequencies themselves.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    confidence: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,8 +122,8 @@ class PostprocessedHistogram(_Histogram):
 
     def to_frame(self, library: str | None = None) -> Any:
         """A pandas or polars data frame with label, frequency and count."""
-        columns = {"label": _labels(self.domain), self.method: self.frequencies, "count": self.counts}
-        return _frame(columns, library)
+        columns = {"label": labels_column(self.domain), self.method: self.frequencies, "count": self.counts}
+        return data_frame(columns, library)
 
     def __repr__(self) -> str:
         """Size, method and effect."""
@@ -322,6 +230,148 @@ class Estimate(_Histogram):
             for index in indices
         ]
 
+    def sum(self, values: Iterable[object], confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
+        """How frequent any of these values is: the sum of their frequencies, with its interval.
+
+        Parameters
+        ----------
+        values: labels, or indices where there are no labels; each once.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("ss-compact", ["Chrome", "Edge", "Opera", "Safari"], epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate(["Chrome"] * 500 + ["Safari"] * 500, seed=1))
+        >>> share = estimate.sum(["Chrome", "Edge", "Opera"])
+        >>> share.low < 0.5 < share.high
+        True
+        """
+        return self._answer(self._indicator(values), confidence, target)
+
+    def difference(
+        self, value: object, other: object, confidence: float = 0.95, *, target: Target = "reporters"
+    ) -> QueryResult:
+        """By how much one value is more frequent than another, with its interval.
+
+        Parameters
+        ----------
+        value, other: labels, or indices where there are no labels.
+        confidence, target: as in :meth:`interval`.
+        """
+        row = self._indicator([value]) - self._indicator([other])
+        return self._answer(row, confidence, target)
+
+    def combine(
+        self,
+        weights: Mapping[Any, float] | Sequence[float] | Floats,
+        confidence: float = 0.95,
+        *,
+        target: Target = "reporters",
+    ) -> QueryResult:
+        """A weighted sum of frequencies, such as a mean of numbers, with its interval.
+
+        Parameters
+        ----------
+        weights: a weight for some values, the others having 0; or one for every value in the domain's order.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("grr", ["0", "1", "2"], epsilon=3)
+        >>> estimate = plan.estimate(plan.simulate(["0"] * 900 + ["2"] * 900, seed=1))
+        >>> mean = estimate.combine({"1": 1, "2": 2})
+        >>> mean.low < 1 < mean.high
+        True
+        """
+        return self._answer(self._weights_row(weights), confidence, target)
+
+    def covariance(self, values: Iterable[object], target: Target = "reporters") -> Floats:
+        """The covariance matrix of the frequencies of a handful of values.
+
+        Parameters
+        ----------
+        values: labels, or indices where there are no labels. Modular protocols take one solve for each.
+        target: as in :meth:`interval`.
+        """
+        _check_target(target)
+        rows = np.array([self._indicator([value]) for value in values]).reshape(-1, self.domain.size)
+        return self._query(rows).covariance(target)
+
+    def regroup(self, groups: Mapping[str, Any]) -> Estimate:
+        """The histogram of groups of values, with errors and intervals of its own.
+
+        Parameters
+        ----------
+        groups: for every group its values; ``...`` for one group takes all values that no other has. Every value
+            belongs to exactly one group.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("ss-compact", ["Chrome", "Edge", "Opera", "Safari"], epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate(["Chrome"] * 500 + ["Safari"] * 500, seed=1))
+        >>> engines = estimate.regroup({"Chromium": ["Chrome", "Edge", "Opera"], "rest": ...})
+        >>> engines["Chromium"].low < 0.5 < engines["Chromium"].high
+        True
+        """
+        rows = self._group_rows(groups)
+        uncertainty = self._query(rows)
+        return Estimate(
+            Domain(list(groups)), self.reports, uncertainty.values, uncertainty, weights=self.weights, plan=self.plan
+        )
+
+    def _group_rows(self, groups: Mapping[str, Any]) -> Floats:
+        rest = [name for name, values in groups.items() if values is ...]
+        if len(rest) > 1:
+            raise ParameterError(f"only one group can be ..., the rest; got {rest}")
+        rows = {name: self._indicator(values) for name, values in groups.items() if values is not ...}
+        taken = np.sum(list(rows.values()), axis=0) if rows else np.zeros(self.domain.size)
+        if taken.max() > 1:
+            value = self.domain.shown(int(taken.argmax()))
+            raise ParameterError(f"{value!r} is in more than one group; every value belongs to exactly one")
+        if rest:
+            rows[rest[0]] = 1 - taken
+        elif taken.min() < 1:
+            value = self.domain.shown(int(taken.argmin()))
+            raise ParameterError(f"{value!r} is in no group; add a group such as 'rest': ... for all other values")
+        empty = [name for name in groups if not rows[name].any()]
+        if empty:
+            raise ParameterError(f"the group {empty[0]!r} has no values")
+        return np.array([rows[name] for name in groups])
+
+    def _indicator(self, values: Iterable[object]) -> Floats:
+        """1 for these values, 0 for others."""
+        if isinstance(values, str):
+            raise ParameterError(f"give a list of values, such as [{values!r}]; got the text {values!r}")
+        row = np.zeros(self.domain.size)
+        for value in values:
+            index = self.domain.index(value)
+            if row[index]:
+                raise ParameterError(f"{self.domain.shown(index)!r} is listed twice")
+            row[index] = 1.0
+        return row
+
+    def _weights_row(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
+        if isinstance(weights, Mapping):
+            row = np.zeros(self.domain.size)
+            for value, weight in weights.items():
+                row[self.domain.index(value)] += real_number(f"the weight of {value!r}", weight)
+            return row
+        row = np.asarray(weights, dtype=np.float64)
+        if row.shape != (self.domain.size,) or not np.isfinite(row).all():
+            raise ParameterError(
+                f"weights must be a mapping, or {self.domain.size} finite numbers, one per value; got shape {row.shape}"
+            )
+        return row
+
+    def _query(self, rows: Floats) -> QueryUncertainty:
+        moved = self.frequencies + (1 - self.frequencies.sum()) / self.domain.size
+        return QueryUncertainty(self._known_uncertainty(), rows, rows @ moved)
+
+    def _answer(self, row: Floats, confidence: float, target: Target) -> QueryResult:
+        confidence = intervals.check_confidence(confidence)
+        _check_target(target)
+        uncertainty = self._query(row[None, :])
+        low, high = uncertainty.interval(confidence, target, "auto")
+        error = intervals.standard_error(uncertainty.variances(target))
+        return QueryResult(float(uncertainty.values[0]), float(error[0]), float(low[0]), float(high[0]), confidence)
+
     def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
         """A post-processed copy, which is easier to present and biased; its ``effect`` says how.
 
@@ -365,14 +415,14 @@ class Estimate(_Histogram):
         """
         low, high = self.interval(confidence)
         columns = {
-            "label": _labels(self.domain),
+            "label": labels_column(self.domain),
             "frequency": self.frequencies,
             "count": self.counts,
             "standard_error": self.standard_errors(),
             "low": low,
             "high": high,
         }
-        return _frame(columns, library)
+        return data_frame(columns, library)
 
     def plot(
         self,
@@ -457,13 +507,14 @@ def _largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
     return np.argsort(-frequencies, kind="stable")[: whole_number("number", number, 0)]
 
 
-def _labels(domain: Domain) -> list[str] | Integers:
+def labels_column(domain: Domain) -> list[str] | Integers:
+    """The labels of all values; their indices where there are none."""
     if not domain.has_labels:
         return np.arange(domain.size)
     return list(domain.labels or map(domain.shown, range(domain.size)))
 
 
-def _frame(columns: dict[str, Any], library: str | None) -> Any:
+def data_frame(columns: dict[str, Any], library: str | None) -> Any:
     """The columns as a data frame of the requested library, or of the first one installed."""
     if library not in (None, "pandas", "polars"):
         raise ParameterError(f"library must be pandas or polars, got {library!r}")

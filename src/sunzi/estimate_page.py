@@ -18,8 +18,9 @@ from sunzi.formatting import attacker_success, counted, decimals_for, percent, p
 from sunzi.markup import STYLE, for_notebook
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate, PostprocessedHistogram, Row, Target
+    from sunzi.estimate import Estimate, PostprocessedHistogram, Row
     from sunzi.plan import Plan
+    from sunzi.uncertainty import Target
 
 _HEIGHT = 26
 _MARGIN = 6  # percent of the width

@@ -18,7 +18,8 @@ from sunzi.formatting import shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sunzi.estimate import Estimate, Target
+    from sunzi.estimate import Estimate
+    from sunzi.uncertainty import Target
 
 # Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
 _CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"

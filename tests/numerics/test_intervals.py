@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from sunzi.errors import ParameterError
-from sunzi.estimate import SupportUncertainty
 from sunzi.numerics import intervals
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.plan import make_plan
+from sunzi.uncertainty import SupportUncertainty
 
 
 def rates_of(true, false):

@@ -24,10 +24,10 @@ from scipy import signal, stats
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.estimate import SupportUncertainty
 from sunzi.numerics import kernels
 from sunzi.numerics.intervals import normal_quantile, simultaneous_confidence
 from sunzi.plan import make_plan
+from sunzi.uncertainty import SupportUncertainty
 
 SIZE = 57
 HEAVIEST = 5

@@ -69,7 +69,7 @@ def score(
 
 
 def score_of(
-    estimates: Floats, base: Floats | float, slope: Floats | float, square: float, quantile: Floats | float
+    estimates: Floats, base: Floats | float, slope: Floats | float, square: Floats | float, quantile: Floats | float
 ) -> tuple[Floats, Floats]:
     """All f with (f̂ − f)² ≤ z²·(base + slope·f − square·f²): the interval of a variance that grows with f itself."""
     grown = quantile**2

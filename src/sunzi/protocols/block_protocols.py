@@ -25,6 +25,7 @@ from sunzi.numerics.randomness import WordSource
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.efficient import reweighting_work
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
+from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -66,6 +67,11 @@ class BlockProtocol(SupportProtocol):
     def probabilities(self) -> SupportProbabilities:
         """The response's probabilities."""
         return self.response.probabilities
+
+    @cached_property
+    def moments(self) -> BlockMoments:
+        """The response's."""
+        return BlockMoments.of(self.response)
 
     @cached_property
     def report_layout(self) -> ReportLayout:

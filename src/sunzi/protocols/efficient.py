@@ -18,7 +18,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
-from sunzi.estimate import CombinedUncertainty, Errors, Estimate, Weights
+from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -27,6 +27,7 @@ from sunzi.protocols.base import check_histogram
 from sunzi.protocols.information import BlockInformation, Information, MessageInformation, block_information
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, own_count
 from sunzi.tally import Tally
+from sunzi.uncertainty import CombinedUncertainty, QueryErrors
 
 if TYPE_CHECKING:
     from sunzi.protocols.base import Protocol
@@ -220,7 +221,7 @@ class EfficientUncertainty(CombinedUncertainty):
     def population(self) -> Floats:
         """The diagonal of V; of the sandwich around it if the weights are from a pilot that may be wrong."""
         if self.pilot is not self.plausible:
-            return self.information.sandwich_variances(self.plausible)
+            return self.information.sandwich(self.plausible).diagonal().copy()
         sampling = self.plausible * (1 - self.plausible) / self.reports
         return reporter_variances(self.information, self.plausible) + sampling
 
@@ -234,6 +235,19 @@ class EfficientUncertainty(CombinedUncertainty):
         pairs = zip(self.blocks, self._own, strict=True)
         slopes = (BlockMoments.of(block.response).heavy / block.reports * own**2 for block, own in pairs)
         return np.sum(list(slopes), axis=0)
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """V as for single values, with one solve for each query where it is not formed."""
+        solved = self.information.solve_rows(rows)
+        excess = np.zeros(rows.shape)
+        for block, part in zip(self.blocks, self.information.blocks, strict=True):
+            share = BlockMoments.of(block.response).heavy / block.reports
+            excess += share * np.array([tile(part.response(row), row.size) ** 2 for row in solved])
+        if self.pilot is self.plausible:
+            covariance = rows @ solved.T
+        else:
+            covariance = rows @ self.information.sandwich(self.plausible) @ rows.T
+        return QueryErrors(rows, covariance, excess, self.plausible, self.reports)
 
     def jumps(self, at_hand: bool) -> intervals.Jumps:
         """From the counts of the item's own residues, or of the messages that name them; what else moves an estimate

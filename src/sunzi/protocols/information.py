@@ -47,6 +47,8 @@ _MOST_MESSAGE_ROWS = 8
 # this share of it.
 _TOLERANCE = 1e-9
 _TRACE_TOLERANCE = 1e-3
+# And for the variance of a linear query, at this share of it.
+_QUERY_TOLERANCE = 1e-6
 _ITERATIONS = 1000
 # Random signs for the trace of V, for weights; up to this size it is formed instead.
 _SIGNS = 1 << 10
@@ -67,6 +69,10 @@ class BlockInformation(ABC):
     @abstractmethod
     def points(self) -> int:
         """m_j, the number of points."""
+
+    def response(self, vector: Floats) -> Floats:
+        """W_j·A_j·v: how much each residue estimate of the block enters the query that v = V·a answers."""
+        return self.apply(_folded(vector, self))
 
     @abstractmethod
     def heavy_residues(self, most: int) -> NDArray[np.intp]:
@@ -367,8 +373,16 @@ class Information:
         """Whether V is exact."""
         return self._covariance is not None
 
-    def sandwich_variances(self, frequencies: Floats) -> Floats:
-        """The variances of the estimate if values follow these frequencies instead of the pilot."""
+    def solve_rows(self, rows: Floats) -> Floats:
+        """V·a for every row a: by one solve each where V is not formed."""
+        if self._covariance is not None:
+            return rows @ self._covariance
+        zeros = np.zeros(self.size)
+        scales = [_QUERY_TOLERANCE * float(row @ self._precondition(row)) / self.size for row in rows]
+        return np.array([self.solve(row, zeros, scale) for row, scale in zip(rows, scales, strict=True)])
+
+    def sandwich(self, frequencies: Floats) -> Floats:
+        """The covariance matrix of the estimate if values follow these frequencies instead of the pilot."""
         if self._covariance is None:
             raise EstimateError(
                 f"standard errors of an estimate with a pilot of your own need a domain of at most {_FORMED_SIZE:,} "
@@ -379,7 +393,7 @@ class Information:
             residues = np.arange(self.size) % block.points
             covariance = block.score_covariance(fold(frequencies, block.points))
             total += covariance[residues[:, None], residues]
-        return np.asarray(np.einsum("ij,ji->i", self._covariance @ total, self._covariance))
+        return np.asarray(self._covariance @ total @ self._covariance)
 
     @cached_property
     def variances(self) -> Floats:

@@ -13,7 +13,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import CombinedUncertainty, Errors, Estimate
+from sunzi.estimate import Errors, Estimate
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
@@ -24,6 +24,7 @@ from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_lik
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.support import LEAST_SQUARES_EFFECT, LIKELIHOOD_EFFECT
 from sunzi.tally import Tally
+from sunzi.uncertainty import CombinedUncertainty, QueryErrors
 
 if TYPE_CHECKING:
     from sunzi.protocols.modular import ModularProtocol
@@ -182,6 +183,11 @@ class ModularUncertainty(CombinedUncertainty):
     def slopes(self) -> Floats:
         """From the item's own residues."""
         return self._variance.own_slopes()
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """One solve for each query."""
+        covariance, excess = self._variance.query(rows, self.frequencies)
+        return QueryErrors(rows, covariance, excess, self.frequencies, self.reports)
 
     def jumps(self, at_hand: bool) -> intervals.Jumps:
         """From the counts of the item's own residues."""

@@ -73,6 +73,19 @@ class BlockMoments:
         mixed = (1 - heavy) / points
         return cls(points, light, heavy, mixed, -(light + mixed) / points)
 
+    def query(self, rows: Floats, frequencies: Floats, reports: float) -> tuple[Floats, Floats]:
+        """For queries on the points, whose rows sum to 0, their covariance and its excess per point
+        (:class:`~sunzi.uncertainty.QueryErrors`): α and β drop out.
+
+        Frequencies are unbiased estimates, so that the variance is; Σ g·h² stays between the smallest and largest h².
+        """
+        squares, means = rows**2, rows @ frequencies
+        weighted = (rows * frequencies) @ rows.T
+        places = np.diag_indices(len(rows))
+        weighted[places] = np.clip(weighted[places], squares.min(axis=1), squares.max(axis=1))
+        covariance = self.light * (rows @ rows.T) + self.heavy * weighted - np.outer(means, means)
+        return covariance / reports, self.heavy / reports * squares
+
     def flat(self, domain_size: int) -> float:
         """d0 + d1·Σ_a g_a²: the mean variance at the residue of a value, if all values are equally frequent."""
         each, more = divmod(domain_size, self.points)
@@ -166,6 +179,17 @@ class ModularVariance:
             total += self._heavy_part(index, block, heavy[index], typical[index])
             total += self._common_part(index, block)
         return total + self._sum_correction(residues)
+
+    def query(self, rows: Floats, frequencies: Floats) -> tuple[Floats, Floats]:
+        """The covariance of linear queries about a population, and its excess per value: one solve for each row."""
+        solved = np.array([self.gram.solve(row, total=0.0) for row in rows])
+        covariance, excess = np.zeros((len(rows), len(rows))), np.zeros(rows.shape)
+        for moments, weight, reports in zip(self.moments, self.weights.tolist(), self.reports, strict=True):
+            directions = weight * _fold_rows(solved, moments.points)
+            added, more = moments.query(directions, fold(frequencies, moments.points), reports)
+            covariance += added
+            excess += np.array([tile(row, rows.shape[1]) for row in more])
+        return covariance, excess
 
     def own_slopes(self) -> Floats:
         """Σ_j (d1_j/n_j)·H_j[i, i mod m_j]²: how fast the variance of an item grows with the item's own frequency."""

@@ -15,7 +15,7 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError
-from sunzi.estimate import Errors, Estimate, SupportUncertainty, Weights
+from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
@@ -23,7 +23,9 @@ from sunzi.protocols.base import Protocol, check_histogram, check_reports, check
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, read_pilot, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
+from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.tally import Tally
+from sunzi.uncertainty import JointErrors, SupportUncertainty
 
 LIKELIHOOD_EFFECT = "maximum likelihood over all histograms; rare items pulled to 0, bias vanishes as reports grow"
 LEAST_SQUARES_EFFECT = (
@@ -46,6 +48,11 @@ class SupportProtocol(Protocol):
     @abstractmethod
     def support_counts(self, tally: Tally) -> Integers:
         """How many reports support each item."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> BlockMoments:
+        """How the errors of different items go together."""
 
     def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:  # noqa: ARG002 - for protocols that count blocks
         """The tally as a sufficient statistic, where it is one."""
@@ -79,8 +86,9 @@ class SupportProtocol(Protocol):
         check_reports(tally)
         support = self.support_counts(tally)
         frequencies = (support / tally.reports - self.probabilities.false) / self.probabilities.gap
-        uncertainty = SupportUncertainty(support, tally.reports, self.probabilities, frequencies)
         blocks = self.counted_blocks(tally)
+        joint: JointErrors = _CountedErrors(blocks[0], self.probabilities, self.moments) if blocks else self.moments
+        uncertainty = SupportUncertainty(support, tally.reports, self.probabilities, frequencies, joint)
         effect = LIKELIHOOD_EFFECT if blocks else LEAST_SQUARES_EFFECT
         return Estimate(domain, tally.reports, frequencies, uncertainty, partial(_refit, uncertainty, blocks), effect)
 
@@ -132,6 +140,24 @@ class SupportProtocol(Protocol):
     def support_probabilities(self) -> list[tuple[float, float]]:
         """p and q, the same for all items."""
         return [(self.probabilities.true, self.probabilities.false)]
+
+
+@dataclass(frozen=True)
+class _CountedErrors:
+    """How the errors of items go together, as the counted blocks show it: no model of the design is needed."""
+
+    blocks: CountedBlocks
+    probabilities: SupportProbabilities
+    moments: BlockMoments
+
+    def query(self, rows: Floats, frequencies: Floats, reports: int) -> tuple[Floats, Floats]:
+        """The sample covariance of h(B)/Δ over all reported blocks B, with h(B) the sum of a row over the block."""
+        messages, counts = self.blocks.counters.nonzero()
+        sums = np.array([self.blocks.design.block_sums(row)[messages] for row in rows])
+        means = sums @ counts / reports
+        covariance = ((sums * counts) @ sums.T / reports - np.outer(means, means)) / self.probabilities.gap**2
+        _, excess = self.moments.query(rows, frequencies, reports)
+        return covariance / max(reports - 1, 1), excess
 
 
 def _refit(uncertainty: SupportUncertainty, blocks: list[CountedBlocks]) -> Floats:

@@ -28,6 +28,7 @@ from sunzi.numerics.thresholds import (
     symmetric_unary_thresholds,
 )
 from sunzi.protocols.channel import Channel
+from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.support import SupportProtocol
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -67,6 +68,12 @@ class UnaryProtocol(SupportProtocol):
     def probabilities(self) -> SupportProbabilities:
         """How often the value's own bit, and any other bit, is 1."""
         return SupportProbabilities.of_unary(self.true_threshold, self.false_threshold, self.word_bits)
+
+    @cached_property
+    def moments(self) -> BlockMoments:
+        """Bits are independent given the value: d0 = q(1−q)/Δ², d1 = 1 + (p(1−p) − q(1−q))/Δ²."""
+        light = self.probabilities.variance(0.0)
+        return BlockMoments(self.domain_size, light, 1 + self.probabilities.variance(1.0) - light, 0.0, 0.0)
 
     @cached_property
     def report_layout(self) -> ReportLayout:

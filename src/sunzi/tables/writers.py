@@ -16,8 +16,9 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate, PostprocessedHistogram, Target
+from sunzi.estimate import Estimate, PostprocessedHistogram
 from sunzi.tables.arrow import need_pyarrow
+from sunzi.uncertainty import Target
 
 Columns = Mapping[str, list[Any]]
 Note = str | int | float

@@ -1,0 +1,227 @@
+"""How far an estimate may be off: the errors of every frequency, and of every linear combination of frequencies.
+
+A linear query is a row a of weights, one per value; it asks for aᵀf. All protocols answer it alike: the estimate is a
+sum over reports, so its covariance follows from what one report adds (docs/mathematics.md §11).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.errors import EstimateError
+from sunzi.numerics import intervals, simplex
+from sunzi.numerics.thresholds import SupportProbabilities
+
+Target = Literal["reporters", "population"]
+Method = Literal["auto", "normal", "score", "exact"]
+
+# With fewer expected false supports, or missing true ones, than this times the squared normal quantile, the score
+# interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
+# takes over.
+_FEW_COUNTS = 25
+
+
+class Uncertainty(Protocol):
+    """The errors of one estimate, as its protocol knows them."""
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every frequency."""
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Lower and upper ends, one pair per item, each covering with probability ``confidence``."""
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of linear queries, one per row."""
+
+
+@dataclass(frozen=True)
+class QueryErrors:
+    """The errors of linear queries on one estimate that sums to 1."""
+
+    rows: Floats
+    """One query per row, with a weight for every value."""
+    population: Floats
+    """The covariance matrix of the queries about a population."""
+    excess: Floats
+    """By how much more the variance of each query grows with a value's frequency than with that of others."""
+    plausible: Floats
+    """The histogram at which these are computed."""
+    reports: int
+
+    def covariance(self, target: Target) -> Floats:
+        """About the population, or the reporters: less (Σ f·a·b − aᵀf·bᵀf)/n, the sampling error."""
+        if target == "population":
+            return self.population
+        means = self.rows @ self.plausible
+        sampling = (self.rows * self.plausible) @ self.rows.T - np.outer(means, means)
+        return self.population - sampling / self.reports
+
+    def slopes(self) -> Floats:
+        """For a sum of some values, how fast its variance about a population grows with the sum; 0 for other queries.
+
+        The values inside, and those outside, keep their frequencies relative to one another. −(hᵀf)²/n, with h = a − ā,
+        adds 2ā/n.
+        """
+        weights = np.maximum(self.plausible, 0.0) + 1e-12
+        found = np.zeros(len(self.rows))
+        for place, (row, excess) in enumerate(zip(self.rows, self.excess, strict=True)):
+            inside = row == 1
+            if inside.any() and not inside.all() and not row[~inside].any():
+                means = [np.average(excess[part], weights=weights[part]) for part in (inside, ~inside)]
+                found[place] = means[0] - means[1] + 2 * row.mean() / self.reports
+        return found
+
+
+class JointErrors(Protocol):
+    """How the errors of different items go together."""
+
+    def query(self, rows: Floats, frequencies: Floats, reports: int) -> tuple[Floats, Floats]:
+        """The covariance of queries whose rows sum to 0, and their excess, as in :class:`QueryErrors`."""
+
+
+@dataclass(frozen=True)
+class SupportUncertainty:
+    """Errors of protocols that count the support of every item: designs on the whole domain, and unary encodings."""
+
+    support: Integers
+    reports: int
+    probabilities: SupportProbabilities
+    frequencies: Floats
+    joint: JointErrors | None = None
+    """How the errors of different items go together; None if nobody asks."""
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """Frequencies are moved to sum to 1 first, which makes sums over many values more accurate."""
+        assert self.joint is not None, "protocols say how errors go together"
+        plausible = self.frequencies + (1 - self.frequencies.sum()) / self.frequencies.size
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        covariance, excess = self.joint.query(centred, plausible, self.reports)
+        return QueryErrors(rows, covariance, excess, plausible, self.reports)
+
+    def variances(self, target: Target) -> Floats:
+        """[f·p(1−p) + (1−f)·q(1−q)]/(nΔ²) at the projected estimate; for a population plus the sampling variance
+        f(1−f)/n.
+        """
+        projected = simplex.project(self.frequencies)
+        true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
+        reporters = (projected * true + (1 - projected) * false) / self.probabilities.gap**2
+        sampling = projected * (1 - projected) if target == "population" else 0.0
+        return (reporters + sampling) / self.reports
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Score intervals; exact ones where supports are few; normal ones on request."""
+        quantile, at_hand = intervals.normal_quantile(confidence), target == "reporters"
+        if method == "auto":
+            rarest = min(self.probabilities.false, 1 - self.probabilities.true)
+            method = "exact" if self.reports * rarest < _FEW_COUNTS * quantile**2 else "score"
+        if method == "exact":
+            return intervals.exact(self.support, self.reports, self.probabilities, confidence, at_hand)
+        if method == "score":
+            return intervals.score(self.support, self.reports, self.probabilities, quantile, at_hand)
+        half = quantile * intervals.standard_error(self.variances(target))
+        return self.frequencies - half, self.frequencies + half
+
+
+@dataclass(frozen=True)
+class CombinedUncertainty(ABC):
+    """Errors of estimates that combine the counts of several points: of residues, or of whole blocks.
+
+    ``plausible`` is the histogram at which variances are computed, non-negative and of sum 1.
+    """
+
+    frequencies: Floats
+    plausible: Floats
+    reports: int
+    _jumps: dict[Target, intervals.Jumps] = field(default_factory=dict, init=False)
+
+    @cached_property
+    @abstractmethod
+    def population(self) -> Floats:
+        """The variances about a population."""
+
+    @cached_property
+    @abstractmethod
+    def slopes(self) -> Floats:
+        """How fast the variance of an item about a population grows with the item's own frequency."""
+
+    @abstractmethod
+    def jumps(self, at_hand: bool) -> intervals.Jumps:
+        """How far the errors come in few large steps."""
+
+    @abstractmethod
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of linear queries, one per row."""
+
+    def variances(self, target: Target) -> Floats:
+        """At the plausible histogram; for "reporters" without f(1−f)/n."""
+        sampling = self.plausible * (1 - self.plausible) / self.reports
+        return self.population if target == "population" else self.population - sampling
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Intervals for errors that come in jumps; normal or score intervals on request."""
+        if method == "exact":
+            raise EstimateError(
+                "method 'exact' needs an estimate from support counts alone: a protocol that has one per item, and "
+                "weights='planned'"
+            )
+        quantile = intervals.normal_quantile(confidence)
+        variances = self.variances(target)
+        if method == "normal":
+            half = quantile * intervals.standard_error(variances)
+            return self.frequencies - half, self.frequencies + half
+        # The variance as a function of the item's own frequency, all others staying as they are.
+        sampling = 1 / self.reports
+        square = sampling if target == "population" else 0.0
+        slopes = self.slopes if target == "population" else self.slopes - sampling
+        base = variances - slopes * self.plausible + square * self.plausible**2
+        if method == "score":
+            return intervals.score_of(self.frequencies, base, slopes, square, quantile)
+        if target not in self._jumps:
+            self._jumps[target] = self.jumps(target == "reporters")
+        return intervals.skewed(self.frequencies, self.plausible, base, slopes, square, self._jumps[target], quantile)
+
+
+@dataclass(frozen=True)
+class QueryUncertainty:
+    """The errors of linear queries on an estimate, as if they were items of their own."""
+
+    base: Uncertainty
+    rows: Floats
+    values: Floats
+
+    @cached_property
+    def _errors(self) -> QueryErrors:
+        return self.base.query(self.rows)
+
+    def covariance(self, target: Target) -> Floats:
+        """The covariance matrix of the queries."""
+        return self._errors.covariance(target)
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every query."""
+        return self.covariance(target).diagonal()
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """Queries on these queries are queries on the estimate below."""
+        return self.base.query(rows @ self.rows)
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Score intervals for sums of values, normal ones for other queries."""
+        if method == "exact":
+            raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
+        quantile, variances = intervals.normal_quantile(confidence), self.variances(target)
+        if method == "normal":
+            half = quantile * intervals.standard_error(variances)
+            return self.values - half, self.values + half
+        slopes = self._errors.slopes()
+        is_sum, sampling = slopes != 0, 1 / self._errors.reports
+        square = is_sum * (sampling if target == "population" else 0.0)
+        slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
+        base = variances - slopes * self.values + square * self.values**2
+        return intervals.score_of(self.values, base, slopes, square, quantile)
