@@ -149,7 +149,7 @@ def workers_of(process):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the process list of Linux")
 def test_a_reproduction_ends_on_sigterm(tmp_path):
-    command = ["reproduce", "mse", "--full", "--jobs", "2", "--out", str(tmp_path)]
+    command = ["reproduce", "mse", "--full", "--jobs", "2", "--output", str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "sunzi", *command],
         stdout=subprocess.PIPE,

@@ -56,7 +56,7 @@ class Domain:
             labels = _check_labels(values)
             size = len(labels)
         if not 2 <= size <= MOST_VALUES:
-            raise DomainError(f"a domain needs between 2 and 2^30 values, got {size}")
+            raise DomainError(f"a domain needs between 2 and 2^30 values, got {shown(size)}")
         if other is not None and other not in (labels or ()):
             raise DomainError(f"other must be one of the labels, got {other!r}; add it to the list")
         digest = hashlib.sha256(_label_bytes(labels)).hexdigest() if labels and separate_labels else None

@@ -52,7 +52,7 @@ def test_writes_tables_pictures_and_the_report(tmp_path, capsys, monkeypatch):
     original = runner.run
     monkeypatch.setattr(runner, "run", run)
     out = tmp_path / "out"
-    assert main(["reproduce", "ridge", "--full", "--out", str(out), "--jobs", "1", "--seed", "3"]) == 0
+    assert main(["reproduce", "ridge", "--full", "--output", str(out), "--jobs", "1", "--seed", "3"]) == 0
     assert asked == [(["ridge"], "full", 3, 1)]
     assert catalogue.find("ridge").name == "ridge"
     assert capsys.readouterr().out.splitlines() == [str(out / "results" / "ridge.csv"), str(out / "report.html")]

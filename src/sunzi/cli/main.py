@@ -5,7 +5,6 @@
 An error is one line on standard error, ``sunzi: error: ...``; a traceback is a bug in Sunzi.
 """
 
-import argparse
 import os
 import signal
 import sys
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from sunzi._version import __version__
+from sunzi.cli.parser import CommandParser
 from sunzi.errors import SunziError
 
 COMMANDS = {
@@ -76,20 +76,18 @@ def _command_of(words: Sequence[str]) -> list[str]:
     return [word for word in words if not word.startswith("-")][:1]
 
 
-def build_parser(*commands: str) -> argparse.ArgumentParser:
+def build_parser(*commands: str) -> CommandParser:
     """Build a parser that lists all commands; only the given ones are imported and know their arguments.
 
     This keeps ``--help`` instant.
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sunzi",
         description="Frequency estimation under local differential privacy.",
         epilog="exit codes:\n" + "\n".join(f"  {code:<9} {meaning}" for code, meaning in EXIT_CODES.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"sunzi {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         if name in commands:
             module: Any = import_module(f"sunzi.cli.{name}")

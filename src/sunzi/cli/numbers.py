@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from sunzi.errors import ParameterError
+from sunzi.formatting import shortened
 
 _MOST_VALUES = 1000
+_LARGEST = 1 << 64
+_EXPONENT = re.compile(r"[eE]([+-]?\d+)\s*$")
+_LARGEST_EXPONENT = 99
+_MOST_CHARACTERS = 60
 
 AXES_LEGEND = (
     "error: root mean squared error of all frequencies, if values are equally frequent; with --histogram skewed, if "
@@ -23,10 +29,15 @@ AXES_LEGEND = (
 
 def parse_number(text: str, name: str) -> Fraction:
     """Parse a number exactly; ``name`` is the option that an error message mentions."""
+    exponent = _EXPONENT.search(text)
+    is_long = len(text) > _MOST_CHARACTERS or (exponent is not None and abs(int(exponent[1])) > _LARGEST_EXPONENT)
     try:
-        return Fraction(text.strip())
+        found = Fraction(0) if is_long else Fraction(text.strip())
     except (ValueError, ZeroDivisionError):
         raise ParameterError(f"{name} must be a number such as 2, 0.5, 1/3 or 1e6, got {text!r}") from None
+    if is_long or abs(found) > _LARGEST:
+        raise ParameterError(f"{name} must be a number of at most 2^64, got {shortened(text, _MOST_CHARACTERS)!r}")
+    return found
 
 
 def parse_integer(text: str, name: str) -> int:

@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``store`` and its actions to the command line."""
     description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
     parser = commands.add_parser("store", description=description, allow_abbrev=False)
-    actions = parser.add_subparsers(metavar="ACTION", required=True, help="one of these; each has its own --help")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", help="each has its own --help")
 
     def add_action(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
         description = f"{summary[0].upper()}{summary[1:]}."

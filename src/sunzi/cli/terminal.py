@@ -7,15 +7,18 @@ Colour and progress appear on a terminal only, never in a pipe or a file. Untrus
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self, TextIO
 
-from sunzi.formatting import display_width
+from sunzi.formatting import display_width, shortened
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 _BAR_WIDTH = 20
+_LEAST_LABEL = 16
 _SECONDS_BEFORE_PROGRESS = 0.5
 _SECONDS_BETWEEN_UPDATES = 0.1
 
@@ -35,6 +38,11 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if supports_colour(stream or sys.stdout) else text
 
 
+def columns() -> int:
+    """Return the width of the terminal, or 80 where there is none; the environment variable COLUMNS sets it."""
+    return shutil.get_terminal_size().columns
+
+
 def say(text: str = "", stream: TextIO | None = None) -> None:
     """Print a line; characters that the stream's encoding lacks become question marks."""
     stream = sys.stdout if stream is None else stream
@@ -42,7 +50,24 @@ def say(text: str = "", stream: TextIO | None = None) -> None:
     print(text.encode(encoding, "replace").decode(encoding), file=stream)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:
+    """Print a paragraph to standard output, wrapped between words; ``hanging`` indents all lines but the first."""
+    for line in wrapped(text, hanging):
+        say(line if style is None else styled(line, style))
+
+
+def wrapped(text: str, hanging: int = 0) -> list[str]:
+    """Return the lines of a paragraph, as wide as the terminal at most unless a single word is wider."""
+    return textwrap.wrap(
+        text,
+        max(columns(), 2 * hanging),
+        subsequent_indent=" " * hanging,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, gap: int = 2) -> list[str]:
     """Return aligned lines: the first ``left`` columns left-aligned, the others right-aligned."""
     widths = [max(display_width(line[column]) for line in [header, *rows]) for column in range(len(header))]
 
@@ -51,9 +76,43 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
         for column, (cell, width) in enumerate(zip(line, widths, strict=True)):
             space = " " * (width - display_width(cell))
             cells.append(cell + space if column < left else space + cell)
-        return "  ".join(cells).rstrip()
+        return (" " * gap).join(cells).rstrip()
 
     return [aligned(line) for line in [header, *rows]]
+
+
+def _fitted_tables(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> Iterator[list[str]]:
+    """Yield the lines of one table as wide as the terminal or, if that is impossible, of several.
+
+    A table that is too wide gets its widest label column shortened, then narrower gaps, and is then split into tables
+    that begin with the same ``left`` columns.
+    """
+    lines = [list(header), *map(list, rows)]
+    widths = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
+    available = columns()
+    longest = max(range(left), key=widths.__getitem__)
+    most = max(_LEAST_LABEL, widths[longest] - max(0, sum(widths) + 2 * (len(widths) - 1) - available))
+    if most < widths[longest]:
+        for line in lines:
+            line[longest] = shortened(line[longest], most)
+        widths[longest] = most
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= available else 1
+    for chosen in _parts(widths, left, gap, available):
+        first, *others = ([line[column] for column in chosen] for line in lines)
+        yield table(first, others, left, gap)
+
+
+def _parts(widths: Sequence[int], left: int, gap: int, available: int) -> Iterator[list[int]]:
+    """Yield the columns of each part, the ``left`` ones in all of them."""
+    labels = list(range(left))
+    chosen, used = labels[:], sum(widths[:left]) + gap * (left - 1)
+    for column in range(left, len(widths)):
+        if used + gap + widths[column] > available and len(chosen) > left:
+            yield chosen
+            chosen, used = labels[:], sum(widths[:left]) + gap * (left - 1)
+        chosen.append(column)
+        used += gap + widths[column]
+    yield chosen
 
 
 def print_table(
@@ -63,11 +122,16 @@ def print_table(
     left: int = 1,
     styles: Sequence[str | None] | None = None,
 ) -> None:
-    """Print a table with a bold header to standard output; ``styles`` names the style of each row."""
-    first, *lines = table(header, rows, left)
-    say(styled(first, "bold"))
-    for line, style in zip(lines, styles or [None] * len(lines), strict=True):
-        say(line if style is None else styled(line, style))
+    """Print a table with a bold header to standard output; ``styles`` names the style of each row.
+
+    A table wider than the terminal is printed in parts.
+    """
+    for number, (first, *lines) in enumerate(_fitted_tables(header, rows, left)):
+        if number:
+            say()
+        say(styled(first, "bold"))
+        for line, style in zip(lines, styles or [None] * len(lines), strict=True):
+            say(line if style is None else styled(line, style))
 
 
 class ProgressBar:

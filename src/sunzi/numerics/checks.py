@@ -12,6 +12,7 @@ import numpy as np
 from sunzi.errors import ParameterError
 
 _LONGEST_SHOWN = 200
+_MOST_DIGITS = 50
 
 
 def shown(value: object) -> str:
@@ -19,7 +20,9 @@ def shown(value: object) -> str:
     try:
         text = str(value) if isinstance(value, Fraction) else repr(value)
     except ValueError:  # Python refuses to print integers of thousands of digits
-        text = f"a number of very many digits ({type(value).__name__})"
+        return f"a number of very many digits ({type(value).__name__})"
+    if len(text) > _MOST_DIGITS and isinstance(value, (int, Fraction)):
+        return f"a number of {len(text):,} digits"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 

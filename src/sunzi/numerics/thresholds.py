@@ -39,7 +39,7 @@ def parse_epsilon(epsilon: int | float | str | Decimal | Fraction) -> Fraction:
         raise ParameterError(f"epsilon must be positive, got {shown(fraction)}")
     if fraction > LARGEST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {shown(fraction)}"
+            f"epsilon must be at most {LARGEST_EPSILON} (beyond it there is no privacy), got {shown(epsilon)}"
         )
     if max(fraction.numerator, fraction.denominator) > _LARGEST_TERM:
         raise ParameterError(f"epsilon must be a fraction of integers up to 10^18, got {shown(epsilon)}; round it")
