@@ -28,6 +28,10 @@ class PlanError(SunziError, ValueError):
     """A plan is malformed, or fails one of the checks that every client makes."""
 
 
+class UnknownProtocolError(ParameterError, PlanError):
+    """No protocol of this name is built in, registered or installed."""
+
+
 class PrivacyError(PlanError):
     """A plan's integers do not guarantee the privacy that it claims, or no integers could."""
 

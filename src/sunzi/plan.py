@@ -17,7 +17,7 @@ from sunzi._typing import Floats
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
-from sunzi.errors import ParameterError, PlanError, ReportError, TallyError
+from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
 from sunzi.estimate import Estimate
 from sunzi.formatting import attacker_success, percent, privacy_bound, shortened
 from sunzi.markup import facts_table, for_notebook
@@ -59,6 +59,8 @@ class Plan:
         parameters = contract.to_json()["parameters"]
         try:
             made = find(contract.protocol).from_parameters(contract.domain.size, contract.epsilon, parameters)
+        except UnknownProtocolError:
+            raise
         except ParameterError as error:
             raise PlanError(str(error)) from None
         if canonical_json(made.parameters()) != canonical_json(parameters):  # to Python, true is 1

@@ -74,10 +74,11 @@ def complaint(capsys):
 def shown(monkeypatch):
     """Run a successful command line on a terminal with colours and return its output."""
 
-    def run(*words: str) -> str:
+    def run(*words: str, columns: str = "120") -> str:
         stream = Screen()
         with monkeypatch.context() as patch:
             patch.setenv("TERM", "xterm")
+            patch.setenv("COLUMNS", columns)
             patch.delenv("NO_COLOR", raising=False)
             patch.setattr(sys, "stdout", stream)
             assert main(words) == 0

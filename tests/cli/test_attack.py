@@ -27,8 +27,8 @@ sys.exit(main())
 """
 
 
-def test_in_a_pipe_it_prints_json(collection, capsys):
-    assert collection.run("attack", "plan.json", *QUICK) == 0
+def test_json_has_everything(collection, capsys):
+    assert collection.run("attack", "plan.json", *QUICK, "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["formula"] == collection.plan.attackability
     assert found["success"]["trials"] == 2000
@@ -36,8 +36,8 @@ def test_in_a_pipe_it_prints_json(collection, capsys):
     assert found["repeated"] == found["memoised"] == []
 
 
-def test_csv_has_a_row_for_every_measured_success(collection, capsys):
-    assert collection.run("attack", "plan.json", *QUICK, "--reports", "1:3:1", "--format", "csv") == 0
+def test_in_a_pipe_it_prints_csv_with_a_row_for_every_measured_success(collection, capsys):
+    assert collection.run("attack", "plan.json", *QUICK, "--reports", "1:3:1") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["client"], row["reports"]) for row in rows] == [
         ("fresh", "1"),
@@ -61,7 +61,7 @@ def test_a_prior_by_name_and_by_file(collection, capsys):
     path = collection.directory / "prior.csv"
     path.write_text("Chrome,7\nEdge,1\n")
     for prior, baseline in (("spike", 1.0), ("prior.csv", 0.875)):
-        assert collection.run("attack", "plan.json", *QUICK, "--prior", prior) == 0
+        assert collection.run("attack", "plan.json", *QUICK, "--prior", prior, "--format", "json") == 0
         assert json.loads(capsys.readouterr().out)["baseline"] == baseline
 
 
@@ -72,16 +72,21 @@ def test_disagreement_is_reported(collection, capsys):
 
 
 def test_the_picture(collection, capsys):
-    assert collection.run("attack", "plan.json", *QUICK, "--plot", "growth.svg") == 0
+    assert collection.run("attack", "plan.json", *QUICK, "-o", "growth.svg", "-o", "growth.json") == 0
     assert b"<svg" in (collection.directory / "growth.svg").read_bytes()
-    assert [growth["reports"] for growth in json.loads(capsys.readouterr().out)["repeated"]] == [1, 2, 5, 10, 20, 50]
-    assert collection.run("attack", "plan.json", *QUICK, "--plot", "growth.png", "--reports", "1,2") == 0
+    found = json.loads((collection.directory / "growth.json").read_text())
+    assert [growth["reports"] for growth in found["repeated"]] == [1, 2, 5, 10, 20, 50]
+    printed, said = capsys.readouterr()
+    assert printed == ""
+    assert said == (
+        f"wrote the picture to {collection.path('growth.svg')}\nwrote the result to {collection.path('growth.json')}\n"
+    )
+    assert collection.run("attack", "plan.json", *QUICK, "-o", "growth.png", "--reports", "1,2") == 0
     assert (collection.directory / "growth.png").read_bytes().startswith(b"\x89PNG\r\n")
-    assert [growth["reports"] for growth in json.loads(capsys.readouterr().out)["repeated"]] == [1, 2]
 
 
 def test_a_missing_extra_is_named(collection):
-    words = ["attack", collection.path("plan.json"), "--plot", collection.path("growth.png")]
+    words = ["attack", collection.path("plan.json"), "-o", collection.path("growth.png")]
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_MATPLOTLIB, *words], capture_output=True, text=True, check=False
     )
@@ -98,7 +103,8 @@ def test_a_missing_extra_is_named(collection):
         (("--confidence", "1"), "confidence must lie between 0 and 1"),
         (("--prior", "gauss"), "there is no file 'gauss'"),
         (("--prior", "zipf:x"), "zipf's exponent"),
-        (("--plot", "growth.xls"), "must end in one of .png, .svg, .pdf"),
+        (("-o", "growth.xls"), "must end in one of .csv, .json, .parquet, .png, .svg, .pdf"),
+        (("-o", "growth.csv", "--format", "json"), "--format is for printing"),
     ],
 )
 def test_wrong_arguments_are_one_line_and_code_2(collection, words, complaint_words, complaint):

@@ -9,6 +9,13 @@ import sunzi
 from sunzi.wire import BATCH_MAGIC
 
 
+@pytest.fixture(autouse=True)
+def a_wide_terminal(monkeypatch):
+    """Tables instead of CSV, with each fact on one line."""
+    monkeypatch.setattr("sunzi.cli.results.chosen_format", lambda arguments: arguments.format or "table")
+    monkeypatch.setenv("COLUMNS", "250")
+
+
 def facts(capsys) -> dict[str, str]:
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     return {line[2:14].strip(): line[14:].strip() for line in lines}

@@ -55,7 +55,10 @@ def test_writes_tables_pictures_and_the_report(tmp_path, capsys, monkeypatch):
     assert main(["reproduce", "ridge", "--full", "--output", str(out), "--jobs", "1", "--seed", "3"]) == 0
     assert asked == [(["ridge"], "full", 3, 1)]
     assert catalogue.find("ridge").name == "ridge"
-    assert capsys.readouterr().out.splitlines() == [str(out / "results" / "ridge.csv"), str(out / "report.html")]
+    assert capsys.readouterr().err.splitlines() == [
+        f"wrote the results of ridge to {out / 'results' / 'ridge.csv'}",
+        f"wrote the report to {out / 'report.html'}",
+    ]
     assert {path.name for path in (out / "results").iterdir()} == {"ridge.csv", "ridge.svg", "ridge.pdf"}
     assert (out / "REPORT.md").is_file()
     assert (out / "work" / ".gitignore").read_text() == "*\n"

@@ -46,7 +46,7 @@ def test_a_collection_by_commands(plan, tmp_path, capsys):
         assert float(rows[1].split(",")[1]) > 0.9
         assert main(["store", "backup", "sunzi.db", "copy.db"]) == 0
     capsys.readouterr()
-    assert main(["store", "show", "sunzi.db"]) == 0
+    assert main(["store", "show", "sunzi.db", "--format", "json"]) == 0
     (shown,) = json.loads(capsys.readouterr().out)["epochs"]
     assert (shown["reports"], shown["open"], shown["ids"], shown["plan"]) == (2053, True, 24, plan.fingerprint)
     assert main(["store", "merge", "sunzi.db", "--epoch", "1", "-o", "tally"]) == 2  # still open

@@ -37,7 +37,7 @@ def filled(plan):
 
 def shown(capsys, *words):
     capsys.readouterr()
-    assert main(["store", *words]) == 0
+    assert main(["store", *words, "--format", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 

@@ -42,6 +42,7 @@ def test_what_is_no_finite_number_is_refused(value):
 def test_long_values_are_cut_in_messages():
     assert shown(Fraction(1, 3)) == "1/3"
     assert shown("x" * 1000) == "'" + "x" * 199 + "…"
+    assert shown(10**60) == "a number of 61 digits"
     assert shown(10**5000) == "a number of very many digits (int)"
 
 

@@ -6,20 +6,10 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import (
-    PICTURES,
-    add_client_seed,
-    add_confidence,
-    add_format,
-    add_labels,
-    add_plan,
-    check_suffix,
-    need_matplotlib,
-    save_picture,
-    show,
-)
+from sunzi.cli.files import PICTURES, TABLES, add_client_seed, add_confidence, add_labels, add_plan
 from sunzi.cli.numbers import parse_integer, parse_integers
-from sunzi.cli.terminal import ProgressBar, print_table, say, styled
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent, printable
 
@@ -28,6 +18,7 @@ if TYPE_CHECKING:
 
 _SCHEDULE = "1,2,5,10,20,50"
 _MOST_REPORTS = 10_000
+_SUFFIXES = (*TABLES, *PICTURES)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,8 +26,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     description = (
         "Measure how often a Bayes-optimal attacker, who knows the plan and the prior, guesses a value from its "
         "report: by formula, and in a simulation against the shipped client. With --reports, also from several "
-        "reports of the same value, with fresh noise and with memoisation. Prints a table on a terminal, JSON in a "
-        "pipe."
+        "reports of the same value, with fresh noise and with memoisation; a picture shows the success rate against "
+        "their number. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("attack", description=description, allow_abbrev=False)
     add_plan(parser)
@@ -59,13 +50,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_client_seed(parser)
     add_confidence(parser)
+    add_output(parser, _SUFFIXES)
     add_format(parser)
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="plot the success rate against the number of reports; the suffix selects the format: "
-        f"{', '.join(PICTURES)}. Needs the extra 'plot'",
-    )
     parser.set_defaults(run=run)
 
 
@@ -74,11 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.analysis import simulate_attack
     from sunzi.plan import load_plan
 
-    reports = _schedule(arguments)
+    reports = _schedule(arguments.reports, draws=check_output(arguments, _SUFFIXES))
     trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
-    if arguments.plot is not None:
-        check_suffix(arguments.plot, PICTURES)
-        need_matplotlib("drawing pictures")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
         attack = simulate_attack(
@@ -90,17 +73,27 @@ def run(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             progress=bar.show,
         )
-    if arguments.plot is not None:
-        from sunzi.analysis.attack import draw_growth
-
-        save_picture(arguments.plot, draw_growth(attack))
-    show(arguments.format, table=partial(_print_table, attack), document=attack.to_dict, rows=partial(_rows, attack))
+    deliver(
+        arguments,
+        Result(
+            table=partial(_print_table, attack),
+            document=attack.to_dict,
+            rows=partial(_rows, attack),
+            picture=partial(_draw, attack),
+        ),
+    )
     return 0
 
 
-def _schedule(arguments: argparse.Namespace) -> list[int]:
+def _draw(attack: Attack) -> Any:
+    from sunzi.analysis.attack import draw_growth
+
+    return draw_growth(attack)
+
+
+def _schedule(text: str | None, *, draws: bool) -> list[int]:
     """Return the numbers of reports; a picture needs some."""
-    text = arguments.reports or (_SCHEDULE if arguments.plot is not None else None)
+    text = text or (_SCHEDULE if draws else None)
     if text is None:
         return []
     found = parse_integers(text, "--reports")
@@ -135,7 +128,7 @@ def _print_table(attack: Attack) -> None:
         [
             "1 report",
             "by formula",
-            "too many reports to enumerate" if attack.formula is None else percent(attack.formula, 2),
+            "not enumerable" if attack.formula is None else percent(attack.formula, 2),
             "",
             "",
         ],
@@ -146,12 +139,10 @@ def _print_table(attack: Attack) -> None:
     print_table(["attacker sees", "", "success rate", interval, "trials"], rows, left=2)
     if not attack.agrees:
         say()
-        say(
-            styled(
-                "The formula is outside the confidence interval of the simulation. For a correct client this happens "
-                f"in {percent(1 - attack.success.confidence)} of all runs; run it again with more trials.",
-                "red",
-            )
+        say_wrapped(
+            "The formula is outside the confidence interval of the simulation. For a correct client this happens "
+            f"in {percent(1 - attack.success.confidence)} of all runs; run it again with more trials.",
+            "red",
         )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import add_client_seed, add_confidence, add_format, add_labels, add_plan, show
+from sunzi.cli.files import add_client_seed, add_confidence, add_labels, add_plan
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.terminal import ProgressBar, say, styled
+from sunzi.cli.parser import nearest
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import ProgressBar, say, say_wrapped, styled, wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent
 
@@ -26,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Run the shipped client and compute a statistical lower bound on epsilon from its reports. Also compare the "
         "client with its plan: on chosen random words, on all random words of a few bits, and by the frequencies of "
         f"its reports. The exit code is 0 if everything is consistent with the plan and {FAULT_FOUND} if not. An audit "
-        "can find faults but cannot prove their absence. Prints a table on a terminal, JSON in a pipe."
+        "can find faults but cannot prove their absence. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("audit", description=description, allow_abbrev=False)
     add_plan(parser)
@@ -45,6 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_client_seed(parser)
     parser.add_argument("--no-exact", action="store_true", help="skip the checks on chosen and on all random words")
+    add_output(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 
@@ -54,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.analysis import audit
     from sunzi.plan import load_plan
 
+    check_output(arguments)
     trials = None if arguments.trials is None else parse_integer(arguments.trials, "--trials")
     plan = load_plan(arguments.plan, labels=arguments.labels)
     with ProgressBar() as bar:
@@ -66,12 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             exact=not arguments.no_exact,
             progress=bar.show,
         )
-    show(
-        arguments.format,
-        table=partial(_print_table, found),
-        document=found.to_dict,
-        rows=lambda: [finding.to_dict() for finding in found.findings],
-    )
+    deliver(arguments, Result(table=partial(_print_table, found), document=found.to_dict, rows=partial(_rows, found)))
     return 0 if found.passed else FAULT_FOUND
 
 
@@ -79,7 +78,7 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     if words is None:
         return None
     if plan.domain.has_labels:
-        first, second = (plan.domain.index(word) for word in words)
+        first, second = (_index(plan, word) for word in words)
         return first, second
     first, second = (parse_integer(word, "--pair") for word in words)
     if not all(0 <= value < plan.domain.size for value in (first, second)):
@@ -87,28 +86,58 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     return first, second
 
 
+def _index(plan: Plan, label: str) -> int:
+    """Return the index of a label. An unknown one is an error, not the domain's ``other``."""
+    labels = plan.domain.labels
+    if labels is None:
+        raise ParameterError("--pair names labels, and the plan has only their hash; give the label file with --labels")
+    if label not in labels:
+        raise ParameterError(f"--pair: {label!r} is not a label of the plan{nearest(label, labels)}")
+    return labels.index(label)
+
+
+def _rows(found: Audit) -> list[dict[str, Any]]:
+    """Return one record per finding, each with the verdict and the lower bound."""
+    fixed = {
+        "protocol": found.protocol,
+        "domain_size": found.domain_size,
+        "epsilon": str(found.epsilon),
+        "lower_bound": found.lower_bound,
+        "confidence": found.confidence,
+        "verdict": found.verdict,
+    }
+    return [fixed | finding.to_dict() for finding in found.findings]
+
+
 def _print_table(found: Audit) -> None:
     """Print the bound, the findings and the verdict."""
     from sunzi.analysis.privacy_audit import SHORTFALL
 
-    say(
+    say_wrapped(
         f"{found.protocol}, {counted(found.domain_size, 'value')}, epsilon {float(found.epsilon):.4g} "
         f"(by formula {found.exact_epsilon:.6g})"
     )
-    say(f"event: {found.event}; probability {percent(found.event_probability)} according to the plan")
-    say(
+    say_wrapped(f"event: {found.event}; probability {percent(found.event_probability)} according to the plan")
+    say_wrapped(
         f"{counted(found.trials, 'report')}: the event occurred {counted(found.hits, 'time')}, its mirror image "
         f"{counted(found.misses, 'time')}"
     )
     say(f"epsilon is at least {found.lower_bound:.4g} with confidence {found.confidence:g}")
     if found.lower_bound < (1 - SHORTFALL) * float(found.epsilon):
-        say(f"a lower bound within {SHORTFALL:.0%} of epsilon needs about {counted(found.trials_needed, 'report')}")
+        say_wrapped(
+            f"a lower bound within {SHORTFALL:.0%} of epsilon needs about {counted(found.trials_needed, 'report')}"
+        )
     if not found.is_private:
-        say("the audited client was seeded to be reproducible; the operating system's random words were not examined")
+        say_wrapped(
+            "the audited client was seeded to be reproducible; the operating system's random words were not examined"
+        )
     say()
     for finding in found.findings:
         mark = styled("ok   ", "green") if finding.passed else styled("FAULT", "red")
-        say(f"{mark}  {finding.check:15} {finding.detail}")
+        first, *others = wrapped(f"{'':7}{finding.check:15} {finding.detail}", hanging=23)
+        say(f"{mark}  {first[7:]}")
+        for line in others:
+            say(line)
     say()
     say(_verdict(found))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation, check_suffix, need_matplotlib, save_picture
+from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation
 from sunzi.cli.numbers import parse_integers, parse_numbers
-from sunzi.cli.terminal import ProgressBar, is_terminal, print_table, say, styled
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,15 +44,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_histogram(parser)
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
     add_simulation(parser, population="zipf:3")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. May be repeated. Parquet needs the "
-        "extra 'frames', a picture the extra 'plot'",
-    )
+    add_output(parser, _SUFFIXES)
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -60,9 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Sweep, then write or print the result."""
     from sunzi.planning import compare
 
-    draws = any(check_suffix(path, _SUFFIXES) in PICTURES for path in arguments.output)
-    if draws:
-        need_matplotlib("drawing pictures")
+    draws = check_output(arguments, _SUFFIXES)
     settings = _settings(arguments)
     swept = _swept(settings)
     varied: Varied = arguments.vary or (swept[0] if swept else "epsilon")
@@ -72,10 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
         )
     with ProgressBar() as bar:
         records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show, arguments.histogram))
-    for path in arguments.output:
-        _write(path, records, varied)
-    if not arguments.output:
-        _print(records, varied)
+    deliver(
+        arguments,
+        Result(
+            table=partial(_print_table, records, varied),
+            document=partial(_columns, records),
+            rows=partial(_columns, records),
+            picture=partial(_draw, records, varied),
+        ),
+    )
     return 0
 
 
@@ -124,26 +120,14 @@ def _trials(arguments: argparse.Namespace) -> Trials | None:
     return Trials(arguments.simulate, arguments.seed, Population.parse(arguments.population))
 
 
-def _write(path: str, records: list[ComparisonRow], varied: Varied) -> None:
-    suffix = PurePath(path).suffix.lower()
-    if suffix in TABLES:
-        from sunzi.atomic_files import write_atomically
-        from sunzi.tables.writers import records_as
-
-        write_atomically(path, records_as(suffix.removeprefix("."), [record.columns() for record in records]))
-    else:
-        from sunzi.planning.plots import draw_comparison
-
-        save_picture(path, draw_comparison(records, varied))
+def _columns(records: list[ComparisonRow]) -> list[dict[str, Any]]:
+    return [record.columns() for record in records]
 
 
-def _print(records: list[ComparisonRow], varied: Varied) -> None:
-    if is_terminal(sys.stdout):
-        _print_table(records, varied)
-        return
-    from sunzi.tables.writers import records_as
+def _draw(records: list[ComparisonRow], varied: Varied) -> Any:
+    from sunzi.planning.plots import draw_comparison
 
-    sys.stdout.buffer.write(records_as("csv", [record.columns() for record in records]))
+    return draw_comparison(records, varied)
 
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
@@ -166,7 +150,7 @@ def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     for record in ordered:
         if record.axes is None:
             setting = f"{record.setting.domain_size:,} values at epsilon {float(record.setting.epsilon):g}"
-            say(styled(f"not {record.protocol} on {setting}: {record.note}", "dim"))
+            say_wrapped(f"not {record.protocol} on {setting}: {record.note}", "dim")
 
 
 def _cells(record: ComparisonRow, is_measured: bool) -> list[str]:

@@ -79,7 +79,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--protocol", metavar="NAME", default="mss-compact", help="name of the protocol (default: %(default)s)"
     )
     parser.add_argument(
-        "--output", metavar="FILE", default="sunzi-demo.png", help="picture file (default: %(default)s)"
+        "-o", "--output", metavar="FILE", default="sunzi-demo.png", help="picture file (default: %(default)s)"
     )
     parser.add_argument(
         "--seed", metavar="S", type=int, default=1, help="seed of the population (default: %(default)s)"

@@ -29,7 +29,8 @@ from sunzi.cli.files import (
     read_epoch,
     read_tally,
 )
-from sunzi.cli.terminal import is_terminal, print_table, say
+from sunzi.cli.results import add_format, chosen_format, refuse_format, say_written
+from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
@@ -102,6 +103,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="how reports are weighted: efficient weights follow the reports and give the smallest error; planned ones "
         "are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
     )
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
@@ -153,6 +155,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with open_output(arguments.output, "a histogram") as stream:
         write(stream, histogram)
+    if not is_standard_output(arguments.output):
+        say_written(arguments.output, f"the histogram of {counted(estimate.reports, 'report')}")
     return 0
 
 
@@ -165,7 +169,9 @@ def _writer(arguments: argparse.Namespace) -> Callable[[BinaryIO, _Histogram], N
     _check_source(arguments)
     check_paths([path for path in (arguments.plan, arguments.tally) if path], arguments.output)
     if is_standard_output(arguments.output):
-        return None if is_terminal(sys.stdout) else partial(_write_table, ".csv")
+        chosen = chosen_format(arguments)
+        return None if chosen == "table" else partial(_write_table, f".{chosen}")
+    refuse_format(arguments, arguments.output)
     suffix = check_suffix(arguments.output, _SUFFIXES)
     if suffix in _PICTURES and arguments.postprocess:
         raise ParameterError("a picture shows only the unbiased estimates; with --postprocess choose a table or a page")
@@ -242,7 +248,7 @@ def _print_table(histogram: _Histogram) -> None:
     is_unclear = [least <= 0 for least in histogram.lowest(rows)]
     values = counted(plan.domain.size, "value")
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
-    say(privacy_bound(plan.epsilon))
+    say_wrapped(privacy_bound(plan.epsilon))
     say()
     interval = f"{100 * histogram.arguments.confidence:g} % interval"
     header = ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
@@ -250,7 +256,7 @@ def _print_table(histogram: _Histogram) -> None:
     say()
     say(f"{len(rows):,} of {values}; {sum(is_unclear):,} of them not distinguishable from 0.")
     if processed is not None:
-        say(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
+        say_wrapped(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
 
 
 def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:

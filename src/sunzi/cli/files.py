@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
-from sunzi.cli.terminal import is_terminal, say
+from sunzi.cli.terminal import is_terminal
 from sunzi.errors import MissingExtraError, ParameterError, StoreError, TallyError
 
 if TYPE_CHECKING:
@@ -39,15 +38,6 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 def add_labels(parser: argparse.ArgumentParser) -> None:
     """Add ``--labels``."""
     parser.add_argument("--labels", metavar="FILE", help="label file, if the plan identifies it by its hash")
-
-
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """Add ``--format``."""
-    parser.add_argument(
-        "--format",
-        choices=("table", "json", "csv"),
-        help="output format (default: table on a terminal, json in a pipe)",
-    )
 
 
 def add_confidence(parser: argparse.ArgumentParser, default: float = 0.95, meaning: str = "") -> None:
@@ -206,25 +196,6 @@ def only_collection(store: Store, source: str) -> str:
     if len(names) != 1:
         raise ParameterError(f"{source} holds the collections {names}; choose one with --collection")
     return names[0]
-
-
-def show(
-    chosen: str | None,
-    *,
-    table: Callable[[], None],
-    document: Callable[[], Mapping[str, Any]],
-    rows: Callable[[], Sequence[Mapping[str, Any]]],
-) -> None:
-    """Print a result in the chosen format: its table, its document as JSON or its rows as CSV."""
-    chosen = chosen or ("table" if is_terminal(sys.stdout) else "json")
-    if chosen == "table":
-        table()
-    elif chosen == "json":
-        say(json.dumps(document(), indent=1, allow_nan=False))
-    else:
-        from sunzi.tables.writers import records_as
-
-        sys.stdout.buffer.write(records_as("csv", rows()))
 
 
 def is_standard_output(path: str | None) -> bool:

@@ -13,11 +13,13 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.terminal import say, styled
-from sunzi.errors import PlanError, ReportError, SunziError, TallyError
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import say, styled, wrapped
+from sunzi.errors import PlanError, ReportError, SunziError, TallyError, UnknownProtocolError
 from sunzi.formatting import byte_size, counted, printable
 
 if TYPE_CHECKING:
@@ -29,40 +31,80 @@ Plans = dict[str, tuple[str, "Plan"]]
 _HEADER = struct.Struct("<8s32sQ")
 _CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 20
+_FAILURES = {"damaged": 2, "unknown": 2, "unreadable": 1}
+"""The exit code of each failure."""
 _LABELS_SHOWN = 5
 _USERS = (10_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known about a file, in words and as named data."""
+
+    facts: Facts
+    data: dict[str, Any]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``inspect`` to the command line."""
     description = (
         "Describe files that Sunzi wrote: plans, reports and tallies. For a damaged file, prints the reason and exits "
-        "with code 2. Give a plan together with its reports and tallies to check each value in them."
+        "with code 2. Give a plan together with its reports and tallies to check each value in them. Prints a table on "
+        "a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("inspect", description=description, allow_abbrev=False)
     parser.add_argument("files", metavar="FILE", nargs="+", help="plans, files of reports and tallies")
+    add_output(parser)
+    add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Describe each file; continue after a damaged one."""
+    check_output(arguments)
     plans = dict(_plans(arguments.files))
-    code = 0
-    for number, path in enumerate(arguments.files):
+    found = {path: _description(path, plans) for path in arguments.files}
+    result = Result(
+        table=partial(_print_facts, found),
+        document=lambda: [{"file": path, **description.data} for path, description in found.items()],
+        rows=lambda: [
+            {"file": path, "name": name, "value": "" if value is None else str(value)}
+            for path, description in found.items()
+            for name, value in description.data.items()
+        ],
+    )
+    deliver(arguments, result)
+    return max(_FAILURES.get(description.data["state"], 0) for description in found.values())
+
+
+def _description(path: str, plans: Plans) -> Description:
+    """Describe a file, or say why that is impossible."""
+    try:
+        return describe(path, plans)
+    except UnknownProtocolError as error:
+        return _failure("unknown", str(error).removeprefix(f"{path}: "), kind="plan")
+    except SunziError as error:
+        return _failure("damaged", str(error).removeprefix(f"{path}: "))
+    except OSError as error:
+        return _failure("unreadable", error.strerror or str(error))
+
+
+def _failure(state: str, reason: str, kind: str | None = None) -> Description:
+    text = " ".join(reason.split())
+    facts = [("kind", kind)] if kind else []
+    return Description([*facts, (state, text)], {"kind": kind, "state": state, "reason": text})
+
+
+def _print_facts(found: dict[str, Description]) -> None:
+    for number, (path, description) in enumerate(found.items()):
         if number:
             say()
         say(styled(printable(path), "bold"))
-        try:
-            facts = describe(path, plans)
-        except SunziError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            facts, code = [("damaged", printable(" ".join(reason.split())))], 2
-        except OSError as error:
-            facts, code = [("unreadable", error.strerror or str(error))], code or 1
-        for name, value in facts:
-            shown = styled(f"{name:12}", "red") if name in ("damaged", "unreadable") else f"{name:12}"
-            say(f"  {shown}  {printable(value)}")
-    return code
+        for name, value in description.facts:
+            first, *others = wrapped(f"  {name:12}  {printable(value)}", hanging=16)
+            say(first.replace(name, styled(name, "red"), 1) if name in _FAILURES else first)
+            for line in others:
+                say(line)
 
 
 def _plans(paths: list[str]) -> Iterator[tuple[str, tuple[str, Plan]]]:
@@ -83,48 +125,69 @@ def _opening(path: str) -> bytes:
         return stream.read(64)
 
 
-def describe(path: str, plans: Plans) -> Facts:
-    """Return names and values, the kind first; raise an error if the file is damaged."""
+def describe(path: str, plans: Plans) -> Description:
+    """Describe a file, its kind first; raise an error if it is damaged."""
     from sunzi.tally import MAGIC
     from sunzi.wire import BATCH_MAGIC
 
     opening = _opening(path)
-    size = ("size", byte_size(Path(path).stat().st_size))
     if not opening:
         raise PlanError("the file is empty")
     if opening.startswith(BATCH_MAGIC):
-        return [("kind", "reports"), *_describe_reports(path, plans), size]
+        return _framed("reports", path, _describe_reports(path, plans))
     if opening.startswith(MAGIC):
-        return [("kind", "tally"), *_describe_tally(path, plans), size]
+        return _framed("tally", path, _describe_tally(path, plans))
     if opening.lstrip().startswith(b"{"):
-        return [("kind", "plan"), *_describe_plan(path), size]
+        return _framed("plan", path, _describe_plan(path))
     if any(magic.startswith(opening) for magic in (BATCH_MAGIC, MAGIC)):
         raise PlanError(f"the file is truncated after {counted(len(opening), 'byte')}")
     raise PlanError(f"this is not a plan, reports or a tally of format version 1: it begins with {opening[:16]!r}")
 
 
-def _describe_plan(path: str) -> Facts:
+def _framed(kind: str, path: str, inner: Description) -> Description:
+    """Add the kind before and the size after a description."""
+    size = Path(path).stat().st_size
+    return Description(
+        [("kind", kind), *inner.facts, ("size", byte_size(size))],
+        {"kind": kind, "state": "intact", **inner.data, "bytes": size},
+    )
+
+
+def _describe_plan(path: str) -> Description:
     from sunzi.plan import load_plan
 
-    return load_plan(path).facts()
+    plan = load_plan(path)
+    data = {
+        "fingerprint": plan.fingerprint,
+        "protocol": plan.protocol.name,
+        "epsilon": str(plan.epsilon),
+        "domain_size": plan.domain.size,
+        "other": plan.domain.other,
+        "report_bits": plan.report_bits,
+        "max_report_bits": plan.max_report_bits,
+        "attackability": plan.attackability,
+    }
+    return Description(plan.facts(), data)
 
 
 def _plan_named(fingerprint: str, plans: Plans) -> str:
     return f"{fingerprint} ({plans[fingerprint][0]})" if fingerprint in plans else fingerprint
 
 
-def _describe_tally(path: str, plans: Plans) -> Facts:
+def _describe_tally(path: str, plans: Plans) -> Description:
     from sunzi.tally import load_tally
 
     tally = load_tally(path)
     fingerprint = tally.fingerprint.hex()
     if fingerprint in plans and plans[fingerprint][1].protocol.tally_layout != tally.layout:
         raise TallyError("the layout of its counters does not match its plan")
-    return [
+    facts = [
         ("plan", _plan_named(fingerprint, plans)),
         *tally.facts()[1:],
         ("state", "intact: the digest matches"),
     ]
+    data = {"plan": fingerprint, "reports": tally.reports, "counters": tally.counters.length}
+    return Description(facts, data)
 
 
 @dataclass(frozen=True)
@@ -135,7 +198,7 @@ class Batch:
     reports: int
 
 
-def _describe_reports(path: str, plans: Plans) -> Facts:
+def _describe_reports(path: str, plans: Plans) -> Description:
     with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         batches = list(scan_batches(data))
     facts: Facts = []
@@ -146,7 +209,12 @@ def _describe_reports(path: str, plans: Plans) -> Facts:
         number = f"{len(own):,} {'batch' if len(own) == 1 else 'batches'}"
         facts.append(("reports", f"{reports:,} in {number}"))
     facts.append(("state", _check_values(path, batches, plans)))
-    return facts
+    summary = {
+        "plan": " ".join(dict.fromkeys(batch.fingerprint for batch in batches)),
+        "reports": sum(batch.reports for batch in batches),
+        "batches": len(batches),
+    }
+    return Description(facts, summary)
 
 
 def _check_values(path: str, batches: list[Batch], plans: Plans) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import check_paths, input_name, open_output, read_tally
-from sunzi.cli.terminal import is_terminal, say
+from sunzi.cli.results import say_written
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted
 
@@ -35,8 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         for path in others:
             total = _added(total, path)
         stream.write(total.to_bytes())
-    if is_terminal(sys.stderr):
-        say(counted(total.reports, "report"), sys.stderr)
+    say_written(arguments.output, f"the tally of {counted(total.reports, 'report')}")
     return 0
 
 

@@ -33,16 +33,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def _wrapped(text: str, width: int, hanging: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False
-    ) or [""]
+    return textwrap.wrap(text, width, subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 class CommandParser(argparse.ArgumentParser):
     """A parser for ``sunzi`` and each of its commands.
 
-    Options are not abbreviated. Options of ``type=int`` and ``type=float`` also take 1e6 and 1/3. A parser whose command
-    or action is missing prints its help.
+    Options are not abbreviated. Options of ``type=int`` and ``type=float`` also take 1e6 and 1/3. Without a command or
+    action, the parser prints its help.
     """
 
     def __init__(self, **settings: Any) -> None:

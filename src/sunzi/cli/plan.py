@@ -6,9 +6,10 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import STANDARD, add_format, add_histogram, check_paths, show
+from sunzi.cli.files import STANDARD, add_histogram, check_paths
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
-from sunzi.cli.terminal import ProgressBar, print_table, say, styled
+from sunzi.cli.results import Result, add_format, print_result, say_written
+from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
@@ -22,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     description = (
         "Compare all protocols for a domain, an epsilon and a number of users by error, bits, work and attackability. "
         "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
-        "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, JSON in a pipe."
+        "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("plan", description=description, allow_abbrev=False)
     domain = parser.add_mutually_exclusive_group(required=True)
@@ -66,11 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
     recommendation = _recommend(arguments, domain)
     if arguments.output is not None:
         recommendation.plan.save(arguments.output)
-    show(
-        arguments.format,
-        table=partial(_print_table, arguments, recommendation),
-        document=partial(_document, arguments, recommendation),
-        rows=partial(_records, recommendation),
+        say_written(arguments.output, f"the plan {recommendation.plan.fingerprint[:16]}…")
+    print_result(
+        arguments,
+        Result(
+            table=partial(_print_table, arguments, recommendation),
+            document=partial(_document, arguments, recommendation),
+            rows=partial(_records, recommendation),
+        ),
     )
     return 0
 
@@ -142,28 +146,25 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
     say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
     say()
     print_table(
-        ["", *AXES_HEADER],
+        [f"  {AXES_HEADER[0]}", *AXES_HEADER[1:]],
         [_cells(option, recommendation) for option in compared],
-        left=2,
         styles=[_style(option, recommendation) for option in compared],
     )
     say()
     for option in recommendation.options:
         if option.excluded is not None:
-            say(styled(f"not {option.protocol}: {option.excluded}", "dim"))
+            say_wrapped(f"not {option.protocol}: {option.excluded}", "dim")
     for note, names in _notes(recommendation).items():
-        say(styled(f"{' and '.join(names)}: {note}", "dim"))
+        say_wrapped(f"{' and '.join(names)}: {note}", "dim")
     for line in AXES_LEGEND:
-        say(styled(line, "dim"))
+        say_wrapped(line, "dim")
     say()
-    say(recommendation.reason)
+    say_wrapped(recommendation.reason)
     if arguments.target_error is not None:
-        say(_need(arguments, recommendation))
+        say_wrapped(_need(arguments, recommendation))
     success = attacker_success(found.attackability, found.domain_size)
-    say(f"{privacy_bound(found.epsilon)}.")
-    say(f"{success[0].upper()}{success[1:]}.")
-    if arguments.output is not None:
-        say(f"Wrote the plan to {arguments.output}, fingerprint {recommendation.plan.fingerprint[:16]}….")
+    say_wrapped(f"{privacy_bound(found.epsilon)}.")
+    say_wrapped(f"{success[0].upper()}{success[1:]}.")
 
 
 def _notes(recommendation: Recommendation) -> dict[str, list[str]]:
@@ -179,7 +180,8 @@ def _cells(option: Option, recommendation: Recommendation) -> list[str]:
     from sunzi.planning.axes import axes_cells
 
     assert option.axes is not None, "only compared options have cells"
-    return [">" if option.protocol == recommendation.protocol else "", *axes_cells(option.axes)]
+    name, *figures = axes_cells(option.axes)
+    return [f"{'>' if option.protocol == recommendation.protocol else ' '} {name}", *figures]
 
 
 def _style(option: Option, recommendation: Recommendation) -> str | None:

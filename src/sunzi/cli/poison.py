@@ -6,9 +6,10 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import add_format, add_plan, add_simulation, show
+from sunzi.cli.files import add_plan, add_simulation
 from sunzi.cli.numbers import parse_integer, parse_numbers
-from sunzi.cli.terminal import ProgressBar, print_table, say, styled
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import decimals_for, percent
 
@@ -28,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "alarm. The first row has no fake clients, so its alarms are false. Attacks: maximal-gain (the reports that "
         "push the targets most), input (the honest client run on the targets), random (random valid reports), "
         "balanced (maximal gain spread evenly, so that the counters stay balanced) and noiseless (the honest "
-        "client's reports without noise)."
+        "client's reports without noise). Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("poison", description=description, allow_abbrev=False)
     add_plan(parser)
@@ -57,6 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=0.001,
         help="false-alarm probability of the health tests (default: %(default)s)",
     )
+    add_output(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 
@@ -67,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sunzi.plan import load_plan
     from sunzi.planning import Population
 
+    check_output(arguments)
     plan = load_plan(arguments.plan)
     with ProgressBar() as bar:
         rows = list(
@@ -83,11 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
                 progress=bar.show,
             )
         )
-    show(
-        arguments.format,
-        table=partial(_print_table, rows, arguments.significance),
-        document=partial(_document, plan, arguments, rows),
-        rows=lambda: [row.row() for row in rows],
+    deliver(
+        arguments,
+        Result(
+            table=partial(_print_table, rows, arguments.significance),
+            document=partial(_document, plan, arguments, rows),
+            rows=lambda: [row.row() for row in rows],
+        ),
     )
     return 0
 
@@ -112,7 +117,7 @@ def _print_table(rows: list[Poisoning], significance: float) -> None:
         f"{len(first.trials)} collections of {first.users:,} clients per row; detected: collections with an alarm at "
         f"significance {significance:g}; p-value and strongest test: from the collection with the median p-value"
     )
-    say(styled(note, "dim"))
+    say_wrapped(note, "dim")
 
 
 def _cells(row: Poisoning) -> list[str]:

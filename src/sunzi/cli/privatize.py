@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan, open_output
 from sunzi.cli.numbers import parse_number
-from sunzi.cli.terminal import ProgressBar, is_terminal, say
+from sunzi.cli.results import say_written
+from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         for batch in batches(client, column, lookup, progress):
             stream.write(batch)
         lookup.check(max_unknown)
-    _summarize(plan, lookup)
+    _summarize(plan, lookup, arguments.output)
     return 0
 
 
@@ -155,13 +156,12 @@ def _naming(table: str) -> Iterator[None]:
         raise ParameterError(f"{table}: {error}") from None
 
 
-def _summarize(plan: Plan, lookup: IndexLookup) -> None:
-    """Report skipped rows and unknown values always, and the number of reports on a terminal."""
+def _summarize(plan: Plan, lookup: IndexLookup, output: str | None) -> None:
+    """Report unknown values, skipped rows and what was written."""
     unknown = lookup.describe()
     if unknown is not None:
         say(f"sunzi: note: {unknown}", sys.stderr)
     if lookup.skipped:
         share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
         say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)
-    if is_terminal(sys.stderr):
-        say(f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits", sys.stderr)
+    say_written(output, f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits")

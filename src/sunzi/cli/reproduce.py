@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sunzi.cli.files import need_matplotlib
-from sunzi.cli.terminal import ProgressBar, print_table, say
+from sunzi.cli.results import Result, add_format, print_result, say_written
+from sunzi.cli.terminal import ProgressBar, say, wrapped
 from sunzi.errors import ParameterError
 
 
@@ -22,6 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("reproduce", description=description, allow_abbrev=False)
     parser.add_argument("experiments", metavar="NAME", nargs="*", help="names of experiments, or all; see --list")
     parser.add_argument("--list", action="store_true", help="list all experiments and what they reproduce")
+    add_format(parser, "the list")
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument(
         "--quick", action="store_true", help="few trials and settings; all experiments take a few minutes"
@@ -30,7 +33,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--full", action="store_true", help="the paper's settings; all experiments take about three core hours"
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="output folder (default: sunzi-reproduction-quick or sunzi-reproduction-full)"
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="output folder (default: sunzi-reproduction-quick or sunzi-reproduction-full)",
     )
     parser.add_argument("--jobs", metavar="N", type=int, help="number of processes (default: one per core)")
     parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed of all trials (default: %(default)s)")
@@ -40,17 +46,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """List the experiments, or run some."""
     if arguments.list:
-        return _list()
+        return _list(arguments)
     _check(arguments)
     experiments = _find(arguments.experiments)
     scale = "full" if arguments.full else "quick"
-    root = Path(arguments.out or f"sunzi-reproduction-{scale}")
+    root = Path(arguments.output or f"sunzi-reproduction-{scale}")
     runner = _load("runner")
     with ProgressBar() as bar:
         runner.run(experiments, scale, root, seed=arguments.seed, jobs=arguments.jobs, progress=bar.show)
     for experiment in experiments:
-        say(str(root / "results" / f"{experiment.name}.csv"))
-    say(str(root / "report.html"))
+        say_written(str(root / "results" / f"{experiment.name}.csv"), f"the results of {experiment.name}")
+    say_written(str(root / "report.html"), "the report")
     return 0
 
 
@@ -66,10 +72,19 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError(f"--seed must not be negative, got {arguments.seed}")
 
 
-def _list() -> int:
-    rows = [[experiment.name, experiment.title, experiment.reproduces] for experiment in _find(["all"])]
-    print_table(["name", "shows", "in the paper"], rows, left=3)
+def _list(arguments: argparse.Namespace) -> int:
+    records = [{"name": each.name, "shows": each.title, "in_the_paper": each.reproduces} for each in _find(["all"])]
+    result = Result(table=partial(_print_list, records), document=lambda: records, rows=lambda: records)
+    print_result(arguments, result)
     return 0
+
+
+def _print_list(records: list[dict[str, str]]) -> None:
+    width = max(len(record["name"]) for record in records) + 2
+    for record in records:
+        text = f"{record['name']:{width}}{record['shows']}; in the paper: {record['in_the_paper']}"
+        for line in wrapped(text, hanging=width):
+            say(line)
 
 
 def _find(names: list[str]) -> list[Any]:

@@ -36,12 +36,12 @@ class Result:
     """The text of an HTML page about it."""
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
+def add_format(parser: argparse.ArgumentParser, result: str = "the printed result") -> None:
     """Add ``--format``."""
     parser.add_argument(
         "--format",
         choices=("table", "csv", "json"),
-        help="format of the printed result (default: table on a terminal, csv in a pipe)",
+        help=f"format of {result} (default: table on a terminal, csv in a pipe)",
     )
 
 
@@ -69,14 +69,20 @@ def add_output(parser: argparse.ArgumentParser, suffixes: Sequence[str] = TABLES
 def check_output(arguments: argparse.Namespace, suffixes: Sequence[str] = TABLES) -> bool:
     """Check the names of outputs before any work, and return whether any of them is a picture."""
     found = [check_suffix(path, suffixes) for path in arguments.output]
-    if found and arguments.format is not None:
-        raise ParameterError(
-            f"--format is for printing, and the suffix of -o {arguments.output[0]} selects the format; leave one out"
-        )
+    if found:
+        refuse_format(arguments, arguments.output[0])
     draws = any(suffix in PICTURES for suffix in found)
     if draws:
         need_matplotlib("drawing pictures")
     return draws
+
+
+def refuse_format(arguments: argparse.Namespace, path: str) -> None:
+    """Refuse ``--format`` together with an output file."""
+    if arguments.format is not None:
+        raise ParameterError(
+            f"--format is for printing, and the suffix of -o {path} selects its format; leave one of them out"
+        )
 
 
 def deliver(arguments: argparse.Namespace, result: Result) -> None:
@@ -93,19 +99,11 @@ def print_result(arguments: argparse.Namespace, result: Result) -> None:
     if chosen == "table":
         result.table()
     elif chosen == "json":
-        say(_json(result))
+        say(json.dumps(result.document(), indent=1, allow_nan=False))
     else:
         from sunzi.tables.writers import records_as
 
         sys.stdout.buffer.write(records_as("csv", result.rows()))
-
-
-def _json(result: Result) -> str:
-    return json.dumps(result.document(), indent=1, allow_nan=False, ensure_ascii=not _speaks_unicode())
-
-
-def _speaks_unicode() -> bool:
-    return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
 
 
 def write_result(path: str, result: Result) -> None:

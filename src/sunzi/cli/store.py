@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import only_collection, open_output
-from sunzi.cli.terminal import is_terminal, print_table, say
-from sunzi.formatting import counted
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver, say_written
+from sunzi.cli.terminal import print_table, say
+from sunzi.formatting import counted, printable
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store
@@ -35,6 +36,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     store = "SQLite file or postgresql://USER@HOST/DATABASE"
     show = add_action("show", _show, "list collections and epochs")
     show.add_argument("store", metavar="STORE", help=store)
+    add_output(show)
+    add_format(show)
     backup = add_action("backup", _backup, "copy a store to a new SQLite file, also while a collector uses it")
     backup.add_argument("store", metavar="STORE", help=store)
     backup.add_argument("file", metavar="FILE", help="new SQLite file")
@@ -87,12 +90,13 @@ def _opened(address: str) -> AbstractContextManager[Store]:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    check_output(arguments)
     with _opened(arguments.store) as store:
         epochs = store.epochs()
         fingerprints = [hashlib.sha256(store.plan(epoch.key)).hexdigest() for epoch in epochs]
         remembered = [store.identity_count(epoch.key) for epoch in epochs]
         contributions = [store.contributions(epoch.key) for epoch in epochs]
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "collection": epoch.collection,
             "epoch": epoch.number,
@@ -109,25 +113,34 @@ def _show(arguments: argparse.Namespace) -> int:
         }
         for epoch, fingerprint, ids, contributed in zip(epochs, fingerprints, remembered, contributions, strict=True)
     ]
-    if not is_terminal(sys.stdout):
-        say(json.dumps({"shard": str(store.shard), "epochs": records}, indent=1))
-        return 0
-    say(f"shard {store.shard}, {counted(len(records), 'epoch')}")
+    result = Result(
+        table=partial(_print_epochs, str(store.shard), records),
+        document=lambda: {"shard": str(store.shard), "epochs": records},
+        rows=lambda: [
+            {"shard": str(store.shard), **record, "keys": " ".join(str(each["key"]) for each in record["keys"])}
+            for record in records
+        ],
+    )
+    deliver(arguments, result)
+    return 0
+
+
+def _print_epochs(shard: str, records: list[dict[str, Any]]) -> None:
+    say(f"shard {shard}, {counted(len(records), 'epoch')}")
     header = ["collection", "epoch", "state", "reports", "ids", "opened", "plan"]
     cells = [
         [
-            str(record["collection"]),
+            printable(record["collection"]),
             str(record["epoch"]),
             "open" if record["open"] else "closed",
             f"{record['reports']:,}",
             f"{record['ids']:,}",
-            str(record["opened_at"]),
-            str(record["plan"])[:16] + "…",
+            record["opened_at"].removesuffix("+00:00") + "Z",
+            record["plan"][:8] + "…",
         ]
         for record in records
     ]
     print_table(header, cells)
-    return 0
 
 
 def _moment(seconds: float) -> str:
@@ -139,7 +152,7 @@ def _backup(arguments: argparse.Namespace) -> int:
 
     with _opened(arguments.store) as store:
         epochs = backup(store, Path(arguments.file))
-    say(f"{counted(epochs, 'epoch')} in {arguments.file}", sys.stderr)
+    say_written(arguments.file, counted(epochs, "epoch"))
     return 0
 
 
@@ -148,7 +161,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 
     with _opened(arguments.file) as source, closing(open_store(arguments.store, source.shard)) as target:
         epochs = copy_store(source, target)
-    say(f"{counted(epochs, 'epoch')} restored to {arguments.store}", sys.stderr)
+    say_written(arguments.store, counted(epochs, "epoch"))
     return 0
 
 
@@ -160,7 +173,8 @@ def _merge(arguments: argparse.Namespace) -> int:
         collection = arguments.collection or only_collection(stores[0], arguments.stores[0])
         tally = merge_shards(stores, collection, arguments.epoch)
         stream.write(tally.to_bytes())
-    say(f"{counted(tally.reports, 'report')} from {counted(len(stores), 'shard')}", sys.stderr)
+    reports, shards = counted(tally.reports, "report"), counted(len(stores), "shard")
+    say_written(arguments.output, f"the tally of {reports} from {shards}")
     return 0
 
 

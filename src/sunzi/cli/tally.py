@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from sunzi.atomic_files import sync_directory, write_atomically
 from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, is_standard_output, open_input, open_output
+from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ParameterError, ReportError
 from sunzi.formatting import counted
@@ -79,8 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         for path in arguments.reports:
             total += _count_file(plan, path)
         stream.write(total.to_bytes())
-    if is_terminal(sys.stderr):
-        say(counted(total.reports, "report"), sys.stderr)
+    say_written(arguments.output, f"the tally of {counted(total.reports, 'report')}")
     return 0
 
 
@@ -170,10 +170,13 @@ def _count_columns(arguments: argparse.Namespace, plan: Plan, engine: str) -> in
     # The output is opened first, so that a bad name fails before hours of work.
     if arguments.by:
         with _new_folder(arguments.output) as folder:
-            _write_groups(folder, arguments.by, _sift(arguments, plan, engine))
+            found = _sift(arguments, plan, engine)
+            _write_groups(folder, arguments.by, found)
     else:
         with open_output(arguments.output, "a tally") as stream:
-            stream.write(_sift(arguments, plan, engine)[()].tally.to_bytes())
+            found = _sift(arguments, plan, engine)
+            stream.write(found[()].tally.to_bytes())
+    _say_sifted(arguments.output, found)
     return 0
 
 
@@ -186,11 +189,15 @@ def _sift(arguments: argparse.Namespace, plan: Plan, engine: str) -> Mapping[Key
     message = bad_reports_message(found.values(), arguments.bad_reports or "warn")
     if message is not None:
         say(f"sunzi: warning: {message}", sys.stderr)
-    if is_terminal(sys.stderr):
-        repeated = sum(group.repeated for group in found.values())
-        more = f", and {counted(repeated, 'row')} that repeated an id" if repeated else ""
-        say(counted(sum(group.tally.reports for group in found.values()), "report") + more, sys.stderr)
     return found
+
+
+def _say_sifted(output: str | None, found: Mapping[Key, Sifted]) -> None:
+    repeated = sum(group.repeated for group in found.values())
+    more = f", without {counted(repeated, 'row')} that repeated an id," if repeated else ""
+    tallies = "the tally" if () in found else f"{len(found):,} {'tally' if len(found) == 1 else 'tallies'}"
+    reports = counted(sum(group.tally.reports for group in found.values()), "report")
+    say_written(output, f"{tallies} of {reports}{more}")
 
 
 def _columns(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from sunzi.formatting import display_width, shortened
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 _BAR_WIDTH = 20
 _LEAST_LABEL = 16
+_UNBROKEN = "\N{NO-BREAK SPACE}"
 _SECONDS_BEFORE_PROGRESS = 0.5
 _SECONDS_BETWEEN_UPDATES = 0.1
 
@@ -58,13 +59,14 @@ def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:
 
 def wrapped(text: str, hanging: int = 0) -> list[str]:
     """Return the lines of a paragraph, as wide as the terminal at most unless a single word is wider."""
-    return textwrap.wrap(
-        text,
+    lines = textwrap.wrap(
+        text.replace(" %", _UNBROKEN + "%"),
         max(columns(), 2 * hanging),
         subsequent_indent=" " * hanging,
         break_on_hyphens=False,
         break_long_words=False,
     )
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, gap: int = 2) -> list[str]:
@@ -96,23 +98,29 @@ def _fitted_tables(header: Sequence[str], rows: Sequence[Sequence[str]], left: i
         for line in lines:
             line[longest] = shortened(line[longest], most)
         widths[longest] = most
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= available else 1
+    gap = 1 if available - len(widths) < sum(widths) + len(widths) - 1 <= available else 2
     for chosen in _parts(widths, left, gap, available):
         first, *others = ([line[column] for column in chosen] for line in lines)
         yield table(first, others, left, gap)
 
 
-def _parts(widths: Sequence[int], left: int, gap: int, available: int) -> Iterator[list[int]]:
-    """Yield the columns of each part, the ``left`` ones in all of them."""
+def _parts(widths: Sequence[int], left: int, gap: int, available: int) -> list[list[int]]:
+    """Return the columns of each part, the ``left`` ones in all of them; as few parts as fit, about equally wide."""
+    found = _filled(widths, left, gap, available)
+    while len(narrower := _filled(widths, left, gap, available - 1)) == len(found) > 1:
+        found, available = narrower, available - 1
+    return found
+
+
+def _filled(widths: Sequence[int], left: int, gap: int, available: int) -> list[list[int]]:
     labels = list(range(left))
-    chosen, used = labels[:], sum(widths[:left]) + gap * (left - 1)
+    parts = [labels[:]]
     for column in range(left, len(widths)):
-        if used + gap + widths[column] > available and len(chosen) > left:
-            yield chosen
-            chosen, used = labels[:], sum(widths[:left]) + gap * (left - 1)
-        chosen.append(column)
-        used += gap + widths[column]
-    yield chosen
+        used = sum(widths[place] + gap for place in parts[-1])
+        if used + widths[column] > available and len(parts[-1]) > left:
+            parts.append(labels[:])
+        parts[-1].append(column)
+    return parts
 
 
 def print_table(

@@ -1,8 +1,12 @@
-"""The protocols, by name."""
+"""The protocols, by name: built in, registered by :func:`register`, or installed by another package.
+
+A package offers a protocol as an entry point of the group ``sunzi.protocols``, whose name is the protocol's name. It is
+loaded when that name is first needed, so importing Sunzi costs nothing more.
+"""
 
 from __future__ import annotations
 
-from sunzi.errors import ParameterError
+from sunzi.errors import ParameterError, UnknownProtocolError
 from sunzi.numerics.checks import shown
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import (
@@ -13,6 +17,9 @@ from sunzi.protocols.block_protocols import (
 )
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
+
+ENTRY_POINTS = "sunzi.protocols"
+"""The group of entry points by which other packages offer protocols."""
 
 _PROTOCOLS: dict[str, type[Protocol]] = {
     protocol.name: protocol
@@ -30,7 +37,7 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
 
 
 def catalogue() -> tuple[str, ...]:
-    """The names of all protocols, registered ones last.
+    """The names of all protocols, registered ones last; those of other packages once they were used.
 
     >>> catalogue()[:3]
     ('grr', 'ss', 'ss-compact')
@@ -39,10 +46,31 @@ def catalogue() -> tuple[str, ...]:
 
 
 def find(name: object) -> type[Protocol]:
-    """The protocol class of a name; ParameterError if there is none."""
-    if not isinstance(name, str) or name not in _PROTOCOLS:
+    """The protocol class of a name; UnknownProtocolError if there is none."""
+    if not isinstance(name, str):
         raise ParameterError(f"protocol must be one of {', '.join(_PROTOCOLS)}; got {shown(name)}")
-    return _PROTOCOLS[name]
+    return _PROTOCOLS.get(name) or _load(name)
+
+
+def _load(name: str) -> type[Protocol]:
+    """Load and register the protocol that an installed package offers under this name."""
+    from importlib.metadata import entry_points
+
+    offered = entry_points(group=ENTRY_POINTS)
+    found = next((entry for entry in offered if entry.name == name), None)
+    if found is None:
+        known = dict.fromkeys([*_PROTOCOLS, *(entry.name for entry in offered)])
+        raise UnknownProtocolError(
+            f"protocol must be one of {', '.join(known)}; got {shown(name)}; if another package provides it, install "
+            f"that package, with an entry point of the group {ENTRY_POINTS}"
+        )
+    try:
+        protocol = found.load()
+    except Exception as error:  # any error of a package that is not ours
+        raise ParameterError(f"the protocol {name!r} ({found.value}) cannot be loaded: {error!r}") from error
+    if not (isinstance(protocol, type) and issubclass(protocol, Protocol) and protocol.name == name):
+        raise ParameterError(f"the entry point {name!r} ({found.value}) is not a Protocol class of that name")
+    return register(protocol)
 
 
 def register(protocol: type[Protocol]) -> type[Protocol]:
