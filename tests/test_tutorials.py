@@ -47,6 +47,7 @@ def normalised(text: str) -> str:
 def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     environment = os.environ | {"PATH": os.pathsep.join(paths), "PYTHONPATH": str(Path(sunzi.__file__).parents[1])}
+    environment["COLUMNS"] = "80"
     return subprocess.run(
         ["sh", "-c", command],
         cwd=directory,

@@ -23,6 +23,7 @@ from sunzi.errors import ReportError as ReportError
 from sunzi.errors import StoreError as StoreError
 from sunzi.errors import SunziError as SunziError
 from sunzi.errors import TallyError as TallyError
+from sunzi.errors import UnknownProtocolError as UnknownProtocolError
 from sunzi.estimate import Estimate as Estimate
 from sunzi.plan import Plan as Plan
 from sunzi.plan import load_plan as load_plan

@@ -74,7 +74,7 @@ def complaint(capsys):
 def shown(monkeypatch):
     """Run a successful command line on a terminal with colours and return its output."""
 
-    def run(*words: str, columns: str = "120") -> str:
+    def run(*words: str, columns: str = "250") -> str:
         stream = Screen()
         with monkeypatch.context() as patch:
             patch.setenv("TERM", "xterm")

@@ -1,5 +1,6 @@
 """``sunzi inspect``: every kind of file, intact or damaged."""
 
+import json
 import struct
 import zlib
 
@@ -130,3 +131,25 @@ def test_labels_cannot_steer_the_terminal(tmp_path, capsys):
     assert "\x1b" not in printed
     assert "\u202e" not in printed
     assert r"\x1b[31mred" in printed
+
+
+def test_an_unknown_protocol_is_named_and_not_called_damage(counted, capsys):
+    text = (counted.directory / "plan.json").read_text().replace('"ss-compact"', '"theirs"')
+    (counted.directory / "plan.json").write_text(text)
+    assert counted.run("inspect", "plan.json", "tally.bin") == 2
+    printed = capsys.readouterr().out
+    assert "  unknown       protocol must be one of grr, " in printed
+    assert "got 'theirs'" in printed
+    assert "damaged" not in printed
+    assert "kind          tally" in printed
+
+
+def test_data_for_programs(counted, capsys):
+    assert counted.run("inspect", "plan.json", "reports.bin", "tally.bin", "--format", "json") == 0
+    plan, reports, tally = json.loads(capsys.readouterr().out)
+    assert (plan["kind"], plan["state"], plan["epsilon"], plan["domain_size"]) == ("plan", "intact", "3", 5)
+    assert (reports["reports"], reports["batches"], reports["plan"]) == (4000, 1, counted.plan.fingerprint)
+    assert (tally["reports"], tally["counters"]) == (4000, 5)
+    (counted.directory / "bad.bin").write_bytes(b"nothing")
+    assert counted.run("inspect", "bad.bin", "--format", "csv") == 2
+    assert "bad.bin,state,damaged" in capsys.readouterr().out

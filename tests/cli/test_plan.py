@@ -56,7 +56,7 @@ def test_on_a_terminal_it_prints_a_table_and_marks_the_choice(shown):
     lines = re.sub(r"\x1b\[\d*m", "", text).splitlines()
     assert lines[0] == "40 values, 10,000 users, epsilon 2"
     assert lines[2].split() == list(AXES_HEADER)
-    table = {line[3:].split()[0]: line for line in lines[3:11]}
+    table = {line[2:].split()[0]: line for line in lines[3:11]}
     assert tuple(table) == sunzi.catalogue()
     marked = [name for name, line in table.items() if line.startswith(">")]
     assert len(marked) == 1

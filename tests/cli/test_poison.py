@@ -48,7 +48,7 @@ def test_a_pipe_gets_csv_with_the_same_rows(plan_file, capsys):
 
 
 def test_a_terminal_gets_a_table(plan_file, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "250")
     assert main(["poison", plan_file, "--share", "0.05", *QUICK, "--format", "table"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == [

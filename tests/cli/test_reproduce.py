@@ -11,11 +11,16 @@ from sunzi.cli.reproduce import _load
 pytestmark = pytest.mark.slow
 
 
-def test_list_names_every_experiment(capsys):
+def test_list_names_every_experiment(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[0] == "name"
-    assert [line.split()[0] for line in lines[1:]] == list(_load("catalogue").NAMES)
+    assert lines[0] == "name,shows,in_the_paper"
+    assert [line.split(",")[0] for line in lines[1:]] == list(_load("catalogue").NAMES)
+    assert main(["reproduce", "--list", "--format", "table"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0] != " "] == list(_load("catalogue").NAMES)
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,38 @@ def test_a_table_aligns_wide_characters():
     assert [display_width(line) for line in lines] == [9, 9, 9]
 
 
+def printed(monkeypatch, columns, header, rows, **options):
+    screen = Screen(is_terminal=False)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal.print_table(header, rows, **options)
+    return screen.text().splitlines()
+
+
+def test_a_wide_table_shortens_its_labels_then_its_gaps_then_is_split(monkeypatch):
+    header, rows = ["value", "one", "two", "three"], [["a" * 30 + "b" * 30, "1" * 10, "2" * 10, "3" * 10]]
+    lines = printed(monkeypatch, 60, header, rows)
+    assert [len(line) for line in lines] == [60, 60]
+    assert lines[1].startswith("aaaaaaaaaaaa…bbbbbbbbbbb  1111111111  2222222222")
+    (_, line) = printed(monkeypatch, 50, header, rows)
+    assert line == "aaaaaaaa…bbbbbbb 1111111111 2222222222 3333333333"
+    split = printed(monkeypatch, 45, header, rows)
+    assert split[1].split() == ["aaaaaaaa…bbbbbbb", "1" * 10, "2" * 10]
+    assert split[2] == ""
+    assert split[3].split() == ["value", "three"]
+    assert split[4].split() == ["aaaaaaaa…bbbbbbb", "3" * 10]
+
+
+def test_paragraphs_break_between_words_and_not_before_a_percent_sign(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    terminal.say_wrapped("a-hyphenated-word-that-is-long stays whole, as do 12 % and 5 %", hanging=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "a-hyphenated-word-that-is-long",
+        "  stays whole, as do",
+        "  12 % and 5 %",
+    ]
+
+
 def test_substitutes_for_what_an_encoding_lacks():
     screen = Screen("ascii")
     terminal.say("naïve", screen)
@@ -84,6 +116,7 @@ def test_no_fraction_in_a_pipe(capsys):
 def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("COLUMNS", "250")
     assert counted.run("estimate", "plan.json", "tally.bin", "--top", "5", "--postprocess", "simplex") == 0
     text = screen.text()
     assert "4,000 reports, ss-compact, 5 values" in text

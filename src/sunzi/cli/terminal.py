@@ -98,7 +98,8 @@ def _fitted_tables(header: Sequence[str], rows: Sequence[Sequence[str]], left: i
         for line in lines:
             line[longest] = shortened(line[longest], most)
         widths[longest] = most
-    gap = 1 if available - len(widths) < sum(widths) + len(widths) - 1 <= available else 2
+    fits = [gap for gap in (2, 1) if sum(widths) + gap * (len(widths) - 1) <= available]
+    gap = fits[0] if fits else 2
     for chosen in _parts(widths, left, gap, available):
         first, *others = ([line[column] for column in chosen] for line in lines)
         yield table(first, others, left, gap)
