@@ -17,6 +17,7 @@ from sunzi.errors import EstimateError as EstimateError
 from sunzi.errors import MissingExtraError as MissingExtraError
 from sunzi.errors import ParameterError as ParameterError
 from sunzi.errors import PlanError as PlanError
+from sunzi.errors import PlanWarning as PlanWarning
 from sunzi.errors import PrivacyError as PrivacyError
 from sunzi.errors import RandomnessError as RandomnessError
 from sunzi.errors import ReportError as ReportError

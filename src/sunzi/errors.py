@@ -1,4 +1,4 @@
-"""The exceptions. Every error that Sunzi raises on purpose is a :class:`SunziError`.
+"""The exceptions and one warning. Every error that Sunzi raises on purpose is a :class:`SunziError`.
 
 A message names the offending value and, if there is one, the fix.
 """
@@ -30,6 +30,10 @@ class PlanError(SunziError, ValueError):
 
 class UnknownProtocolError(ParameterError, PlanError):
     """No protocol of this name is built in, registered or installed."""
+
+
+class PlanWarning(UserWarning):
+    """A new plan has far more error than it needs to; the message names the option and the fix."""
 
 
 class PrivacyError(PlanError):

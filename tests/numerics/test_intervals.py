@@ -57,6 +57,16 @@ def test_exact_intervals_hold_the_numbers_of_users_that_both_tails_allow(users, 
     assert outside[0] or users == 1
 
 
+@pytest.mark.parametrize("epsilon", [1, 5, 8, 12])
+def test_exact_intervals_include_the_estimate(epsilon):
+    plan, counts = make_plan("grr", 10, epsilon), np.arange(301)
+    rates = plan.protocol.response.probabilities
+    for confidence in (0.5, 0.95):
+        low, high = intervals.exact(counts, 300, rates, confidence, at_hand=True)
+        estimates = (counts / 300 - rates.false) / rates.gap
+        assert np.all((low <= estimates) & (estimates <= high))
+
+
 @pytest.mark.parametrize("target", ["reporters", "population"])
 @pytest.mark.parametrize(
     ("name", "size", "epsilon"),

@@ -9,6 +9,7 @@ import simulation_statistics as statistics
 
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.plan import make_plan
+from sunzi.protocols import efficient
 
 SIZE = 43
 PLANS = [
@@ -77,6 +78,19 @@ def test_errors_reach_the_bound(name, size, epsilon, runs):
         assert np.abs(np.mean(scores, axis=0)[top]).max() < 0.1 + slack * 1.1
         assert 0.94 - slack * 0.22 / size**0.5 < np.mean(covered) < 0.98
         assert np.mean(np.array(covered)[:, top]) > 0.93 - slack * 0.3 / 5**0.5
+
+
+def test_a_third_pass_changes_next_to_nothing():
+    plan, ranks = make_plan("mss", 64, 5), np.arange(1.0, 65)
+    values = np.random.default_rng(7).choice(64, 10_000, p=ranks**-1.1 / np.sum(ranks**-1.1))
+    changes = []
+    for seed in range(12):
+        uncertainty = plan.estimate(plan.simulate(values, seed=seed))._uncertainty
+        flat, second = uncertainty.information.flat, uncertainty.frequencies
+        pilot = efficient._shrunk(second, uncertainty.information.quick_trace)
+        third = efficient._reweighted(uncertainty.blocks, flat, second, pilot).frequencies
+        changes.append((third - second) / np.sqrt(uncertainty.population))
+    assert np.sqrt(np.mean(np.square(changes), axis=0)).max() < 0.05
 
 
 @pytest.mark.parametrize("name", ["mss", "mss-compact", "ss-compact", "pgr"])

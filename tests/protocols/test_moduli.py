@@ -1,14 +1,16 @@
 """The default moduli: how near they come to subset selection, and where residues do not pay."""
 
+import warnings
 from math import ceil, exp
 
 import pytest
 
 from sunzi import make_plan
 from sunzi.designs.choice import subset_error
-from sunzi.errors import ParameterError
-from sunzi.numerics.primes import is_prime
+from sunzi.errors import ParameterError, PlanWarning
+from sunzi.numerics.primes import is_prime, next_prime
 from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Plan
 from sunzi.protocols.moduli import default_moduli, moduli_error, residues_pay, spread_moduli
 
 EPSILONS = ("1/4", "1/2", 1, "3/2", 2, "5/2", 3, "7/2", 4, "9/2", 5, 6)
@@ -81,3 +83,22 @@ def test_spread_moduli_cover_the_range_and_avoid_unsuitable_primes():
 def test_the_number_of_moduli_is_checked(count):
     with pytest.raises(ParameterError, match="count must be a whole number between 1 and 256"):
         default_moduli(300, lambda modulus: 1.0, count)
+
+
+@pytest.mark.parametrize(
+    ("size", "moduli"), [(1024, [401, 409, 419, 421, 431, 433, 439, 443]), (30, [2, 3, 29]), (64, [2, 3, 5, 7, 61])]
+)
+def test_moduli_with_twice_the_error_of_the_default_ones_are_warned_of(size, moduli):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan, default = make_plan("mss", size, 1, moduli=[next_prime(size)]), make_plan("mss", size, 1)
+        make_plan("mss", size, 1, moduli=default.protocol.moduli)
+    assert plan.expected_mse(1) <= 2 * default.expected_mse(1)
+    with pytest.warns(PlanWarning, match="times the error of the default moduli") as caught:
+        poor = make_plan("mss", size, 1, moduli=moduli)
+    stated = float(str(caught[0].message).split(" have ")[1].split()[0])
+    assert stated == pytest.approx(poor.expected_mse(1) / default.expected_mse(1), rel=0.01)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a plan is read without a word
+        Plan.from_json(poor.contract.canonical)

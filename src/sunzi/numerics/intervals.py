@@ -89,7 +89,8 @@ def exact(
     For a sample of a population the count is Binomial(n, q + Δf), and this is the interval of Clopper and Pearson.
     ``at_hand``: nf of the n users hold the value, a whole number, and the count is the sum of Binomial(nf, p) and
     Binomial(n(1−f), q). Beyond 0 and 1, where there are no such numbers, the ends are those for a population: both
-    distributions are the same at 0 and at 1.
+    distributions are the same at 0 and at 1. Where lies are so rare that only one number is left, the estimate may lie
+    beside it, since it need not be a whole number of users; the interval is widened to include the estimate.
     """
     tail = (1 - confidence) / 2
     below = np.where(support > 0, special.betaincinv(np.maximum(support, 1), reports - support + 1, tail), 0.0)
@@ -105,7 +106,8 @@ def exact(
     inside = (high > 0) & (high < 1)
     others = _fewest_holders(reports - support[inside], reports, 1 - false, 1 - true, tail, 1 - guess[1][inside])
     high[inside] = (reports - others) / reports
-    return low, high
+    estimates = (support / reports - false) / probabilities.gap
+    return np.minimum(low, estimates), np.maximum(high, estimates)
 
 
 def _fewest_holders(support: Integers, reports: int, true: float, false: float, tail: float, guess: Floats) -> Integers:

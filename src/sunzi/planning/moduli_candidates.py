@@ -23,12 +23,8 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.bits import index_bits
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
-from sunzi.protocols.modular import (
-    CompactModularSubsetSelection,
-    ModularProtocol,
-    ModularSubsetSelection,
-    solving_cost,
-)
+from sunzi.protocols.modular import CompactModularSubsetSelection, ModularProtocol, ModularSubsetSelection
+from sunzi.protocols.modular_estimation import solving_cost
 from sunzi.protocols.moduli import moduli_error
 
 Kind = Literal["mss", "mss-compact"]

@@ -20,7 +20,7 @@ division fills the best blocks up to a common marginal gain. It never exceeds φ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,11 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.numerics.toeplitz import fold
+from sunzi.numerics.toeplitz import ToeplitzGram, fold
+from sunzi.protocols.modular_variance import BlockMoments, sampling_variance
 
 if TYPE_CHECKING:
     from sunzi.designs.response import BlockResponse
-    from sunzi.protocols.modular_variance import BlockMoments
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,22 @@ class ModularRow(DecoderRow):
         lowest = [float(part.min()) for part in self.parts]
         bound = share * len(self.parts) * float(np.max(gains - lowest))
         return Push(self.item, share, expected, bound, tuple(shares.tolist()))
+
+
+def modular_rows(
+    gram: ToeplitzGram, responses: tuple[BlockResponse, ...], moments: tuple[BlockMoments, ...], items: Iterable[int]
+) -> Iterator[ModularRow]:
+    """The rows of some items in the linear map with the weights of ``gram``, one solve per item."""
+    ones = gram.ones_solution
+    population = gram.inverse_diagonal() - ones**2 / ones.sum()
+    for item in items:
+        unit = np.zeros(gram.size)
+        unit[item] = 1.0
+        row = gram.solve(unit, total=0.0)
+        blocks = zip(gram.weights.tolist(), gram.moduli, strict=True)
+        parts = tuple(weight * fold(row, modulus) for weight, modulus in blocks)
+        variance = float(population[item]) - sampling_variance(gram.size)
+        yield ModularRow(item, gram.size, variance, parts, responses, moments)
 
 
 def _quadratic_form(part: Floats, moments: BlockMoments, residues: Floats) -> float:

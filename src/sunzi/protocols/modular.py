@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from math import exp, inf, log2
+from math import exp, inf
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, Design, only_parameters
@@ -32,13 +31,13 @@ from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
-from sunzi.numerics.toeplitz import ToeplitzGram, fold
+from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import Protocol, check_histogram, check_users
-from sunzi.protocols.decoder_rows import ModularRow
+from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
-from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.modular_variance import BlockMoments, flat_error, sampling_variance
-from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay
+from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
+from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
+from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -128,7 +127,8 @@ class ModularProtocol(Protocol):
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
-        """The given moduli, or a spread of primes of small exact error."""
+        """The given moduli, with a warning if they are poor, or a spread of primes of small exact error."""
+        is_default = moduli is None
         if moduli is None:
             aim = _WANTED_ERROR * subset_error(domain_size, epsilon) if residues_pay(domain_size, epsilon) else inf
             variance = partial(cls.block_variance, domain_size, epsilon)
@@ -141,7 +141,11 @@ class ModularProtocol(Protocol):
         for modulus in primes:
             if not is_prime(modulus):
                 raise ParameterError(f"moduli must be prime, got {modulus}")
-        return cls(domain_size, tuple(BlockResponse(cls.block_design(modulus, epsilon), epsilon) for modulus in primes))
+        made = cls(domain_size, tuple(BlockResponse(cls.block_design(modulus, epsilon), epsilon) for modulus in primes))
+        if not is_default:
+            error = made.expected_mse(1)
+            warn_if_poor(primes, domain_size, epsilon, error, lambda: cls.choose(domain_size, epsilon).expected_mse(1))
+        return made
 
     @staticmethod
     @abstractmethod
@@ -246,14 +250,7 @@ class ModularProtocol(Protocol):
 
     def linear_cost(self, reports: int) -> DecodingCost | None:
         """Every block by its own route, then one solve."""
-        costs = []
-        for response in self.responses:
-            cost = response.design.point_counts_cost(reports / len(self.responses), response.design.points)
-            if cost is None:
-                return None
-            costs.append(cost)
-        total = sum(cost.operations for cost in costs) + solving_cost(self.domain_size, len(costs))
-        return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
+        return linear_cost(self.responses, self.domain_size, reports)
 
     @property
     def reading_work(self) -> float:
@@ -267,21 +264,7 @@ class ModularProtocol(Protocol):
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[ModularRow]:
         """One solve per item; each row is as large as all moduli together."""
-        ones = self.gram.ones_solution
-        population = self.gram.inverse_diagonal() - ones**2 / ones.sum()
-        for item in items:
-            unit = np.zeros(self.domain_size)
-            unit[item] = 1.0
-            row = self.gram.solve(unit, total=0.0)
-            blocks = zip(self.planned_weights.tolist(), self.moduli, strict=True)
-            yield ModularRow(
-                item,
-                self.domain_size,
-                float(population[item]) - sampling_variance(self.domain_size),
-                tuple(weight * fold(row, modulus) for weight, modulus in blocks),
-                self.responses,
-                self.moments,
-            )
+        return modular_rows(self.gram, self.responses, self.moments, items)
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """At the flat histogram from one solve (:func:`~sunzi.protocols.modular_variance.flat_error`); at another one
@@ -297,20 +280,7 @@ class ModularProtocol(Protocol):
         smallest eigenvalue of T.
         """
         check_users(users)
-        size = self.domain_size
-        operator = LinearOperator((size, size), matvec=self.gram.solve, dtype=np.float64)
-        tiny = 3
-        largest = (
-            float(eigsh(operator, k=1, return_eigenvectors=False, tol=1e-2, v0=np.ones(size))[0])
-            if size > tiny
-            else self.gram.inverse_trace()
-        )
-        heavy = sum(
-            len(self.responses) * (moments.heavy + moments.mixed**2) * weight * largest * 1.01
-            for moments, weight in zip(self.moments, self.planned_weights, strict=True)
-        )
-        light = len(self.responses) * self.planned_weights**2 * [moments.light for moments in self.moments]
-        return (float(self.gram.sandwich_diagonal(light).sum()) + heavy) / (size * users)
+        return worst_error(self.gram, self.moments) / users
 
     @property
     def attackability(self) -> float:
@@ -463,13 +433,6 @@ class CompactModularSubsetSelection(ModularProtocol):
     def count(self, messages: Integers) -> Counters:
         """The message is the counter's index."""
         return Counters.of_cells(self.tally_layout.length, messages)
-
-
-def solving_cost(domain_size: int, moduli: int) -> float:
-    """Operations from residue estimates to frequencies: one tiling of the domain per modulus for the right side and one
-    for the residual, and Fourier transforms worth four complex ones of the domain's size.
-    """
-    return 2 * moduli * domain_size + 4 * domain_size * log2(max(domain_size, 2))
 
 
 _WANTED_ERROR = 1.25

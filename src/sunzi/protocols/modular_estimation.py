@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from math import log2
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
@@ -198,3 +200,22 @@ def _paper_variance(probabilities: SupportProbabilities, points: int) -> float:
     """π(1−π)/Δ² with π = q + Δ/m, as the paper weights its rows."""
     rate = probabilities.false + probabilities.gap / points
     return rate * (1 - rate) / probabilities.gap**2
+
+
+def linear_cost(responses: Sequence[BlockResponse], domain_size: int, reports: int) -> DecodingCost | None:
+    """What decoding with planned weights costs: every block by its own route, then one solve."""
+    costs = []
+    for response in responses:
+        cost = response.design.point_counts_cost(reports / len(responses), response.design.points)
+        if cost is None:
+            return None
+        costs.append(cost)
+    total = sum(cost.operations for cost in costs) + solving_cost(domain_size, len(costs))
+    return DecodingCost(total, f"{' or '.join(dict.fromkeys(cost.route for cost in costs))}, then a solve")
+
+
+def solving_cost(domain_size: int, moduli: int) -> float:
+    """Operations from residue estimates to frequencies: one tiling of the domain per modulus for the right side and one
+    for the residual, and Fourier transforms worth four complex ones of the domain's size.
+    """
+    return 2 * moduli * domain_size + 4 * domain_size * log2(max(domain_size, 2))

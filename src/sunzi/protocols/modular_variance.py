@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
@@ -104,6 +105,25 @@ def flat_error(gram: ToeplitzGram, domain_size: int) -> float:
     population = (gram.inverse_trace() - float(ones @ ones) / float(ones.sum())) / gram.size
     # At a huge ε hardly any error is left, and rounding must not make it negative.
     return max(population - sampling_variance(domain_size), _ROUNDING * population)
+
+
+def worst_error(gram: ToeplitzGram, moments: Sequence[BlockMoments]) -> float:
+    """At least the mean variance of all items for one report, at any histogram: the error of residues that nobody holds
+    plus what one value held by everybody can add, by the smallest eigenvalue of T.
+    """
+    operator = LinearOperator((gram.size, gram.size), matvec=gram.solve, dtype=np.float64)
+    tiny = 3
+    largest = (
+        float(eigsh(operator, k=1, return_eigenvectors=False, tol=1e-2, v0=np.ones(gram.size))[0])
+        if gram.size > tiny
+        else gram.inverse_trace()
+    )
+    heavy = sum(
+        len(moments) * (block.heavy + block.mixed**2) * weight * largest * 1.01
+        for block, weight in zip(moments, gram.weights.tolist(), strict=True)
+    )
+    light = len(moments) * gram.weights**2 * [block.light for block in moments]
+    return (float(gram.sandwich_diagonal(light).sum()) + heavy) / gram.size
 
 
 def sampling_variance(domain_size: int) -> float:

@@ -5,6 +5,7 @@ See docs/mathematics.md §3.1 and docs/mathematics.md §3.2.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -13,7 +14,8 @@ from math import inf, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sunzi.errors import PlanError
+from sunzi.designs.choice import subset_error
+from sunzi.errors import PlanError, PlanWarning
 from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.primes import is_prime, next_prime
 from sunzi.numerics.toeplitz import ToeplitzGram
@@ -33,6 +35,7 @@ _SPREADS_COMPARED = 8
 _LARGEST_COMPARED = 50_000
 _LARGEST_TRIMMED = 1000
 _LEAST_VALUES_PER_ODDS = 1.5
+_POOR = 2.0
 
 
 def check_affordable(subset_points: Iterable[int]) -> None:
@@ -120,3 +123,21 @@ def moduli_error(domain_size: int, moduli: Sequence[int], variances: ArrayLike) 
     """The error for one report at the flat histogram; ``variances`` are those of the blocks (:data:`BlockVariance`)."""
     weights = 1.0 / (len(moduli) * np.asarray(variances, dtype=np.float64))
     return flat_error(ToeplitzGram(domain_size, tuple(moduli), weights), domain_size)
+
+
+def warn_if_poor(
+    moduli: Sequence[int], domain_size: int, epsilon: Fraction, error: float, default_error: Callable[[], float]
+) -> None:
+    """A :class:`~sunzi.errors.PlanWarning` if the error for one report at the flat histogram is more than twice that of
+    the default moduli, which is computed only if it exceeds twice that of subset selection.
+    """
+    if error <= _POOR * subset_error(domain_size, epsilon):
+        return
+    ratio = error / default_error()
+    if ratio > _POOR:
+        warnings.warn(
+            f"moduli {shown(list(moduli))} have {ratio:.3g} times the error of the default moduli for {domain_size} "
+            f"values at epsilon {epsilon}; leave moduli out, or let sunzi.planning.choose_moduli find some",
+            PlanWarning,
+            stacklevel=4,
+        )
