@@ -1,14 +1,17 @@
 """All subsets of one size: codes, incidences and responses against a listing."""
 
 from collections import Counter
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 from design_blocks import incidence_of
 
+from sunzi.designs.response import BlockResponse
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, ReportError
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.wire import payload_integers
 
 
@@ -60,6 +63,25 @@ def test_responses_of_subsets_are_uniform(points, size):
             right = np.any(design.every_message() == value, axis=1) == truth
             assert set(drawn) == {payload for payload, is_right in zip(payloads, right, strict=True) if is_right}
             assert len(set(drawn.values())) == 1
+
+
+@pytest.mark.parametrize("overridden", ["respond", "count"])
+def test_the_compiled_loop_never_bypasses_a_subclass(overridden):
+    calls = []
+
+    def recording(design, *arguments):
+        calls.append(overridden)
+        return getattr(Subsets, overridden)(design, *arguments)
+
+    design = type("Recording", (Subsets,), {overridden: recording})(60, 20)
+    values, response = np.arange(40_000) % 60, BlockResponse(design, Fraction(1))
+    shipped = BlockResponse(Subsets(60, 20), Fraction(1))
+    counted, expected = (each.sample(values, ReproducibleSource(1)).dense() for each in (response, shipped))
+    assert calls
+    np.testing.assert_array_equal(counted, expected)
+    np.testing.assert_array_equal(
+        response.randomize(values[:300], ReproducibleSource(1)), shipped.randomize(values[:300], ReproducibleSource(1))
+    )
 
 
 def test_bitmaps_beyond_the_arithmetic_code():

@@ -145,7 +145,7 @@ class Subsets(Design):
         return Counters.of_cells(self.points, messages.reshape(-1))
 
     def respond_words(self, words: NDArray[np.uint64], values: Integers, threshold: int) -> Integers | None:
-        """One compiled pass over the words, where numba is installed."""
+        """One compiled pass over the words, where numba is installed and no subclass overrides what it replaces."""
         chosen = np.empty((values.size, self.block_size), dtype=np.int64)
         return chosen if self._sample(words, values, threshold, chosen, np.empty(0, dtype=np.int64)) else None
 
@@ -157,6 +157,8 @@ class Subsets(Design):
     def _sample(
         self, words: NDArray[np.uint64], values: Integers, threshold: int, chosen: Integers, counts: Integers
     ) -> bool:
+        if type(self).respond is not Subsets.respond or type(self).count is not Subsets.count:
+            return False  # the compiled loop would bypass them
         compiled = kernels.load_if_worthwhile(words.size * _SECONDS_PER_WORD)
         shares = self._variate_bounds, self._word_ends, self._word_surplus
         return compiled is not None and compiled.sample_subsets(
