@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats
 
 from . import claims
-from .collecting import LINEAR, CollectingExperiment
+from .collecting import LINEAR, CollectingExperiment, amounts
 from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, name_of_population, panels, style
 from .mse import error_cells
@@ -60,14 +60,15 @@ class AnalyticalError(CollectingExperiment):
         """Tightness for every distribution and size."""
         return [_tight(table), _printed(table)]
 
-    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
+    def notes(self, table: Table) -> Sequence[str]:
         """Describe the curves."""
         return (
+            f"{amounts(table)} "
             "The paper's formulas against its decoder: for SS the 4e^ε/(n(e^ε−1)²) of Table 1, for MSS the boxed "
             "equation as printed, without the ridge. Sunzi's formulas against Sunzi's linear decoder: the exact "
-            "variance at the population's histogram, and the same for items that "
-            "nobody holds (trace(T⁻¹)/k). Formulas for MSS are means over the sets of moduli; the trace of the printed "
-            "equation is estimated by random probes, with an error far below those of the measurement.",
+            "variance at the population's histogram, and its part for items that nobody holds, nor any item with one "
+            "of their residues. Formulas for MSS are means over the sets of moduli; the trace of the printed equation "
+            "is estimated by random probes, with an error far below those of the measurement.",
         )
 
 

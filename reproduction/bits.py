@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import sunzi
-from sunzi.planning import reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
 from .figures import curve, head, legend_below, name_of, panels, style
-from .moduli_search import light_error, paper_search, shared_epsilon
+from .moduli_search import light_error, light_reference, paper_search, shared_epsilon
 from .table import Table, number_in
 from .trials import EPSILONS
 
@@ -232,7 +231,7 @@ def _row(size: int, epsilon: float, sets: Sequence[tuple[int, ...]]) -> Row:
         "largest": max(bits),
         "moduli": float(np.mean([len(moduli) for moduli in sets])),
         "residue_bits": float(np.mean(residue)),
-        "error": float(np.mean(errors)) / reference_error(size, epsilon),
+        "error": float(np.mean(errors)) / light_reference(size, epsilon),
     }
 
 

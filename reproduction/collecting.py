@@ -12,16 +12,16 @@ from sunzi._typing import Floats
 from sunzi.planning import Population
 
 from .experiment import Cell, Experiment, Row, Scale
-from .moduli_search import light_error
+from .figures import name_of
 from .paper_formula import printed_mse
-from .table import Table, summary
+from .table import Table, number_in, summary
 from .trials import (
+    MODULAR,
     POPULATIONS,
     USERS,
     histogram_of,
     linear_decoder,
     linear_error,
-    moduli_of,
     paper_decoder,
     paper_plan,
     plan_of_trial,
@@ -50,7 +50,7 @@ class CollectingExperiment(Experiment):
     """
 
     measurement: ClassVar[str] = "collecting"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def measure(self, cell: Cell, seed: int) -> list[Row]:
         """One row per population and decoder; ``mss`` is decoded as in the paper and by Sunzi's linear map."""
@@ -177,9 +177,26 @@ def _efficient_row(cell: Cell, plans: list[sunzi.Plan], population: str, seed: i
 
 
 def _light_error(plan: sunzi.Plan, users: int) -> float:
-    if plan.protocol.name == "mss":
-        return light_error(plan.domain.size, float(plan.epsilon), moduli_of(plan)) / users
-    return plan.expected_mse(users)
+    """The error of the linear decoder for an item that nobody holds, nor any item with one of its residues."""
+    if plan.protocol.name in MODULAR:
+        return linear_error(plan, users, np.zeros(plan.domain.size))
+    ((true, false),) = plan.protocol.support_probabilities()
+    return false * (1 - false) / (true - false) ** 2 / users
+
+
+def amounts(table: Table) -> str:
+    """The number of trials of the protocols, and where it is smaller than the paper's."""
+    most = max(table.distinct("trials"))
+    fewer: dict[tuple[str, int, int], list[float]] = {}
+    for row in table.where(method=PROTOCOLS):
+        if row["trials"] != most:
+            place = (str(row["method"]), int(number_in(row, "domain_size")), int(number_in(row, "trials")))
+            fewer.setdefault(place, []).append(number_in(row, "epsilon"))
+    listed = "; ".join(
+        f"{trials} for {name_of(method)} at k = {size:,}, ε = {min(epsilons):g} to {max(epsilons):g}"
+        for (method, size, trials), epsilons in fewer.items()
+    )
+    return f"{most} trials per point" + (f", but fewer at some: {listed}." if listed else ".")
 
 
 def decoders_in(table: Table) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from . import claims
-from .collecting import LEVELS, PAPERS, CollectingExperiment, decoders_in
+from .collecting import LEVELS, PAPERS, CollectingExperiment, amounts, decoders_in
 from .experiment import Cell, Evidence, Scale, finding, finding_of
 from .figures import head, legend_below, name_of, name_of_population, panels, style
 from .mse import error_cells
@@ -61,9 +61,10 @@ class ErrorDistribution(CollectingExperiment):
         """Closeness, spread, and the largest errors."""
         return [_close(table), _steady(table), _grr_worst(table)]
 
-    def notes(self, table: Table) -> Sequence[str]:  # noqa: ARG002 - does not depend on the results
+    def notes(self, table: Table) -> Sequence[str]:
         """Define the error of a trial."""
         return (
+            f"{amounts(table)} "
             "Each curve is the distribution over trials of (1/k)·‖f̂ − f‖², on the collections of `mse`; the paper "
             "does not state the ε of its CDFs, so we show a small and a large one. MSS is decoded with the paper's "
             "weights and ridge; the same tallies decoded by Sunzi are beside it.",

@@ -15,7 +15,7 @@ from sunzi.planning import reference_error
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import curve, head, legend_below, panels, style
-from .moduli_search import find_valid_moduli, light_error
+from .moduli_search import find_valid_moduli, light_error, light_reference
 from .table import Table, summary
 from .trials import USERS, moduli_of, plan_of_trial, squared_errors, warm_up
 
@@ -118,7 +118,8 @@ def _measure_sets(cell: Cell, length: str, seed: int) -> dict[str, Floats]:
     plain, reference = sunzi.make_plan("ss", size, epsilon), reference_error(size, epsilon)
     errors = squared_errors(plans, cell["population"], users, cell.seeds(seed, sets))
     return {
-        "error": np.array([light_error(size, epsilon, moduli_of(plan)) for plan in plans]) / reference,
+        "error": np.array([light_error(size, epsilon, moduli_of(plan)) for plan in plans])
+        / light_reference(size, epsilon),
         "measured": users * np.array(errors) / reference,
         "bits": np.array([plan.report_bits for plan in plans]) / plain.report_bits,
         "attack": np.array([plan.attackability for plan in plans]) / plain.attackability,

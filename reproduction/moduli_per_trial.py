@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sunzi
-from sunzi.planning import Population, reference_error
+from sunzi.planning import Population
 
 from . import claims
 from .conditioning import condition_number
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
 from .figures import head, legend_below, panels, style
-from .moduli_search import light_error, paper_search, search_for_trial
+from .moduli_search import light_error, light_reference, paper_search, search_for_trial
 from .table import Table, number_in
 from .trials import EPSILONS, POPULATIONS, USERS, linear_decoder, linear_error, moduli_of, squared_errors, warm_up
 
@@ -161,7 +161,7 @@ def _sizes(scale: Scale) -> list[tuple[int, float, int]]:
 
 
 def _ratio(size: int, epsilon: float, error: float) -> float:
-    return error / reference_error(size, epsilon)
+    return error / light_reference(size, epsilon)
 
 
 def _drawn(size: int, epsilon: float, search: int, words: list[int]) -> Row:

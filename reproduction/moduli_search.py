@@ -184,6 +184,12 @@ def light_error(domain_size: int, epsilon: Epsilon, moduli: Sequence[int]) -> fl
     return _light_error(domain_size, tuple(moduli), parse_epsilon(epsilon))
 
 
+def light_reference(domain_size: int, epsilon: Epsilon) -> float:
+    """The variance, for one report of subset selection, of an item that nobody holds."""
+    budget = parse_epsilon(epsilon)
+    return BlockMoments.at(domain_size, optimal_block_size(domain_size, budget), budget).light
+
+
 def _light_error(domain_size: int, moduli: tuple[int, ...], epsilon: Fraction) -> float:
     sizes = ((modulus, optimal_block_size(modulus, epsilon)) for modulus in moduli)
     weights = np.array([1 / (len(moduli) * BlockMoments.at(*size, epsilon).light) for size in sizes])

@@ -12,6 +12,7 @@ from .collecting import (
     EFFICIENT,
     PROTOCOLS,
     CollectingExperiment,
+    amounts,
     collecting_cell,
     decoders_in,
     efficient_cell,
@@ -20,7 +21,7 @@ from .collecting import (
 )
 from .experiment import Cell, Evidence, Scale, finding
 from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
-from .table import Table, number_in
+from .table import Table
 from .trials import EPSILONS
 
 if TYPE_CHECKING:
@@ -114,27 +115,12 @@ class MeanSquaredError(CollectingExperiment):
         """How ``mss`` was run, and where there are fewer runs than in the paper."""
         searches = max(table.where(method="mss").distinct("searches"))
         return (
-            f"{_amounts(table)} `mss` has moduli that the paper's own search found and is decoded with the paper's "
+            f"{amounts(table)} `mss` has moduli that the paper's own search found and is decoded with the paper's "
             f"weights and ridge 1/ε². Here the trials of a point share {searches} searches, fewer than the paper's one "
             "per trial; `moduli-per-trial` has one per trial. The same tallies decoded by Sunzi: "
             f"{'; '.join(_decoded(table, method) for method in decoders_in(table))}. Compact protocols are not in the "
             "paper.",
         )
-
-
-def _amounts(table: Table) -> str:
-    """The number of trials, and where it is smaller than the paper's."""
-    most = max(table.distinct("trials"))
-    fewer: dict[tuple[str, int, int], list[float]] = {}
-    for row in table.where(method=PROTOCOLS):
-        if row["trials"] != most:
-            place = (str(row["method"]), int(number_in(row, "domain_size")), int(number_in(row, "trials")))
-            fewer.setdefault(place, []).append(number_in(row, "epsilon"))
-    listed = "; ".join(
-        f"{trials} for {name_of(method)} at k = {size:,}, ε = {min(epsilons):g} to {max(epsilons):g}"
-        for (method, size, trials), epsilons in fewer.items()
-    )
-    return f"{most} trials per point" + (f", but fewer at some: {listed}." if listed else ".")
 
 
 def _decoded(table: Table, method: str) -> str:

@@ -15,6 +15,7 @@ from .collecting import (
     EFFICIENT,
     PAPERS,
     CollectingExperiment,
+    amounts,
     collecting_cell,
     efficient_cell,
 )
@@ -91,8 +92,16 @@ class OtherSizes(CollectingExperiment):
             f"beyond k = 1,024 and 22,000 and n = 10,000. Here: k = {sizes}; n = {users}; populations "
             f"{', '.join(name_of_population(name) for name in table.distinct('population'))}. `mss` has moduli of ten "
             "of the paper's searches, by the error of items that nobody holds, and is decoded with the paper's weights "
-            "and ridge; the picture shows that decoder.",
+            f"and ridge; the picture shows that decoder. {amounts(table)}{_tallies(table)}",
         )
+
+
+def _tallies(table: Table) -> str:
+    """How many of the tallies the efficient estimator decoded."""
+    if EFFICIENT not in table.distinct("method"):
+        return ""
+    (number,) = table.where(method=EFFICIENT).distinct("trials")
+    return f" {name_of(EFFICIENT)}, is measured on {number} of these tallies per point, fewer than the paper's 300."
 
 
 def _trials(scale: Scale) -> int:
