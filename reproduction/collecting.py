@@ -193,7 +193,8 @@ def amounts(table: Table) -> str:
             place = (str(row["method"]), int(number_in(row, "domain_size")), int(number_in(row, "trials")))
             fewer.setdefault(place, []).append(number_in(row, "epsilon"))
     listed = "; ".join(
-        f"{trials} for {name_of(method)} at k = {size:,}, ε = {min(epsilons):g} to {max(epsilons):g}"
+        f"{trials} for {name_of(method)} at k = {size:,}, ε = {min(epsilons):g}"
+        + (f" to {max(epsilons):g}" if max(epsilons) > min(epsilons) else "")
         for (method, size, trials), epsilons in fewer.items()
     )
     return f"{most} trials per point" + (f", but fewer at some: {listed}." if listed else ".")
