@@ -60,7 +60,7 @@ quiet_pip() {
     "$1/bin/python" -m pip --quiet --quiet --disable-pip-version-check --no-input "${@:2}"
 }
 
-# environment ENVIRONMENT PINS: create it if necessary and install requirements/PINS.txt.
+# environment ENVIRONMENT PINS: create it if necessary and install requirements/PINS.txt, which pins files by hash.
 environment() {
     local python wanted
     if ! usable_python "$1/bin/python"; then
@@ -74,7 +74,7 @@ environment() {
     wanted=$(digest "$1/bin/python" "$root"/requirements/*.txt)
     if ! stamped "$1" "$2" "$wanted"; then
         say "installing requirements/$2.txt in $1 (once, until the pins change)"
-        quiet_pip "$1" install --requirement "$root/requirements/$2.txt"
+        quiet_pip "$1" install --require-hashes --requirement "$root/requirements/$2.txt"
         stamp "$1" "$2" "$wanted"
     fi
 }

@@ -7,6 +7,8 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import io
+import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -28,6 +30,18 @@ def check_environment() -> None:
     assert package.is_relative_to(sys.prefix), f"sunzi was imported from {package}, not from the wheel"
     assert (package / "py.typed").is_file()
     assert importlib.metadata.version("sunzi") == sunzi.__version__
+
+
+def check_bill_of_materials() -> None:
+    """The wheel contains its bill of materials (PEP 770), which lists what the wheel requires and the extras."""
+    (path,) = [each for each in importlib.metadata.files("sunzi") or [] if each.parent.name == "sboms"]
+    bill = json.loads(path.read_text())
+    assert bill["metadata"]["component"]["version"] == sunzi.__version__
+    required = {each["name"] for each in bill["components"] if each["scope"] == "required"}
+    assert required == {"numpy", "scipy"}
+    stated = {re.match(r"[\w-]+", each)[0].lower() for each in importlib.metadata.requires("sunzi") or []}
+    listed = {each["name"] for each in bill["components"]}
+    assert {"fastapi", "numba", "matplotlib"} <= stated & listed
 
 
 def check_protocol(name: str, directory: Path) -> None:
@@ -62,6 +76,7 @@ def check_demo(directory: Path) -> None:
 def main_check() -> None:
     """Run every check; a failed assertion ends the program with an error."""
     check_environment()
+    check_bill_of_materials()
     with tempfile.TemporaryDirectory() as directory:
         for name in sunzi.catalogue():
             check_protocol(name, Path(directory))

@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import sunzi
 
 ROOT = Path(__file__).resolve().parents[1]
+BILL = ROOT / "requirements" / "sunzi.cdx.json"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = ("numpy", "scipy")
 EXTRAS = ("numba", "matplotlib", "pandas", "polars", "pyarrow")
@@ -29,13 +31,16 @@ def loaded_after(code: str, names: tuple[str, ...]) -> str:
 
 
 def pins(name: str) -> dict[str, str]:
+    """The versions in a file of requirements; each must be exact and come with hashes, for pip's --require-hashes."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
     found = {}
-    for line in (ROOT / "requirements" / f"{name}.txt").read_text().splitlines():
-        if line.startswith("-r "):
-            found |= pins(line.removeprefix("-r ").removesuffix(".txt"))
-        elif line and not line.startswith("#"):
-            package, version = line.split("==")
-            found[package.lower().replace("_", "-")] = version
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            matched = re.fullmatch(
+                r"([\w.-]+)(?:\[[\w,-]+\])?==(\S+?)((?: +--hash=sha256:[0-9a-f]{64})+)", line.strip()
+            )
+            assert matched, f"requirements/{name}.txt: {line[:60]} has no exact version or no hash"
+            found[matched[1].lower().replace("_", "-")] = matched[2]
     return found
 
 
@@ -88,6 +93,26 @@ def test_every_dependency_of_every_extra_is_pinned():
         for requirement in requirements:
             name = re.match(r"[\w-]+", requirement)[0].lower()
             assert name in pinned or name == "sunzi", f"{name} of the extra {extra} has no pin in requirements/dev.txt"
+
+
+@pytest.mark.parametrize("part", ["core", "demo", "container"])
+def test_parts_of_the_development_environment_have_its_versions(part):
+    assert pins(part).items() <= pins("dev").items()
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((ROOT / "requirements").glob("*.txt"))])
+def test_every_pin_has_hashes_and_a_command_that_renews_it(name):
+    assert pins(name)
+    assert f"compile {name} " in (ROOT / "scripts" / "make-requirements").read_text()
+
+
+def test_the_bill_of_materials_is_up_to_date():
+    subprocess.run([sys.executable, ROOT / "scripts" / "make-sbom", "--check"], check=True)
+    listed = {each["name"]: each for each in json.loads(BILL.read_text())["components"]}
+    assert {name for name, each in listed.items() if each["scope"] == "required"} == set(pins("core"))
+    assert {"fastapi", "numba", "psycopg", "pyspark", "starlette"} <= set(listed)
+    assert "pytest" not in listed
+    assert all(each["version"] == pins("dev")[name] for name, each in listed.items())
 
 
 def test_the_environment_holds_the_pinned_versions():
