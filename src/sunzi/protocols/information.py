@@ -16,7 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -36,6 +37,8 @@ _FORMED_SIZE = 1500
 # and if the matrices of all blocks take at most this many additions, about half a second.
 _MOST_ADDITIONS = 1 << 25
 _LISTED_INCIDENCES = 1 << 22
+# Of small designs they are kept, as a sparse matrix of a few megabytes.
+_KEPT_INCIDENCES = 1 << 21
 # A residue histogram counts as flat if its largest entry changes the variance by a smaller share.
 _NEGLIGIBLE = 1e-6
 # A residue is heavy if it changes the information by more than this share: its own, or that of messages that name it.
@@ -276,17 +279,33 @@ class MessageInformation(BlockInformation):
 
     def _products(self, shares: Floats) -> Floats:
         """Σ_y shares_y·a_y a_yᵀ, from the incidence of all messages."""
-        size, step = self.pilot.size, max(1, _LISTED_INCIDENCES // self.pilot.size)
-        messages = self.design.every_message()
+        size, start = self.pilot.size, 0
         matrix = np.zeros((size, size))
-        for start in range(0, len(messages), step):
-            inside = csr_array(self.design.incidence(messages[start : start + step], size), dtype=np.float64)
-            weighted = inside.multiply(shares[start : start + step, None])
-            matrix += csr_array(inside.T @ weighted).toarray()
+        for inside in self._incidences():
+            stop = start + inside.shape[0]
+            weighted = inside.copy()
+            weighted.data *= np.repeat(shares[start:stop], np.diff(inside.indptr))
+            matrix += (inside.T @ weighted).toarray()
+            start = stop
         along = self.design.spread(shares, size)
         matrix *= (self.odds - 1) ** 2
         matrix += (self.odds - 1) * (along[:, None] + along) + shares.sum()
         return matrix
+
+    def _incidences(self) -> Iterator[csr_array[Any, Any]]:
+        """The incidence of all messages, a part at a time; that of a small design is kept for the next estimate."""
+        size, count = self.pilot.size, self.design.message_count
+        if count * size <= _KEPT_INCIDENCES:
+            yield _all_incidences(self.design, size)
+            return
+        messages, step = self.design.every_message(), max(1, _LISTED_INCIDENCES // size)
+        for start in range(0, count, step):
+            yield csr_array(self.design.incidence(messages[start : start + step], size), dtype=np.float64)
+
+
+@lru_cache(maxsize=16)
+def _all_incidences(design: Design, size: int) -> csr_array[Any, Any]:
+    return csr_array(design.incidence(design.every_message(), size), dtype=np.float64)
 
 
 def block_information(
