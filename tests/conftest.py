@@ -1,7 +1,9 @@
 """Settings for all tests. With SUNZI_REQUIRE_ALL=1 a skipped test fails the run; all skips are listed at its end."""
 
+import gc
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,21 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_configure(config):
+    """One directory for the temporary files of all processes, removed at the end; ``tmp_path`` stays where it was."""
+    if not hasattr(config, "workerinput"):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        directory = tempfile.TemporaryDirectory(prefix="sunzi-tests-", ignore_cleanup_errors=True)
+        config.add_cleanup(directory.cleanup)
+        Path(directory.name).chmod(0o711)  # PostgreSQL runs as another user
+        os.environ["TMPDIR"] = tempfile.tempdir = directory.name
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay in memory to the end: let no garbage collection look at them."""
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
@@ -49,24 +66,28 @@ _SLOW_FOLDERS = {"proof", "reproduction"}
 _SLOW_FIXTURES = {"java", "server", "killable_server", "browser", "chromium", "client_directory"}
 # Files that take longest start first, so that all processes end at about the same time.
 _LONGEST = (
-    "test_spark",
-    "test_spark_jobs",
-    "test_crashes",
-    "test_browser",
-    "test_coverage",
-    "test_page",
-    "test_tutorials",
-    "test_snippets",
-    "test_limits",
-    "test_uploads",
-    "test_testing",
-    "test_variance",
-    "test_modular_variance",
-    "test_experiments",
-    "test_malformed",
-    "test_kills",
-    "test_enumeration",
-    "test_docs",
+    *(
+        "test_spark",
+        "test_spark_jobs",
+        "test_crashes",
+        "test_coverage",
+        "test_browser",
+        "test_experiments",
+        "test_page",
+    ),
+    *(
+        "test_testing",
+        "test_axes",
+        "test_committed",
+        "test_tutorials",
+        "test_limits",
+        "test_variance",
+        "test_efficient",
+    ),
+    *("test_snippets", "test_enumeration", "test_moduli_choice", "test_claims", "test_docs", "test_kills"),
+    *("test_uploads", "test_postgres", "test_malformed", "test_openapi", "test_writer", "test_framework"),
+    *("test_comparison", "test_benchmarks", "test_verdicts", "test_fuzz", "test_health", "test_npm_package"),
+    *("test_device", "test_parquet_files", "test_tally_columns", "test_poisoning", "test_survey", "test_power_cuts"),
 )
 
 

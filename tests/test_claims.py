@@ -55,6 +55,7 @@ def test_least_error():
     assert plans[1].worst_mse(1) / reference < 1.001
 
 
+@pytest.mark.slow
 def test_the_table_of_weights():
     """Errors with efficient and with planned weights, relative to ``ss``."""
     page = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
@@ -86,6 +87,7 @@ def test_planned_weights_are_additive():
     assert together.frequencies == pytest.approx(0.2 * first.frequencies + 0.8 * second.frequencies)
 
 
+@pytest.mark.slow
 def test_one_shrinkage_for_all_items_loses_the_frequent_ones():
     stated("docs/mathematics.md", "8.05·10⁻⁵ for the linear map, 6.4·10⁻⁵ with one factor and 5.53·10⁻⁵ with this rule")
     stated("docs/mathematics.md", "the bound is 5.55·10⁻⁵")
@@ -114,6 +116,7 @@ def test_small_reports():
         assert plans[name].expected_mse(1) <= 1.003 * plans["ss"].expected_mse(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said", "least", "large", "small"),
     [
@@ -131,6 +134,7 @@ def test_errors_of_single_blocks(name, said, least, large, small):
     assert max(error for size, error in found.items() if size >= least) <= large
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "most"), [("mss", 1.15), ("mss-compact", 1.17)])
 def test_errors_of_residues(name, most):
     stated("docs/protocols.md", f"1.11–{most} from k = 500 on; up to 1.26 for k ≥ 1.5·e^ε")

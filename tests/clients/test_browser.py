@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 LABELS = ["Firefox", "Chrome", "Safari", "Edge", "other"]
 SHARES = [0.4, 0.3, 0.15, 0.1, 0.05]
-USERS = 800
+USERS = 400
 # The live page shows 95 % intervals. Three times as wide, they extend 5.9 standard errors to each side and miss the
 # truth less than once in a million runs, over all labels.
 WIDER = 3
@@ -132,8 +132,8 @@ def lose_responses(page):
     page.unroute(lost)
 
 
-def test_800_users_offline_and_back(chromium, plan, site, collector):
-    """800 values from end to end: from a page that goes offline, is reloaded and closed, to the live page."""
+def test_400_users_offline_and_back(chromium, plan, site, collector):
+    """400 values from end to end: from a page that goes offline, is reloaded and closed, to the live page."""
     values = np.random.default_rng(7).choice(LABELS, USERS, p=SHARES).tolist()
     # One device stands for many, because each attribute has its own noise and budget.
     pairs = [[f"user {number}", value] for number, value in enumerate(values)]
@@ -145,18 +145,18 @@ def test_800_users_offline_and_back(chromium, plan, site, collector):
         assert collector.tally().reports == number
         expect(dashboard.locator("#reports")).to_have_text(f"{number:,}")
 
-    queue(page, pairs[:100])
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 100, "rejected": 0, "waiting": 0}
-    expect_counted(100)
+    queue(page, pairs[:50])
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 50, "rejected": 0, "waiting": 0}
+    expect_counted(50)
 
     # Offline, all reports are kept. Online again, the page is reloaded before it sends any.
     context.set_offline(True)
-    queue(page, pairs[100:500])
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 0, "rejected": 0, "waiting": 400}
+    queue(page, pairs[50:250])
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 0, "rejected": 0, "waiting": 200}
     context.set_offline(False)
     reload(page, collector)
-    assert waiting(page) == 400
-    expect_counted(100)
+    assert waiting(page) == 200
+    expect_counted(50)
 
     # It is reloaded again while it sends.
     page.evaluate("() => { device.flush().catch(() => undefined); }")
@@ -164,17 +164,17 @@ def test_800_users_offline_and_back(chromium, plan, site, collector):
     reload(page, collector)
     left = waiting(page)
     assert page.evaluate("() => device.flush()")["acknowledged"] == left
-    expect_counted(500)
+    expect_counted(250)
 
     # Responses are lost after the collector has counted: all reports are sent again and counted once.
-    queue(page, pairs[500:600])
+    queue(page, pairs[250:300])
     lose_responses(page)
-    assert collector.tally().reports > 500
-    assert page.evaluate("() => device.flush()") == {"acknowledged": 100, "rejected": 0, "waiting": 0}
-    expect_counted(600)
+    assert collector.tally().reports > 250
+    assert page.evaluate("() => device.flush()") == {"acknowledged": 50, "rejected": 0, "waiting": 0}
+    expect_counted(300)
 
     # The rest is handed over when the page closes, and sent again by the next page, which cannot know of that.
-    queue(page, pairs[600:])
+    queue(page, pairs[300:])
     context.set_offline(True)
     page.evaluate("() => { device.keepSending(); }")
     page.wait_for_timeout(100)

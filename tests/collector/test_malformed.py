@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 PLAN = sunzi.make_plan("mss-compact", 200, 2)
 FOREIGN = sunzi.make_plan("mss-compact", 201, 2)
-REQUESTS, CLIENTS = 4_000, 16
+CLIENTS = 16
 
 
 def good_batch(plan=PLAN):
@@ -42,11 +42,11 @@ def mutated(chance, body):
     return body[:place] + body[place + 1 :]
 
 
-def send_malformed(service, seed, good, statuses):
+def send_malformed(service, seed, requests, good, statuses):
     """One client, which sends its share of malformed uploads on one connection."""
     chance = random.Random(seed)
     with closing(http.client.HTTPConnection(service.host, service.port, timeout=30)) as connection:
-        for number in range(REQUESTS // CLIENTS):
+        for number in range(requests // CLIENTS):
             body = mutated(chance, good) if number % 20 else chance.randbytes(3000)
             kind, query = ("batches", "") if number % 3 else ("reports", f"?plan={PLAN.fingerprint}")
             if (kind == "reports" and len(body) == 2) or body == good:
@@ -57,18 +57,20 @@ def send_malformed(service, seed, good, statuses):
             statuses.append(answer.status)
 
 
-def test_malformed_uploads_are_refused_and_leave_nothing(tmp_path):
+def test_malformed_uploads_are_refused_and_leave_nothing(tmp_path, pytestconfig):
+    requests = 8_000 if pytestconfig.getoption("--long") else 2_000
     good, statuses = good_batch(), []
     with running(tmp_path / "store.db", {"default": PLAN}, body_bytes=2000) as service:
         clients = [
-            threading.Thread(target=send_malformed, args=(service, seed, good, statuses)) for seed in range(CLIENTS)
+            threading.Thread(target=send_malformed, args=(service, seed, requests, good, statuses))
+            for seed in range(CLIENTS)
         ]
         for client in clients:
             client.start()
         for client in clients:
             client.join()
         assert set(statuses) == {400, 413}, Counter(statuses)
-        assert len(statuses) > 0.9 * REQUESTS
+        assert len(statuses) > 0.9 * requests
         assert service.tally().reports == 0
         assert service.collector.store.identity_count(1) == 0
         assert service.send_batch(good).json() == {"outcome": "counted", "reports": 60}

@@ -189,6 +189,7 @@ def test_carries_run_through_whole_words(engine, points, block_size):
     assert longest > code.bits - 8
 
 
+@pytest.mark.slow
 def test_largest_codes(monkeypatch):
     """m = 2^20 − 1, with few and with nearly all points chosen; only the tail of such words exceeds 9 bits."""
     if kernels.load() is None:

@@ -169,6 +169,7 @@ def test_tally_bytes_are_those_of_real_tallies(name, size, epsilon, users):
     assert tally_bytes(plan.protocol.tally_layout, 10**9) == 8 * tally.counters.length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "epsilon", "users"), [(1024, 1, 100), (1024, 1, 100_000), (1024, 5, 1000), (600, 5, 9)]
 )

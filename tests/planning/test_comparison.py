@@ -54,6 +54,7 @@ def test_refused_settings_are_reported_and_do_not_stop_a_comparison():
         list(compare(setting_grid([10], [1], [100]), ["telepathy"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", ["uniform", "spike", "zipf:1"])
 @pytest.mark.parametrize("name", ["grr", "ss-compact", "pgr", "oue", "mss", "mss-compact"])
 def test_simulated_errors_agree_with_the_formula(name, population):

@@ -55,9 +55,16 @@ def histograms(size):
     yield np.eye(size)[size // 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "epsilon", "runs"),
-    [("mss", 64, 3, 60), ("mss", 64, 5, 60), ("mss", 100, 5, 60), ("mss", 256, 5, 40), ("ss-compact", 256, 3, 40)],
+    [
+        ("mss", 64, 3, 60),
+        pytest.param("mss", 64, 5, 60, marks=pytest.mark.long),
+        pytest.param("mss", 100, 5, 60, marks=pytest.mark.long),
+        ("mss", 256, 5, 40),
+        ("ss-compact", 256, 3, 40),
+    ],
 )
 def test_errors_reach_the_bound(name, size, epsilon, runs):
     """10,000 users: within 5 % of the bound, bias of the five most frequent items within 0.1 standard errors, and 94 to
@@ -93,6 +100,7 @@ def test_a_third_pass_changes_next_to_nothing():
     assert np.sqrt(np.mean(np.square(changes), axis=0)).max() < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mss", "mss-compact", "ss-compact", "pgr"])
 def test_weights_from_few_reports_cost_next_to_nothing(name):
     """50 reports per block at the flat histogram, where weights are best left alone: at most 3 % more error."""
@@ -211,6 +219,7 @@ def test_rare_and_large_jumps_have_finite_ends():
         assert 1 < single[1].max() <= all_at_once[1].max() < 3
 
 
+@pytest.mark.slow
 def test_frequent_items_of_large_domains_have_errors():
     """More heavy residues than there are columns for."""
     plan = make_plan("mss", 20_000, 8)

@@ -24,7 +24,7 @@ PRELOADED = {
 
 
 @pytest.fixture(scope="session")
-def java() -> Iterator[None]:
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Java 17 or later, installed if it is missing and this machine allows it."""
     if shutil.which("java") is None:
         reason = install("openjdk-17-jre-headless")
@@ -32,8 +32,12 @@ def java() -> Iterator[None]:
             pytest.skip(f"Spark needs Java 17: {reason}")
     with pytest.MonkeyPatch.context() as patch:
         # These virtual machines live for seconds: compile quickly, collect garbage in one thread, verify no classes.
-        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-        patch.setenv("JAVA_TOOL_OPTIONS", f"{quick} -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote")
+        quick = (
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+        )
+        # Killed ones leave their files behind.
+        files = f"-XX:-UsePerfData -Djava.io.tmpdir={tmp_path_factory.mktemp('java')}"
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{quick} {files}")
         yield
 
 
