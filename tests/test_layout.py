@@ -20,6 +20,7 @@ SUITES = {
         "layout": "this file",
         "no_extras": "an installation without extras",
         "package": "public names and metadata",
+        "threat_model": "docs/threat-model.md",
         "tutorials": "the commands of the tutorials",
     },
     "analysis": {"faults": "faults planted in clients, and all the checks that must catch them"},
@@ -36,6 +37,7 @@ SUITES = {
         "malformed": "requests of all kinds that are broken",
         "openapi": "the description of the service, and requests generated from it",
         "power_cuts": "what a store has on disk when power fails",
+        "proxy": "the nginx of docs/threat-model.md",
         "snippets": "the programs that the live page shows",
     },
     "device": {
