@@ -30,6 +30,16 @@ def test_a_page_has_the_collection_and_a_date():
     assert any(f">{day}</p>" in ESTIMATE.to_html() for day in days)
 
 
+def test_every_verdict_of_the_rows_is_drawn_and_explained():
+    plan = sunzi.make_plan("grr", 4, epsilon=1)
+    estimate = plan.estimate(plan.simulate([0] * 900 + [1] * 100, seed=6))
+    page = estimate.to_html()
+    for verdict in ("clear", "alone", "unclear"):
+        assert f'class="bar {verdict}"' in page
+        assert f'<span class="key {verdict}"></span>' in page
+    assert "above 0 by its own interval only" not in estimate.to_html(top=1)
+
+
 def test_a_long_label_is_shortened_in_the_middle():
     long = "https://www.example.org/" + 60 * "x" + "/the/end"
     plan = sunzi.make_plan("grr", [long, "b"], epsilon=3)

@@ -7,6 +7,7 @@ import pytest
 from sunzi import plotting
 from sunzi.errors import ParameterError
 from sunzi.plan import make_plan
+from sunzi.verdicts import verdicts
 
 LABELS = ["common", "rare", "costs $5", "a label that is far too long for the axis"]
 PLAN = make_plan("oue", LABELS, 3)
@@ -25,15 +26,17 @@ def test_bars_are_the_largest_frequencies_with_their_intervals():
     for row, segment in zip(rows, segments, strict=True):
         assert segment[:, 0] == pytest.approx([row.low, row.high])
     assert axes.yaxis_inverted()
-    assert "90% interval" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "each value's own 90% interval" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_only_bars_that_are_surely_above_zero_are_dark():
     axes = ESTIMATE.plot().axes[0]
-    low, _ = ESTIMATE.interval(simultaneous=True)
-    expected = [plotting._CLEAR if low[row.index] > 0 else plotting._UNCLEAR for row in ESTIMATE.top(4)]
+    found = verdicts(ESTIMATE, 0.95, "reporters")
+    expected = [plotting._SHADES[found[row.index]][0] for row in ESTIMATE.top(4)]
     assert [colour_of(bar) for bar in axes.patches] == expected
-    assert set(expected) == {plotting._CLEAR, plotting._UNCLEAR}
+    assert {plotting._CLEAR, plotting._UNCLEAR} <= set(expected)
+    named = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert named[:2] == ["above 0, tested for all values at once", "above 0 by its own interval only"]
 
 
 def test_labels_are_shortened_and_never_read_as_mathematics():

@@ -11,11 +11,13 @@ import hashlib
 import math
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
 from sunzi.formatting import attacker_success, counted, decimals_for, percent, privacy_bound, shortened
 from sunzi.markup import STYLE, for_notebook
+from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram, Row
@@ -50,6 +52,7 @@ _CHART_STYLE = """
   svg { display: block; width: 20rem; }
   .grid { stroke: var(--line); } .zero { stroke: var(--soft); }
   .bar { fill: var(--clear); } .bar.unclear { fill: var(--unclear); }
+  .bar.alone { fill: none; stroke: var(--clear); stroke-width: 1.5; }
   .whisker, .cap { stroke: var(--interval); stroke-width: 1.5; }
   .tick { fill: var(--soft); font-size: 11px; text-anchor: middle; }
   @media (max-width: 48rem) { /* a value takes three lines: its name and estimate, the bar, the interval and users */
@@ -169,8 +172,20 @@ class EstimatePage:
         }[self.target]
         shown = "All" if self.top >= size else f"The {self.top:,} most frequent of"
         return f"""{shown} {counted(size, "value")}. Each bar is an estimated frequency; the line across its end is the
-{confidence} confidence interval for {whom}. <span class="key"></span> above 0, tested for all values at once;
-<span class="key unclear"></span> not distinguishable from 0."""
+value's own {confidence} confidence interval for {whom}. {self._keys()}."""
+
+    def _keys(self) -> str:
+        """The verdicts that occur."""
+        meant = [verdict for verdict in MEANINGS if verdict in {self._verdicts[row.index] for row in self._rows}]
+        return "; ".join(f'<span class="key {verdict}"></span> {MEANINGS[verdict]}' for verdict in meant)
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return self.estimate.top(self.top, self.confidence, target=self.target)
+
+    @cached_property
+    def _verdicts(self) -> list[Verdict]:
+        return verdicts(self.estimate, self.confidence, self.target)
 
     def _notes(self) -> str:
         order = " to first order" if self.estimate.weights == "efficient" else ""
@@ -186,9 +201,7 @@ class EstimatePage:
         return "\n".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
 
     def _table(self) -> str:
-        rows = self.estimate.top(self.top, self.confidence, target=self.target)
-        # The rows were selected among all values, so the verdict must hold for all values simultaneously.
-        lowest, _ = self.estimate.interval(self.confidence, target=self.target, simultaneous=True)
+        rows = self._rows
         decimals = decimals_for(row.standard_error for row in rows)
         axis = _Axis(min(row.low for row in rows), max(row.high for row in rows))
         heads = ["value", "estimate", f"{100 * self.confidence:g} % interval", "users"]
@@ -197,13 +210,13 @@ class EstimatePage:
         cells = [f'<th role="columnheader">{escape(head)}</th>' for head in heads]
         cells[1] = cells[1].replace("<th", '<th aria-sort="descending"')
         cells.insert(1, f'<th class="draw">{axis.header()}</th>')
-        lines = [self._row(row, axis, decimals, clear=bool(lowest[row.index] > 0)) for row in rows]
+        lines = [self._row(row, axis, decimals) for row in rows]
         body = "\n".join(lines)
         # The roles keep this a table for screen readers where the style makes blocks of it.
         head = f'<thead role="rowgroup"><tr role="row">{"".join(cells)}</tr></thead>'
         return f'<table role="table">\n{head}\n<tbody role="rowgroup">\n{body}\n</tbody>\n</table>'
 
-    def _row(self, row: Row, axis: _Axis, decimals: int, *, clear: bool) -> str:
+    def _row(self, row: Row, axis: _Axis, decimals: int) -> str:
         label, short = escape(row.label), escape(shortened(row.label, _LONGEST_LABEL))
         interval = f"{percent(row.low, decimals)} to {percent(row.high, decimals)}"
         cells = [
@@ -214,7 +227,7 @@ class EstimatePage:
         if self.processed is not None:
             share = float(self.processed.frequencies[row.index])
             cells.append(_cell("processed", share, percent(share, decimals), self.processed.method))
-        drawing = axis.drawing(row.frequency, row.low, row.high, clear=clear)
+        drawing = axis.drawing(row.frequency, row.low, row.high, self._verdicts[row.index])
         name = f'<td role="rowheader" title="{label}"><bdi>{short}</bdi></td>'
         return f'<tr role="row">{name}<td class="draw">{drawing}</td>{"".join(cells)}</tr>'
 
@@ -257,15 +270,14 @@ class _Axis:
         )
         return f'<svg height="20" aria-hidden="true">{texts}</svg>'
 
-    def drawing(self, frequency: float, low: float, high: float, *, clear: bool) -> str:
+    def drawing(self, frequency: float, low: float, high: float, verdict: Verdict) -> str:
         """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
         lines = "".join(
             _line("grid" if tick else "zero", self._at(tick), self._at(tick), 0, _HEIGHT) for tick in self._ticks
         )
         start, stop = sorted([0.0, frequency])
         width = (100 - 2 * _MARGIN) * (stop - start) / (self._high - self._low)
-        shade = "bar" if clear else "bar unclear"
-        bar = f'<rect class="{shade}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
+        bar = f'<rect class="bar {verdict}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
         middle = _HEIGHT / 2
         whisker = _line("whisker", self._at(low), self._at(high), middle, middle)
         caps = "".join(_line("cap", self._at(end), self._at(end), middle - 4, middle + 4) for end in (low, high))

@@ -12,6 +12,7 @@ STYLE = """
   .soft { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
   .key { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; background: var(--clear); }
   .key.unclear { background: var(--unclear); }
+  .key.alone { background: none; box-shadow: inset 0 0 0 2px var(--clear); }
   .scroll { overflow-x: auto; margin: 1.5rem 0; }
   table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
   th { font-weight: 600; color: var(--soft); font-size: .85rem; vertical-align: bottom; white-space: nowrap; }

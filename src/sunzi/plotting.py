@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from sunzi._typing import Floats
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
+from sunzi.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
 _CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
+# Face and edge of a bar.
+_SHADES: dict[Verdict, tuple[str, str]] = {
+    "clear": (_CLEAR, _CLEAR),
+    "alone": ("#FFFFFF", _CLEAR),
+    "unclear": (_UNCLEAR, _UNCLEAR),
+}
+_NAMES: dict[Verdict, str] = {
+    "clear": "above 0, tested for all values at once",
+    "alone": "above 0 by its own interval only",
+    "unclear": "not distinguishable from 0",
+}
 _LONGEST_LABEL = 28
 
 
@@ -48,10 +60,10 @@ def plot_estimate(
     low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
-    # The bars were selected among all items, so the verdict must hold for all items simultaneously.
-    lowest = estimate.interval(confidence, target=target, simultaneous=True)[0]
-    colours = [_CLEAR if lowest[row.index] > 0 else _UNCLEAR for row in rows]
-    axes.barh(places, values, color=colours, height=0.7)
+    found = verdicts(estimate, confidence, target)
+    shades = [_SHADES[found[row.index]] for row in rows]
+    faces, edges = [face for face, _ in shades], [edge for _, edge in shades]
+    axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1.2, height=0.7)
     axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)
     if truth is not None:
         axes.plot([truth[row.index] for row in rows], places, linestyle="none", marker="D", markersize=5, color=_TRUTH)
@@ -74,9 +86,8 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float,
     axes.grid(axis="x", linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
     handles: list[Patch | Line2D] = [
-        Patch(color=_CLEAR, label="above 0 (simultaneously for all values)"),
-        Patch(color=_UNCLEAR, label="not distinguishable from 0"),
-        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"{confidence:.0%} interval"),
+        *(Patch(facecolor=_SHADES[each][0], edgecolor=_SHADES[each][1], label=_NAMES[each]) for each in _SHADES),
+        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"each value's own {confidence:.0%} interval"),
     ]
     if with_truth:
         handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))

@@ -246,3 +246,15 @@ def test_weights_are_chosen_and_named(tmp_path):
         assert json.loads(target.read_text(encoding="utf-8"))["weights"] == weights
         frequencies = plan.estimate(tally, weights=weights).frequencies
         np.testing.assert_array_equal([row["frequency"] for row in read(target)], frequencies)
+
+
+def test_a_table_says_which_values_are_above_zero(tmp_path, capsys):
+    plan = sunzi.make_plan("grr", 4, 1)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([0] * 900 + [1] * 100, seed=6).save(tmp_path / "tally")
+    assert main(["estimate", str(tmp_path / "plan.json"), str(tmp_path / "tally"), "--format", "table"]) == 0
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines() if "%" in line and "interval" not in line]
+    assert [row[-1] for row in rows] == ["yes", "alone", "no", "no"]
+    assert "4 of 4 values; 2 of them not distinguishable from 0." in printed
+    assert '"alone" is by the value\'s own interval only' in printed

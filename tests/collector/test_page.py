@@ -81,13 +81,21 @@ def test_rows_are_the_estimate(visit, service):
     expect(page.locator("#interval")).to_have_text("95 % interval")
 
 
+BADGES = {
+    "clear": [],
+    "alone": ["> 0 ?, above 0 by its own interval only"],
+    "unclear": ["≈ 0, not distinguishable from 0"],
+}
+
+
 def test_drawings_are_the_estimate(visit, service):
     page, rows = visit(), estimate(service)["histogram"]
     drawn = page.evaluate(
         """() => [...document.querySelectorAll('#body tr')].map((row) => {
           const part = (selector) => row.querySelector(selector).getBoundingClientRect();
           const [bar, whisker, zero] = ['.mark-bar', '.mark-whisker', '.zero'].map(part);
-          return { row: row.className, mark: row.querySelector('.near-zero').checkVisibility(), zero: zero.left,
+          const marks = [...row.querySelectorAll('.near-zero')].filter((mark) => mark.checkVisibility());
+          return { row: row.className, marks: marks.map((mark) => mark.textContent), zero: zero.left,
             bar: [bar.left, bar.right], whisker: [whisker.left, whisker.right],
             fill: getComputedStyle(row.querySelector('.mark-bar')).fill };
         })"""
@@ -98,14 +106,15 @@ def test_drawings_are_the_estimate(visit, service):
         root = seen["bar"][0] if row["frequency"] > 0 else seen["bar"][1]
         places += [(row["frequency"], tip), (0.0, root), (0.0, seen["zero"])]
         places += [(row["low"], seen["whisker"][0]), (row["high"], seen["whisker"][1])]
-        assert (seen["row"], seen["mark"]) == (("clear", False) if row["above_zero"] else ("unclear", True))
+        verdict = "clear" if row["above_zero"] else "alone" if row["low"] > 0 else "unclear"
+        assert (seen["row"], seen["marks"]) == (verdict, BADGES[verdict])
         assert (seen["fill"] == "none") != row["above_zero"]
     shares, pixels = np.array(places).T
     slope, zero = np.polyfit(shares, pixels, 1)
     assert slope > 0
     # One axis for all: outlines are centred on their edge, and a line's box may include half its stroke.
     assert np.abs(slope * shares + zero - pixels).max() < 1.5
-    assert {row["above_zero"] for row in rows} == {True, False}
+    assert {seen["row"] for seen in drawn} == set(BADGES)
 
 
 def test_negatives_are_visible_and_explained(visit, service):
@@ -114,7 +123,7 @@ def test_negatives_are_visible_and_explained(visit, service):
     assert negative
     row = page.locator("#body tr").filter(has_text=negative[-1])
     assert row.locator("td.share").inner_text().startswith("−")
-    expect(row.locator(".near-zero")).to_contain_text("not distinguishable from 0")
+    expect(row.locator(".near-zero").first).to_contain_text("not distinguishable from 0")
     boxes = [row.locator(part).bounding_box() for part in (".mark-bar", ".zero")]
     assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"] + 1.5
     expect(page.locator("#negatives")).to_contain_text("goes both ways")

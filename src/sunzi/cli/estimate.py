@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
     from sunzi.tables.writers import HistogramTable, Note
     from sunzi.tally import Tally
+    from sunzi.verdicts import Verdict
 
 _PICTURES = (".png", ".svg")
 _SUFFIXES = (*TABLES, *_PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
 _LONGEST_LABEL = 40
+_ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
 _POSTPROCESSING = ("simplex", "clip", "significant", "constrained")
 
 
@@ -136,11 +138,12 @@ class _Histogram:
             notes=notes,
         )
 
-    def lowest(self, rows: HistogramTable) -> list[float]:
-        """Return lower bounds that hold for all values at once, since these rows were selected among all."""
-        arguments = self.arguments
-        low, _ = self.estimate.interval(arguments.confidence, target=arguments.target, simultaneous=True)
-        return low[rows.indices].tolist()
+    def verdicts(self, rows: HistogramTable) -> list[Verdict]:
+        """Return whether each of these rows is above 0."""
+        from sunzi.verdicts import verdicts
+
+        found = verdicts(self.estimate, self.arguments.confidence, self.arguments.target)
+        return [found[index] for index in rows.indices.tolist()]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -242,19 +245,23 @@ def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
 
 
 def _print_table(histogram: _Histogram) -> None:
-    """Print the most frequent values; those not distinguishable from 0 are dimmed."""
+    """Print the most frequent values, each with whether it is above 0; those that are not are dimmed."""
     plan, processed = histogram.plan, histogram.processed
     rows = histogram.rows(_SHOWN)
-    is_unclear = [least <= 0 for least in histogram.lowest(rows)]
+    found = histogram.verdicts(rows)
     values = counted(plan.domain.size, "value")
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
     say()
     interval = f"{100 * histogram.arguments.confidence:g} % interval"
     header = ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
-    print_table(header, _cells(rows, processed), styles=["dim" if unclear else None for unclear in is_unclear])
+    cells = [[*row, _ABOVE_ZERO[verdict]] for row, verdict in zip(_cells(rows, processed), found, strict=True)]
+    print_table([*header, "above 0"], cells, styles=["dim" if verdict == "unclear" else None for verdict in found])
     say()
-    say(f"{len(rows):,} of {values}; {sum(is_unclear):,} of them not distinguishable from 0.")
+    say(f"{len(rows):,} of {values}; {found.count('unclear'):,} of them not distinguishable from 0.")
+    if "alone" in found:
+        say('Above 0: "yes" is tested for all values at once; "alone" is by the value\'s own interval only, and among')
+        say("many values some are by chance.")
     if processed is not None:
         say_wrapped(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
 

@@ -157,14 +157,16 @@ function makeRow() {
   const label = element("bdi", "label-text");
   const nearZero = element("span", "near-zero", "≈ 0");
   nearZero.append(element("span", "unseen", ", not distinguishable from 0"));
+  const alone = element("span", "near-zero", "> 0 ?");
+  alone.append(element("span", "unseen", ", above 0 by its own interval only"));
   const line = element("div", "label-line");
-  line.append(label, nearZero);
+  line.append(label, nearZero, alone);
   header.append(line);
   const marks = makeMarks();
   cell("td", "cell", "drawing").append(marks.svg);
   const [share, interval, processed, users] = ["share", "interval", "processed", "users"]
     .map((name) => cell("td", "cell", name));
-  return { row, label, nearZero, marks, share, interval, processed, users };
+  return { row, label, nearZero, alone, marks, share, interval, processed, users };
 }
 
 function makeMarks() {
@@ -193,8 +195,10 @@ function drawRow(elements, row, axis, decimals, column) {
   const label = String(row.label);
   setText(elements.label, label.trim() ? label : JSON.stringify(label));
   setAttributes(elements.label, { title: label });
-  setAttributes(elements.row, { class: row.above_zero ? "clear" : "unclear" });
-  setHidden(elements.nearZero, row.above_zero);
+  const isAlone = !row.above_zero && row.low > 0;
+  setAttributes(elements.row, { class: row.above_zero ? "clear" : isAlone ? "alone" : "unclear" });
+  setHidden(elements.nearZero, row.above_zero || isAlone);
+  setHidden(elements.alone, !isAlone);
   setText(elements.share, `${percent(row.frequency, decimals)} %`);
   setText(elements.interval, `${percent(row.low, decimals)} … ${percent(row.high, decimals)}`);
   setText(elements.users, whole(row.count));
