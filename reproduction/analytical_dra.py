@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from . import claims
 from .dra import attack_cells, measure_attack
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
+from .figures import common_legend, curve, head, name_of, name_of_population, panels, style
 from .table import Table
 
 
@@ -39,7 +39,7 @@ class AnalyticalReconstruction(Experiment):
             for column, population in enumerate(populations):
                 _panel(axes[row, column], table.where(k=size, population=population))
                 head(axes[row, column], f"{name_of_population(population)}, k = {size:,}", "ε", "DRA", logarithmic=True)
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -13,7 +13,7 @@ from sunzi._typing import Floats
 from . import claims
 from .collecting import LINEAR, CollectingExperiment, amounts
 from .experiment import Cell, Evidence, Scale, finding
-from .figures import curve, head, legend_below, name_of_population, panels, style
+from .figures import common_legend, curve, head, name_of_population, panels, style
 from .mse import error_cells
 from .table import Table
 
@@ -53,7 +53,7 @@ class AnalyticalError(CollectingExperiment):
                     "ε",
                     "formula / measured error",
                 )
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -12,7 +12,7 @@ import sunzi
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import curve, head, legend_below, name_of, panels, style
+from .figures import common_legend, curve, head, name_of, panels, style
 from .moduli_search import light_error, light_reference, paper_search, shared_epsilon
 from .table import Table, number_in
 from .trials import EPSILONS
@@ -92,7 +92,7 @@ class Bits(Experiment):
             curve(panel, across, means, "MSS", **style("mss"))
             panel.fill_between(across, means - spread, means + spread, color="#000000", alpha=0.15, linewidth=0)
             head(panel, f"k = {size:,}", "ε", "bits", logarithmic=True)
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

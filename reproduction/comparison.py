@@ -16,7 +16,7 @@ from sunzi.testing import ReproducibleSource
 from . import claims
 from .attackers import success_rate
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import head, name_of, panels
+from .figures import common_legend, head, is_narrow, name_of, panels
 from .moduli_search import paper_search
 from .table import Table, number_in, summary
 from .trials import USERS, linear_error, paper_decoder, paper_plan, squared_errors, values_of
@@ -105,13 +105,12 @@ class Comparison(Experiment):
                 ]
                 if marked:
                     panel.plot([x for _, x in marked], [y for y, _ in marked], "kD", markersize=3.5)
-            labels = [name_of(name) if panel is axes[0][0] else "" for name in names]
+            labels = [name_of(name) if panel is axes[0][0] or is_narrow() else "" for name in names]
             panel.set_yticks(np.arange(len(names)), labels)
             panel.invert_yaxis()
             head(panel, title, "", "")
             panel.set_xscale("log")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(epsilons), frameon=False)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -16,7 +16,7 @@ from . import claims
 from .attackers import boxed_rate, expected_rate, success_rate
 from .claims import Finding
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
+from .figures import common_legend, curve, head, name_of, name_of_population, panels, style
 from .table import Table, number_in, summary
 from .trials import EPSILONS, POPULATIONS, USERS, paper_plan, values_of
 
@@ -110,7 +110,7 @@ class Reconstruction(Experiment):
             part = table.where(k=size, population="zipf:3")
             _curves(axes[-1, column], part, "best", spread=False)
             head(axes[-1, column], f"Zipf(3), k = {size:,}: an attacker who knows the population", "ε", "DRA")
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -10,7 +10,7 @@ import numpy as np
 from . import claims
 from .collecting import LEVELS, PAPERS, CollectingExperiment, amounts, decoders_in
 from .experiment import Cell, Evidence, Scale, finding, finding_of
-from .figures import head, legend_below, name_of, name_of_population, panels, style
+from .figures import common_legend, head, name_of, name_of_population, panels, style
 from .mse import error_cells
 from .table import Table
 
@@ -54,7 +54,7 @@ class ErrorDistribution(CollectingExperiment):
                 panel.text(0.98, 0.04, f"GRR at {far:,.0f} →", transform=panel.transAxes, ha="right", color="#0072B2")
                 title = f"k = {size:,}, {name_of_population(population)}, ε = {epsilon:g}"
                 head(panel, title, "error of a trial / mean error of SS", "share of trials")
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

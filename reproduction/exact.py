@@ -16,7 +16,7 @@ from sunzi.numerics.thresholds import SCALE, exponential_below
 from . import claims
 from .attackers import expected_of_block, values_behind_messages
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
-from .figures import curve, head, legend_below, panels, style
+from .figures import common_legend, curve, head, panels, style
 from .moduli_search import paper_search, shared_epsilon
 from .table import Table, number_in
 from .trials import EPSILONS, paper_plan
@@ -95,7 +95,7 @@ class Exact(Experiment):
             share = rows.column("empty") / rows.column("moduli")
             curve(right, rows.column("epsilon"), share, f"moduli of the search, k = {size:,}", **style("", place + 3))
         head(right, "moduli with ⌊m/(e^ε+1)⌉ = 0", "ε", "share of the moduli")
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -1,13 +1,15 @@
 """Pictures in one style, for print: vectors with text as text, reproducible to the byte, and readable with colour
-blindness.
+blindness. On a phone, the same panels are stacked in one column.
 """
 
 from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +45,26 @@ _SHORTEST, _LONGEST, _FEW_DECADES = 5e-4, 5e5, 150
 _NAMES = {"ss-compact": "SS-compact", "mss-compact": "MSS-compact"}
 
 
+_NARROW_INCHES, _NARROW_LETTERS = 4.0, 40
+_narrow = ContextVar("narrow", default=False)
+
+
 @contextmanager
-def house_style() -> Iterator[None]:
-    """Matplotlib's defaults, independent of the user's settings, with a few changes."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(_SETTINGS)
-        yield
+def house_style(*, narrow: bool = False) -> Iterator[None]:
+    """Matplotlib's defaults, independent of the user's settings, with a few changes. ``narrow`` is for phones."""
+    token = _narrow.set(narrow)
+    try:
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            mpl.rcParams.update(_SETTINGS)
+            yield
+    finally:
+        _narrow.reset(token)
+
+
+def is_narrow() -> bool:
+    """Whether panels are stacked in one column."""
+    return _narrow.get()
 
 
 def style(name: str, place: int = 0) -> dict[str, Any]:
@@ -78,12 +93,21 @@ def name_of_population(population: str) -> str:
 
 
 def panels(rows: int, columns: int, title: str = "", *, height: float = 3.6, width: float = 5.2) -> tuple[Figure, Any]:
-    """A figure and its axes as a rows × columns array, in the common style."""
-    figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
+    """A figure and its axes as a rows × columns array, in the common style.
+
+    Narrow pictures show the panels of the first column, then those of the second, and so on.
+    """
+    if is_narrow():
+        size = (_NARROW_INCHES, 0.85 * height * rows * columns + 0.5)
+        figure = Figure(figsize=size, layout="constrained")
+        figure.set_label(textwrap.fill(title, _NARROW_LETTERS))  # the title of the legend, which is above
+        axes = figure.subplots(rows * columns, 1, squeeze=False).reshape(columns, rows).T
+    else:
+        figure = Figure(figsize=(width * columns, height * rows + 0.5), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False)
     for panel in axes.flat:
         dress(panel)
-    if title:
+    if title and not is_narrow():
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return figure, axes
 
@@ -97,6 +121,7 @@ def dress(axes: Axes) -> None:
 
 def head(axes: Axes, title: str, across: str, upwards: str, *, logarithmic: bool = False) -> None:
     """Titles of one panel."""
+    title = textwrap.fill(title, _NARROW_LETTERS) if is_narrow() else title
     axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     axes.set_xlabel(across)
     axes.set_ylabel(upwards)
@@ -133,8 +158,8 @@ def curve(
     axes.errorbar(across, values, yerr=bars, label=label, elinewidth=0.9, **look)
 
 
-def legend_below(figure: Figure, *, columns: int = 10) -> None:
-    """One legend for all panels: each label once, as many per line as fit, up to a limit."""
+def common_legend(figure: Figure, *, columns: int = 10) -> None:
+    """One legend for all panels: each label once, as many per line as fit, up to a limit. On a phone it comes first."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -143,20 +168,26 @@ def legend_below(figure: Figure, *, columns: int = 10) -> None:
     width = figure.get_figwidth()
     fitting = len(found) if sum(inches) < width else max(1, int(width / max(inches)))
     columns = max(1, min(columns, fitting))
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns, frameon=False)
+    look: dict[str, Any] = {"loc": "outside lower center"}
+    if is_narrow():
+        look = {"loc": "outside upper left", "title": figure.get_label() or None, "alignment": "left"}
+    figure.legend(list(found.values()), list(found), ncols=columns, frameon=False, **look)
 
 
 def save_pictures(figure: Figure, stem: Path) -> None:
-    """Write STEM.svg and STEM.pdf, without dates."""
+    """Write STEM.svg and STEM.pdf, or STEM.narrow.svg in a narrow style, without dates."""
     metadata = {
         "svg": {"Date": None, "Creator": None},
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     }
     for form, entries in metadata.items():
+        if is_narrow() and form != "svg":
+            continue
         drawn = io.BytesIO()
         figure.savefig(drawn, format=form, metadata=entries)
         data = drawn.getvalue()
-        write_atomically(stem.with_suffix(f".{form}"), _shortened(data) if form == "svg" else data)
+        suffix = f".narrow.{form}" if is_narrow() else f".{form}"
+        write_atomically(stem.with_name(stem.name + suffix), _shortened(data) if form == "svg" else data)
 
 
 def _shortened(picture: bytes) -> bytes:

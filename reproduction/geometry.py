@@ -16,7 +16,7 @@ from . import claims
 from .attackers import success_chance
 from .dra import rise_finding
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding
-from .figures import curve, head, legend_below, name_of, panels, style
+from .figures import common_legend, curve, head, name_of, panels, style
 from .table import Table, summary
 from .trials import EPSILONS, USERS, paper_plan
 
@@ -99,7 +99,7 @@ class Geometry(Experiment):
             head(axes[0, place], f"k = K(ε), base {base:,}", "ε", "success of the best guess", logarithmic=True)
             head(axes[1, place], "… relative to SS, without GRR", "ε", "success / that of SS")
             head(axes[2, place], f"k = {base:,}", "ε", "success of the best guess", logarithmic=True)
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -14,7 +14,7 @@ from sunzi.planning import reference_error
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
-from .figures import curve, head, legend_below, panels, style
+from .figures import common_legend, curve, head, panels, style
 from .moduli_search import find_valid_moduli, light_error, light_reference
 from .table import Table, summary
 from .trials import USERS, moduli_of, plan_of_trial, squared_errors, warm_up
@@ -89,7 +89,7 @@ class Lengths(Experiment):
         head(axes[0, 0], "error, measured", "ε", "relative to SS")
         head(axes[0, 1], "bits", "ε", "relative to SS")
         head(axes[0, 2], "attackability (DRA), exact", "ε", "relative to SS")
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

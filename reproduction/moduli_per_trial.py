@@ -14,7 +14,7 @@ from sunzi.planning import Population
 from . import claims
 from .conditioning import condition_number
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
-from .figures import head, legend_below, panels, style
+from .figures import common_legend, head, panels, style
 from .moduli_search import light_error, light_reference, paper_search, search_for_trial
 from .table import Table, number_in
 from .trials import EPSILONS, POPULATIONS, USERS, linear_decoder, linear_error, moduli_of, squared_errors, warm_up
@@ -254,7 +254,7 @@ def _picture(table: Table) -> Figure:
         look = {**style("", (6, 1)[place % 2]), "linestyle": "none", "markersize": 3.5}
         last.plot(rows.column("kappa"), rows.column("ratio"), label=f"one search, k = {size:,}", **look)
     head(last, "κ and the error, ε = 1", "κ = cond(A_w) of the set found", "error relative to SS, exact")
-    legend_below(figure)
+    common_legend(figure)
     return figure
 
 

@@ -20,7 +20,7 @@ from .collecting import (
     trials_for,
 )
 from .experiment import Cell, Evidence, Scale, finding
-from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
+from .figures import common_legend, curve, head, name_of, name_of_population, panels, style
 from .table import Table
 from .trials import EPSILONS
 
@@ -97,7 +97,7 @@ class MeanSquaredError(CollectingExperiment):
             title = f"k = {size:,}, {name_of_population(population)}"
             head(axes[0, place], title, "ε", "mean squared error", logarithmic=True)
             head(axes[1, place], "relative to SS", "ε", "times the error of SS")
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -20,7 +20,7 @@ from .collecting import (
     efficient_cell,
 )
 from .experiment import Cell, Evidence, Scale, finding
-from .figures import curve, head, legend_below, name_of, name_of_population, panels, style
+from .figures import common_legend, curve, head, name_of, name_of_population, panels, style
 from .table import Table
 from .trials import USERS
 
@@ -132,7 +132,7 @@ def _picture(table: Table) -> Figure:
             axes[line, place].axhline(1.3, color="#777777", linewidth=1, label="1.3 times SS")
             held = ", ".join(f"{'k' if name == 'domain_size' else 'n'} = {value:,}" for name, value in fixed.items())
             head(axes[line, place], f"ε = {epsilon:g}, {held}", across, "error of MSS / SS")
-    legend_below(figure)
+    common_legend(figure)
     return figure
 
 

@@ -26,6 +26,7 @@ _COUNTED: dict[Verdict, str] = {
     "–": "about settings that it does not show",
 }
 _TITLE = "Reproduction report"
+_CLAIMS = "All claims"
 _PAPER = "“Private Frequency Estimation Via Residue Number Systems” (Arcolezi, AAAI 2026)"
 
 
@@ -220,7 +221,7 @@ _STYLE = """
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.25rem; margin: 3rem 0 .25rem; }
+h2 { font-size: 1.25rem; line-height: 1.3; margin: 3rem 0 .25rem; scroll-margin-top: 1rem; }
 p, dd { max-width: 50rem; } p { margin: .5rem 0; }
 a { color: inherit; }
 code { font-size: .92em; }
@@ -232,11 +233,15 @@ th, td { padding: .35rem .7rem .35rem 0; vertical-align: top; }
 td { border-top: 1px solid var(--line); } td p { margin: 0 0 .35rem; } td:nth-child(3) { width: 32%; }
 td .soft { display: block; }
 @media (max-width: 44rem) { table, tbody, tr, td { display: block; } th { display: none; }
-  td:nth-child(3) { width: auto; } td + td { border-top: 0; padding-top: 0; } }
+  td:nth-child(3) { width: auto; } td + td { border-top: 0; padding-top: 0; }
+  td:nth-child(1)::before { content: "in the paper's setting: "; } td:nth-child(2)::before { content: "beyond it: "; } }
+nav { margin: 1.5rem 0; } nav h2 { margin-top: 0; }
+nav ol { columns: 2 22rem; margin: .5rem 0; padding-left: 1.5rem; } nav li { break-inside: avoid; padding: .1rem 0; }
 .verdict { white-space: nowrap; font-weight: 600; }
 .holds { color: var(--holds); } .part { color: var(--part); } .fails { color: var(--fails); }
 figure { margin: 1rem 0; padding: .75rem; background: #fff; border: 1px solid var(--line); border-radius: 6px; }
 img { display: block; width: 100%; height: auto; }
+@media (max-width: 44rem) { figure { padding: .25rem; margin: 1rem -.75rem; } }
 dl { margin: 1rem 0; } dt { margin-top: 1rem; max-width: 50rem; } dd { margin: .25rem 0 0 1.5rem; }
 """
 _CLASSES: dict[Verdict, str] = {"holds": "holds", "in part": "part", "does not hold": "fails", "–": "soft"}
@@ -258,11 +263,20 @@ def _page(report: _Report, results: Path) -> str:
 <body>
 <h1>{_TITLE}</h1>
 {introduction}
+{_contents(report)}
+<h2 id="claims">{_CLAIMS}</h2>
 {_overview(report)}
 {body}
 </body>
 </html>
 """
+
+
+def _contents(report: _Report) -> str:
+    """The table of contents."""
+    places = [("claims", _CLAIMS), *((section.name, section.experiment.title) for section in report.sections)]
+    items = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in places)
+    return f'<nav aria-labelledby="contents"><h2 id="contents">Contents</h2>\n<ol>\n{items}\n</ol></nav>'
 
 
 def _overview(report: _Report) -> str:
@@ -304,7 +318,8 @@ def _page_section(section: _Section, report: _Report, results: Path) -> str:
         _page_evidence(section.name, piece, report.judgements[piece.claim]) for piece in section.evidence
     )
     return f"""<h2 id="{experiment.name}">{escape(experiment.title)}</h2>
-<p class="soft">Reproduces {_prose(experiment.reproduces)}. {_prose(section.setting)}</p>
+<p class="soft">Reproduces {_prose(experiment.reproduces)}. {_prose(section.setting)}
+<a href="#contents">Contents</a></p>
 {notes}
 {_picture(experiment, results)}
 <dl>
@@ -322,11 +337,15 @@ def _page_evidence(name: str, piece: Evidence, judgement: _Judgement) -> str:
 
 
 def _picture(experiment: Experiment, results: Path) -> str:
-    path = results / f"{experiment.name}.svg"
-    if not path.exists():
+    """The picture; on a narrow screen the one whose panels are stacked."""
+    if not (results / f"{experiment.name}.svg").exists():
         return ""
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<figure><img alt="{escape(experiment.title)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    wide, narrow = (
+        "data:image/svg+xml;base64," + base64.b64encode((results / f"{experiment.name}{suffix}").read_bytes()).decode()
+        for suffix in (".svg", ".narrow.svg")
+    )
+    image = f'<img alt="{escape(experiment.title)}" src="{wide}">'
+    return f'<figure><picture><source media="(max-width: 44rem)" srcset="{narrow}">{image}</picture></figure>'
 
 
 def _prose(text: str) -> str:

@@ -12,7 +12,7 @@ from sunzi._typing import Floats
 
 from . import claims
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding, finding_of
-from .figures import curve, head, legend_below, panels, style
+from .figures import common_legend, curve, head, panels, style
 from .table import Table
 from .trials import EPSILONS, USERS, histogram_of, paper_plan, values_of, warm_up
 
@@ -126,7 +126,7 @@ def _picture(table: Table) -> Figure:
     head(axes[0, 0], "bias of the most frequent item, 10,000 users", "ε", "bias / frequency")
     head(axes[0, 1], "… beside its noise, λ = 1/ε²", "ε", "|bias| / standard deviation", logarithmic=True)
     head(axes[0, 2], "mean squared error, 10,000 users", "ε", "relative to no ridge")
-    legend_below(figure)
+    common_legend(figure)
     return figure
 
 

@@ -71,11 +71,17 @@ def run(
 
 
 def draw(experiments: Sequence[Experiment], results: Path) -> None:
-    """Draw pictures from the tables on disk, so that picture and table agree."""
+    """Draw pictures from the tables on disk, so that picture and table agree; also narrow ones, for phones."""
     for experiment in experiments:
-        with house_style():
-            picture = experiment.draw(Table.load(results / f"{experiment.name}.csv"))
-            save_pictures(picture, results / experiment.name)
+        for narrow in (False, True):
+            draw_one(experiment, results, narrow=narrow)
+
+
+def draw_one(experiment: Experiment, results: Path, *, narrow: bool) -> None:
+    """Draw the picture of one experiment."""
+    with house_style(narrow=narrow):
+        picture = experiment.draw(Table.load(results / f"{experiment.name}.csv"))
+        save_pictures(picture, results / experiment.name)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from . import claims
 from .claims import Finding
 from .decoders import TOLERANCE, LeastSquares, dynamic_frequencies
 from .experiment import Cell, Evidence, Experiment, Row, Scale, finding_of
-from .figures import curve, head, legend_below, name_of, panels, style
+from .figures import common_legend, curve, head, name_of, panels, style
 from .moduli_search import paper_search
 from .table import Table, number_in, summary
 from .threads import single_threaded
@@ -115,7 +115,7 @@ class Runtime(Experiment):
         )
         right.axhline(1, color="#333333", linewidth=0.8)
         head(right, "how many times faster MSS is", "ε", "PGR / MSS", logarithmic=True)
-        legend_below(figure)
+        common_legend(figure)
         return figure
 
     def evidence(self, table: Table) -> Sequence[Evidence]:

@@ -64,7 +64,12 @@ def test_writes_tables_pictures_and_the_report(tmp_path, capsys, monkeypatch):
         f"wrote the results of ridge to {out / 'results' / 'ridge.csv'}",
         f"wrote the report to {out / 'report.html'}",
     ]
-    assert {path.name for path in (out / "results").iterdir()} == {"ridge.csv", "ridge.svg", "ridge.pdf"}
+    assert {path.name for path in (out / "results").iterdir()} == {
+        "ridge.csv",
+        "ridge.svg",
+        "ridge.narrow.svg",
+        "ridge.pdf",
+    }
     assert (out / "REPORT.md").is_file()
     assert (out / "work" / ".gitignore").read_text() == "*\n"
 

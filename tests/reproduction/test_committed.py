@@ -4,9 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+import browser
 import matplotlib as mpl
 import numpy as np
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -19,6 +21,7 @@ from reproduction import catalogue, claims, runner
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "reproduction"
 RESULTS = COMMITTED / "results"
+POINTS_OF_TEXT = 9.5
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 PINNED = re.search(r"^matplotlib==(\S+)", (ROOT / "requirements" / "demo.txt").read_text(), re.MULTILINE)[1]
 
@@ -36,19 +39,63 @@ def parts_of(path):
     return NUMBER.split(text), np.array([float(number) for number in NUMBER.findall(text)])
 
 
+def check_same(drawn, committed):
+    """The same up to the last digit of a coordinate, which other processors may round differently."""
+    (text, numbers), (committed_text, committed_numbers) = parts_of(drawn), parts_of(committed)
+    assert text == committed_text
+    np.testing.assert_allclose(numbers, committed_numbers, atol=0.02)
+
+
 @pytest.mark.skipif(mpl.__version__ != PINNED, reason=f"pictures were drawn by Matplotlib {PINNED}")
 @pytest.mark.parametrize("name", catalogue.NAMES)
 def test_pictures_are_those_of_the_tables(tmp_path, name):
-    """Up to the last digit of a coordinate, which other processors may round differently."""
     (tmp_path / f"{name}.csv").symlink_to(RESULTS / f"{name}.csv")
-    runner.draw([catalogue.find(name)], tmp_path)
-    (text, numbers), (committed_text, committed_numbers) = (
-        parts_of(folder / f"{name}.svg") for folder in (tmp_path, RESULTS)
-    )
-    assert text == committed_text
-    np.testing.assert_allclose(numbers, committed_numbers, atol=0.02)
+    runner.draw_one(catalogue.find(name), tmp_path, narrow=False)
+    check_same(tmp_path / f"{name}.svg", RESULTS / f"{name}.svg")
     drawn, committed = ((folder / f"{name}.pdf").stat().st_size for folder in (tmp_path, RESULTS))
     assert drawn == pytest.approx(committed, rel=0.01)
+
+
+@pytest.mark.skipif(mpl.__version__ != PINNED, reason=f"pictures were drawn by Matplotlib {PINNED}")
+@pytest.mark.parametrize("name", ["bits", "exact"])
+def test_narrow_pictures_are_those_of_the_tables(tmp_path, name):
+    (tmp_path / f"{name}.csv").symlink_to(RESULTS / f"{name}.csv")
+    runner.draw_one(catalogue.find(name), tmp_path, narrow=True)
+    assert [path.name for path in tmp_path.glob("*.[sp]*")] == [f"{name}.narrow.svg"]
+    check_same(tmp_path / f"{name}.narrow.svg", RESULTS / f"{name}.narrow.svg")
+
+
+def test_narrow_pictures_have_the_same_panels():
+    for name in catalogue.NAMES:
+        wide, narrow = ((RESULTS / f"{name}{suffix}").read_text() for suffix in (".svg", ".narrow.svg"))
+        assert narrow.count('<g id="axes_') == wide.count('<g id="axes_')
+        assert float(re.search(r'width="([\d.]+)pt"', narrow)[1]) == 4 * 72
+
+
+@pytest.mark.slow
+def test_the_page_can_be_read_at_any_width():
+    """Pictures fit the screen, the text in them has at least 9 pixels, and the contents lead to every section."""
+    with (
+        sync_playwright() as playwright,
+        browser.open_browser(playwright) as chromium,
+        browser.open_page(chromium, (COMMITTED / "report.html").as_uri()) as (page, watch),
+    ):
+        links = page.locator("nav a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+        assert links == ["#claims", *(f"#{name}" for name in catalogue.NAMES)]
+        for width in (1280, 400):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_function(
+                "(narrow) => [...document.images].every((image) => image.complete && "
+                "(image.currentSrc !== image.src) === narrow)",
+                arg=width == 400,
+            )
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            scales = page.evaluate("[...document.images].map((image) => image.width / image.naturalWidth)")
+            assert len(scales) == len(catalogue.NAMES)
+            assert min(scales) * POINTS_OF_TEXT * 96 / 72 >= 9
+        page.locator("nav a").last.click()
+        expect(page.locator(f"h2{links[-1]}")).to_be_in_viewport()
+        assert watch.complaints == []
 
 
 def test_every_claim_has_evidence_and_every_table_is_full():
