@@ -19,6 +19,7 @@ SUITES = {
         "fuzz": "damaged files of every kind",
         "layout": "this file",
         "no_extras": "an installation without extras",
+        "notebooks": "the notebooks of examples/",
         "package": "public names and metadata",
         "threat_model": "docs/threat-model.md",
         "tutorials": "the commands of the tutorials",

@@ -19,7 +19,7 @@ STYLE = """
   th, td { padding: 0 .6rem; text-align: right; }
   th:first-child, td:first-child { text-align: left; padding-left: 0; }
   td { white-space: nowrap; line-height: 26px; border-top: 1px solid var(--line); }
-  .facts th { text-align: left; line-height: 26px; }
+  .facts th { text-align: left; line-height: 26px; vertical-align: top; }
   .facts td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
   tr.chosen td { font-weight: 600; }
 }
