@@ -1,5 +1,6 @@
 """Domains: labels of any text, in the plan or in a separate file, and values in every kind of column."""
 
+import gzip
 import hashlib
 import json
 import pickle
@@ -463,3 +464,14 @@ def test_integers_of_numpy_are_integers(value):
 def test_a_label_is_matched_exactly(value):
     with pytest.raises(DomainError):
         make_plan("grr", ["red", "green"], 1).client().report(value)
+
+
+def test_a_compressed_label_file(tmp_path):
+    path = tmp_path / "labels.txt.gz"
+    path.write_bytes(gzip.compress(b"red\ngreen\n"))
+    domain = Domain.from_file(path)
+    assert domain.labels == ("red", "green")
+    assert Domain.from_json(domain.to_json()).attach(path).labels == ("red", "green")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DomainError, match="damaged or truncated"):
+        Domain.from_file(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,12 +70,12 @@ class Domain:
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
-        """A domain from a UTF-8 file with one label per line; its plan names the labels by their hash.
+        """A domain from a UTF-8 file with one label per line, also compressed; its plan names the labels by their hash.
 
         A byte order mark, spaces at the end of a line, blank lines at the end of the file and the kind of line ends
         are no part of the labels. A blank line before other labels, and a label that occurs twice, are refused.
         """
-        return cls(_tidy_labels(path, Path(path).read_bytes()), other=other, separate_labels=True)
+        return cls(_tidy_labels(path, _read(path)), other=other, separate_labels=True)
 
     def save_labels(self, path: str | Path) -> None:
         """Write the canonical label file, whose hash the plan has; other clients read it as it is."""
@@ -83,7 +85,7 @@ class Domain:
         """This domain with its labels, read from their file, whose hash must match."""
         if self.labels_sha256 is None:
             raise DomainError(f"this plan names no label file, so {path} is not needed; leave it out")
-        data = Path(path).read_bytes()
+        data = _read(path)
         is_exact = hashlib.sha256(data).hexdigest() == self.labels_sha256
         labels = _decoded(path, data).removesuffix("\n").split("\n") if is_exact else _tidy_labels(path, data)
         attached = Domain(labels, separate_labels=True)
@@ -324,6 +326,17 @@ def _decoded(path: str | Path, data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise DomainError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _read(path: str | Path) -> bytes:
+    """The bytes of a file, decompressed if they are gzip, which never begins like UTF-8 text."""
+    data = Path(path).read_bytes()
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise DomainError(f"{path}: the gzip file is damaged or truncated: {error}") from None
 
 
 def _tidy_labels(path: str | Path, data: bytes) -> list[str]:

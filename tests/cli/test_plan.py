@@ -1,6 +1,7 @@
 """``sunzi plan``: its output, its files, and its refusals."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -195,3 +196,19 @@ def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeyp
     assert printed[0].startswith(blocks[0].split("\n", 1)[1])
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {"plan.json", "sweep.csv", "sweep.png", "sizes.csv", "measured.csv"}
+
+
+def test_labels_come_from_a_column_of_a_table(tmp_path, answer, complaint):
+    table = tmp_path / "browsers.csv.gz"
+    table.write_bytes(gzip.compress(b"id;name\n1;Chrome\n2;Edge\n3;Safari\n"))
+    terms = ("plan", "--domain", str(table), "--epsilon", "1", "--users", "100", "--protocol", "grr")
+    found = answer(*terms, "--column", "name", "-o", str(tmp_path / "plan.json"))
+    assert found["domain_size"] == 3
+    assert sunzi.load_plan(tmp_path / "plan.json").domain.labels == ("Chrome", "Edge", "Safari")
+    assert main(terms) == 2
+    assert "is a table; name the column of labels with --column" in complaint()
+    labels = tmp_path / "labels.txt.gz"
+    labels.write_bytes(gzip.compress(b"a\nb\n"))
+    assert answer("plan", "--domain", str(labels), *terms[3:])["domain_size"] == 2
+    assert main(["plan", "--domain", str(labels), *terms[3:], "--column", "a"]) == 2
+    assert "is no table" in complaint()

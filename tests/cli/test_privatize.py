@@ -1,5 +1,6 @@
 """``sunzi privatize``: one report per row, in every format and protocol; a failure leaves no file."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -181,3 +182,27 @@ def test_an_interruption_leaves_nothing(collection, monkeypatch):
     monkeypatch.setattr(Client, "report_indices", interrupt)
     assert collection.run("privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin") == 130
     assert collection.names() == ["data.csv", "plan.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("data.csv.gz", gzip.compress(b"id;browser\n" + b"1;Chrome\n2;Edge\n" * 5)),
+        ("data.tsv", b"id\tbrowser\n" + b"1\tChrome\n2\tEdge\n" * 5),
+        ("data.jsonl", b'{"id": 1, "browser": "Chrome"}\n{"browser": "Edge"}\n' * 5),
+    ],
+    ids=["gzip", "tab", "json"],
+)
+def test_tables_as_people_have_them(collection, name, data):
+    (collection.directory / name).write_bytes(data)
+    assert collection.run("privatize", "plan.json", name, "--column", "browser", "-o", "out.bin") == 0
+    with open(collection.path("out.bin"), "rb") as stream:
+        assert collection.plan.tally(stream).reports == 10
+
+
+def test_an_unclear_delimiter_names_its_flag(collection, complaint):
+    (collection.directory / "data.csv").write_text("id;browser,version\n1;Chrome,3\n")
+    assert collection.run("privatize", "plan.json", "data.csv", "--column", "colour", "-o", "out.bin") == 2
+    assert "say so with --delimiter" in complaint()
+    words = ("privatize", "plan.json", "data.csv", "--column", "browser,version", "--delimiter", ";", "-o", "out.bin")
+    assert collection.run(*words) == 0

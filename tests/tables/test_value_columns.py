@@ -1,6 +1,7 @@
 """One column of every format: the same rows in bounded pieces, and errors for invalid files."""
 
 import csv
+import gzip
 import io
 
 import pyarrow as pa
@@ -121,6 +122,97 @@ def test_an_invalid_header(data, words):
 def test_a_missing_column_is_refused_with_the_list_of_columns(column, words):
     with pytest.raises(ParameterError, match=words):
         read_csv(b"x,y\n1,2\n", column, plain=True)
+
+
+def opened(path, column=None, delimiter=None) -> list[object]:
+    with open_column(path, column, delimiter) as found:
+        return values(found)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("plain", [False, True], ids=["pyarrow", "python"])
+@pytest.mark.parametrize(
+    ("name", "text", "column", "expected"),
+    [
+        ("t.csv", 'id,browser\n1,"a;b"\n2,\n', "browser", ["a;b", ""]),
+        ("t.csv", "id;browser\n1;a,b\n2;c\n", "browser", ["a,b", "c"]),
+        ("t.csv", "id\tbrowser\n1\ta\n", "browser", ["a"]),
+        ("t.csv", 'id,"a;b",browser\n1,2,c\n', "browser", ["c"]),
+        ("t.csv", "id,a;b,browser\n1,2,c\n", "browser", ["c"]),
+        ("t.csv", "value\na;b\nc\n", None, ["a;b", "c"]),
+        ("t.tsv", "id\tbrowser,x\n1\ta\n", "browser,x", ["a"]),
+        ("t.jsonl", '{"id": 1, "b": "a"}\n\n{"b": null}\n{"id": 2}\n{"b": 7}\n', "b", ["a", None, None, 7]),
+        ("t.ndjson", '{"b": "日本"}\n', None, ["日本"]),
+        ("t.txt", "\ufeffa\r\nb, c\n\nd", None, ["a", "b, c", "", "d"]),
+    ],
+)
+def test_texts_of_every_kind(tmp_path, monkeypatch, packed, plain, name, text, column, expected):
+    if plain:
+        monkeypatch.setattr(arrow, "find_pyarrow", lambda: None)
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    assert opened(path, column) == expected
+    with open_column(path, column) as found:
+        list(found.pieces)
+        assert found.fraction() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "column", "delimiter", "complaint"),
+    [
+        ("t.csv", b"a;b,c\n1;2,3\n", None, None, "a comma and a semicolon.*say so with --delimiter"),
+        ("t.csv", b"a;b,c\n1;2,3\n", "d", None, "a comma and a semicolon"),
+        ("t.csv", b"a,b\n1,2\n", "a", "::", "must be one character"),
+        ("t.txt", b"a\n", None, ";", "a .txt file has no delimiter"),
+        ("t.txt", b"a\n", "a", None, "one value per line and no column 'a'"),
+        ("t.txt", b"\xff\n", None, None, "line 1 is not UTF-8"),
+        ("t.txt", b"a\n" + b"x" * (1 << 20) + b"y\n", None, None, "line 2 is longer than"),
+        ("t.jsonl", b"", None, None, "the file is empty"),
+        ("t.jsonl", b'{"a": 1, "b": 2}\n', None, None, "name one of them: 'a', 'b'"),
+        ("t.jsonl", b'{"a": 1}\n[2]\n', "a", None, "line 2 must be an object"),
+        ("t.jsonl", b'{"a": 1}\n{"a"\n', "a", None, "line 2 is not JSON"),
+        ("t.jsonl", b'{"a": 1}\n' + b"[" * 200_000 + b"\n", "a", None, "line 2 is not JSON"),
+        ("t.jsonl", b'{"a": 1}\n{"a": 1.5}\n', "a", None, "line 2: 'a' must be text or an integer, got 1.5"),
+        ("t.jsonl", b'{"a": true}\n', "a", None, "got true"),
+        ("t.jsonl", b'{"a": "\\ud800"}\n', "a", None, "is not UTF-8"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a\n" + bytes(range(48, 123)) * 90, mtime=0)[:-20],
+            None,
+            None,
+            "gzip file is truncated",
+        ),
+        ("t.csv.gz", gzip.compress(b"a\n1\n", mtime=0)[:-8] + bytes(8), None, None, "gzip file is damaged"),
+    ],
+    ids=range(17),
+)
+def test_texts_that_cannot_be_read(tmp_path, name, data, column, delimiter, complaint):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ParameterError, match=complaint):
+        opened(tmp_path / name, column, delimiter)
+
+
+def test_a_delimiter_may_be_named(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b,c\n1;2,3\n")
+    assert opened(tmp_path / "t.csv", "c", ",") == ["3"]
+    assert opened(tmp_path / "t.csv", "b,c", ";") == ["2,3"]
+    (tmp_path / "t.tsv").write_text("a|b\n1|2\n")
+    assert opened(tmp_path / "t.tsv", "b", "|") == ["2"]
+
+
+def test_a_compressed_stream():
+    with open_column(io.BytesIO(gzip.compress(b"a;b\n1;2\n")), "b") as column:
+        assert values(column) == ["2"]
+
+
+def test_labels_from_a_column(tmp_path):
+    (tmp_path / "t.csv").write_text("code;name\n1;red\n2;green\n")
+    assert value_columns.read_labels(tmp_path / "t.csv", "name") == ["red", "green"]
+    (tmp_path / "t.jsonl").write_text('{"name": "red"}\n{"name": null}\n')
+    with pytest.raises(ParameterError, match="row 2 has no label"):
+        value_columns.read_labels(tmp_path / "t.jsonl", "name")
+    assert value_columns.has_columns("labels.CSV.gz")
+    assert not value_columns.has_columns("labels.txt")
 
 
 TEXTS = ["a", None, "b", "", "a", "é"]

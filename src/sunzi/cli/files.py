@@ -40,6 +40,16 @@ def add_labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="label file, if the plan identifies it by its hash")
 
 
+def add_column(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add ``--column`` and ``--delimiter``, for one column of a table."""
+    parser.add_argument("--column", metavar="NAME", help=meaning)
+    parser.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="what separates the columns of CSV: ',', ';' or tab (default: the one in the line of column names)",
+    )
+
+
 def add_confidence(parser: argparse.ArgumentParser, default: float = 0.95, meaning: str = "") -> None:
     """Add ``--confidence``, by default of confidence intervals."""
     meaning = meaning or "confidence level of the intervals"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import STANDARD, add_histogram, check_paths
+from sunzi.cli.files import STANDARD, add_column, add_histogram, check_paths
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
@@ -27,8 +28,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser = commands.add_parser("plan", description=description, allow_abbrev=False)
     domain = parser.add_mutually_exclusive_group(required=True)
-    domain.add_argument("--domain", metavar="FILE", help="label file: UTF-8, one label per line")
+    domain.add_argument(
+        "--domain",
+        metavar="FILE",
+        help="label file: UTF-8, one label per line, or with --column a table; text may be compressed (.gz)",
+    )
     domain.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
+    add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
     parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
     parser.add_argument(
@@ -91,6 +97,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--objective has no effect with --protocol; leave one of them out")
     if arguments.size is not None and (arguments.other is not None or arguments.separate_labels):
         raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
+    if arguments.size is not None and (arguments.column or arguments.delimiter):
+        raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
     if arguments.output == STANDARD:
         raise ParameterError("-o needs a file name for the plan; standard output is for the comparison")
     check_paths([] if arguments.domain is None else [arguments.domain], arguments.output)
@@ -101,9 +109,31 @@ def _domain(arguments: argparse.Namespace) -> Domain:
 
     if arguments.size is not None:
         return Domain(parse_integer(arguments.size, "--size"))
-    labels = Domain.from_file(arguments.domain).labels
-    assert labels is not None, "a label file has labels"
+    labels = _labels(arguments)
     return Domain(labels, other=arguments.other, separate_labels=arguments.separate_labels)
+
+
+def _labels(arguments: argparse.Namespace) -> Sequence[str]:
+    """Return the labels of a label file, or of a column of a table."""
+    from sunzi.domain import Domain
+    from sunzi.tables.value_columns import has_columns, read_labels
+
+    path = arguments.domain
+    if has_columns(path):
+        if arguments.column is None:
+            raise ParameterError(
+                f"{path} is a table; name the column of labels with --column, or rename the file to .txt if each line "
+                "is a label"
+            )
+        try:
+            return read_labels(path, arguments.column, arguments.delimiter)
+        except ParameterError as error:
+            raise ParameterError(f"{path}: {error}") from None
+    if arguments.column is not None or arguments.delimiter is not None:
+        raise ParameterError(f"{path} is no table, so --column and --delimiter have no meaning; leave them out")
+    labels = Domain.from_file(path).labels
+    assert labels is not None, "a label file has labels"
+    return labels
 
 
 def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:

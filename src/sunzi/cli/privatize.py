@@ -12,7 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import STANDARD, add_labels, add_plan, check_paths, input_name, load_labelled_plan, open_output
+from sunzi.cli.files import (
+    STANDARD,
+    add_column,
+    add_labels,
+    add_plan,
+    check_paths,
+    input_name,
+    load_labelled_plan,
+    open_output,
+)
 from sunzi.cli.numbers import parse_number
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, say
@@ -42,11 +51,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "table",
         metavar="TABLE",
-        help="a .csv, .tsv, .parquet, .arrow or .feather file, or - for CSV on standard input; CSV is UTF-8 and begins "
-        "with a line of column names; all but .csv and .tsv need the extra 'frames'",
+        help="a .csv, .tsv, .jsonl, .txt, .parquet, .arrow or .feather file; text may be compressed (.csv.gz); - is "
+        "CSV on standard input. CSV is UTF-8 and begins with a line of column names, .jsonl has an object per line, "
+        ".txt a value per line. Parquet, Arrow and Feather need the extra 'frames'",
     )
-    parser.add_argument(
-        "--column", metavar="NAME", help="the column that holds the values; may be left out where there is only one"
+    add_column(
+        parser,
+        "the column that holds the values, or the key in .jsonl; may be left out where there is only one",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the reports (default: standard output, for a pipe)"
@@ -92,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
-        open_column(source, arguments.column) as column,
+        open_column(source, arguments.column, arguments.delimiter) as column,
         ProgressBar("rows") as progress,
     ):
         for batch in batches(client, column, lookup, progress):

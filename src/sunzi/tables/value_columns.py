@@ -1,4 +1,7 @@
-"""One column of values from a file in CSV (UTF-8), Parquet or Arrow, read with bounded memory.
+"""One column of values from a file in CSV, JSON Lines, plain text, Parquet or Arrow, read with bounded memory.
+
+Text is UTF-8 and may be compressed by gzip. CSV may have commas, semicolons or tabs; which, its line of column names
+says. A plain text file holds one value per line.
 
 CSV is read by pyarrow if it is installed (the extra ``frames``) and by Python's own reader otherwise, with the same
 result. Fields may be quoted and then hold line breaks; quotation marks within are doubled. Every row must have as many
@@ -13,7 +16,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +26,15 @@ from numpy.typing import NDArray
 from sunzi.errors import ParameterError
 from sunzi.tables import arrow
 from sunzi.tables.arrow import arrow_errors, need_pyarrow
+from sunzi.tables.text_files import (
+    GzipStream,
+    check_delimiter,
+    find_delimiter,
+    format_of,
+    json_value,
+    read_json_lines,
+    read_lines,
+)
 
 ROWS_AT_ONCE = 1 << 17
 
@@ -30,15 +42,18 @@ _MOST_LISTED = 20
 _BUFFER_BYTES = 1 << 18
 # Also the longest row that pyarrow can read. It reads up to 32 blocks ahead, so larger ones would fill the memory.
 _BLOCK_BYTES = 1 << 20
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows of one column: integers, or positions in a list of texts, where None is a missing value."""
+    """Consecutive rows of one column: integers, or positions in a list of texts, where None is a missing value.
+
+    JSON Lines may hold integers among the texts.
+    """
 
     codes: NDArray[Any]
-    texts: Sequence[str | None] | None = None
+    texts: Sequence[str | int | None] | None = None
     missing: NDArray[np.bool_] | None = None
     """Which rows have no value; for integers only."""
 
@@ -77,33 +92,64 @@ def _listed(names: Sequence[str]) -> str:
 
 
 @contextmanager
-def open_column(source: str | Path | BinaryIO, column: str | None = None) -> Iterator[Column]:
+def open_column(
+    source: str | Path | BinaryIO, column: str | None = None, delimiter: str | None = None
+) -> Iterator[Column]:
     """Open one column of a file, or of CSV from a binary stream.
 
     Parameters
     ----------
-    source: a file, whose suffix says its format, or a stream of CSV.
-    column: the column's name; may be left out if there is only one.
+    source: a file, whose suffix says its format, or a stream of CSV; text may be compressed (``.csv.gz``).
+    column: the column's name, or the key in JSON Lines; may be left out if there is only one.
+    delimiter: what separates the columns of CSV; by default the comma, semicolon or tab in its line of column names,
+        and a tab in ``.tsv``.
     """
+    sign = None if delimiter is None else check_delimiter(delimiter)
     if not isinstance(source, (str, Path)):
-        yield csv_column(source, None, column)
+        yield csv_column(source, None, column, sign)
         return
     path = Path(source)
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ParameterError(f"a table's name must end in one of {', '.join(SUFFIXES)}; got {path.name!r}")
+    suffix = format_of(path.name, SUFFIXES)
+    if suffix is None:
+        raise ParameterError(
+            f"a table's name must end in one of {', '.join(SUFFIXES)}, and text may end in .gz; got {path.name!r}"
+        )
+    if sign is not None and suffix not in (".csv", ".tsv"):
+        raise ParameterError(f"a {suffix} file has no delimiter; leave it out")
     with path.open("rb", buffering=0) as stream:  # also for Arrow, so that the system's own error comes first
-        if suffix in _DELIMITERS:
-            yield csv_column(stream, path.stat().st_size, column, _DELIMITERS[suffix])
-        else:
+        size = path.stat().st_size
+        if suffix in (".csv", ".tsv"):
+            yield csv_column(stream, size, column, sign or ("\t" if suffix == ".tsv" else None))
+        elif suffix in _ARROW_READERS:
             yield _ARROW_READERS[suffix](path, column)
+        else:
+            read = _text_column if suffix == ".txt" else _json_column
+            yield read(stream, size, column)
+
+
+def read_labels(path: str | Path, column: str | None = None, delimiter: str | None = None) -> list[str]:
+    """The labels of a domain from one column of a table, one per row; parameters as in :func:`open_column`."""
+    labels: list[str] = []
+    with open_column(path, column, delimiter) as found:
+        for rows in found.pieces:
+            for row in range(rows.codes.size):
+                label = None if rows.missing is not None and rows.missing[row] else rows.value(row)
+                if label is None or label == "":
+                    raise ParameterError(f"row {len(labels) + 1} has no label")
+                labels.append(str(label))
+    return labels
+
+
+def has_columns(path: str | Path) -> bool:
+    """Whether a file's name says that it is a table with named columns."""
+    return format_of(Path(path).name, SUFFIXES) not in (None, ".txt")
 
 
 class _CountingStream(io.RawIOBase):
     """Passes bytes on, counting them and the quotation marks among them."""
 
     def __init__(self, stream: BinaryIO | io.RawIOBase) -> None:
-        self._stream = stream
+        self._source, self._stream = stream, GzipStream(stream)
         self.count = self.quotes = 0
 
     def readable(self) -> bool:
@@ -118,29 +164,76 @@ class _CountingStream(io.RawIOBase):
         self.quotes += data.count(b'"')
         return len(data)
 
+    def fraction(self, size: int | None) -> float | None:
+        """The fraction of the file's ``size`` bytes, compressed or not, that was read."""
+        return min(self._source.tell() / size, 1) if size else None
+
+
+def _opened(stream: BinaryIO | io.RawIOBase) -> tuple[_CountingStream, io.BufferedReader[_CountingStream]]:
+    counting = _CountingStream(stream)
+    return counting, io.BufferedReader(counting, buffer_size=_BUFFER_BYTES)
+
 
 def csv_column(
-    stream: BinaryIO | io.RawIOBase, size: int | None, column: str | None, delimiter: str = ",", *, plain: bool = False
+    stream: BinaryIO | io.RawIOBase,
+    size: int | None,
+    column: str | None,
+    delimiter: str | None = None,
+    *,
+    plain: bool = False,
 ) -> Column:
     """One column of a stream of CSV of ``size`` bytes, if that is known; ``plain`` does without pyarrow."""
-    counting = _CountingStream(stream)
-    buffered = io.BufferedReader(counting, buffer_size=_BUFFER_BYTES)
-    names = _header(buffered, delimiter)
+    counting, buffered = _opened(stream)
+    names, delimiter = _header(buffered, delimiter, column)
     position, name = choose_column(names, column)
     read = _read_by_python if plain or arrow.find_pyarrow() is None else _read_by_arrow
     pieces = _check_quotes(read(buffered, names, position, delimiter), counting)
-    return Column(name, pieces, lambda: counting.count / size if size else None)
+    return Column(name, pieces, lambda: counting.fraction(size))
 
 
-def _header(stream: io.BufferedReader[_CountingStream], delimiter: str) -> list[str]:
+def _json_column(stream: io.RawIOBase, size: int, column: str | None) -> Column:
+    """The values under one key of JSON Lines; an absent key is a missing value."""
+    counting, buffered = _opened(stream)
+    records = read_json_lines(buffered)
+    first = next(records, None)
+    if first is None:
+        raise ParameterError("the file is empty: JSON Lines hold an object per line")
+    _, name = choose_column(list(first[1]), column)
+    values = (json_value(number, record, name) for number, record in chain([first], records))
+    return Column(name, _coded_rows(values), lambda: counting.fraction(size))
+
+
+def _text_column(stream: io.RawIOBase, size: int, column: str | None) -> Column:
+    """The lines of plain text."""
+    if column is not None:
+        raise ParameterError(f"a .txt file holds one value per line and no column {column!r}; rename it if it is CSV")
+    counting, buffered = _opened(stream)
+    return Column("line", _coded_rows(text for _, text in read_lines(buffered)), lambda: counting.fraction(size))
+
+
+def _coded_rows(values: Iterator[str | int | None]) -> Iterator[Rows]:
+    """Values as rows: positions in the list of distinct ones."""
+    while piece := list(islice(values, ROWS_AT_ONCE)):
+        codes: dict[str | int | None, int] = {}
+        array = np.array([codes.setdefault(value, len(codes)) for value in piece], dtype=np.int64)
+        _check_utf8(text for text in codes if isinstance(text, str))
+        yield Rows(array, list(codes))
+
+
+def _header(
+    stream: io.BufferedReader[_CountingStream], delimiter: str | None, column: str | None
+) -> tuple[list[str], str]:
+    """The names of the columns, and the delimiter."""
     lines = (line.decode("utf-8" if number else "utf-8-sig") for number, line in enumerate(stream))
     try:
-        names = next(csv.reader(lines, delimiter=delimiter), None)
+        opening = next(lines, "")
+        delimiter = delimiter or find_delimiter(opening, column)
+        names = next(csv.reader(chain([opening], lines), delimiter=delimiter), None)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ParameterError(f"the line of column names is not CSV in UTF-8: {error}") from None
     if not names:
         raise ParameterError("the table is empty: CSV begins with a line of column names")
-    return names
+    return names, delimiter
 
 
 def _check_quotes(pieces: Iterator[Rows], counting: _CountingStream) -> Iterator[Rows]:
@@ -160,11 +253,7 @@ def _read_by_python(
     text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
     rows = _whole_rows(csv.reader(text, delimiter=delimiter), len(names))
     try:
-        while values := [row[position] for row in islice(rows, ROWS_AT_ONCE)]:
-            codes: dict[str, int] = {}
-            array = np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int64)
-            _check_utf8(codes)
-            yield Rows(array, list(codes))
+        yield from _coded_rows(row[position] for row in rows)
     except csv.Error as error:
         raise ParameterError(f"the table cannot be read: {error}") from None
 
@@ -268,7 +357,7 @@ _ARROW_READERS: dict[str, Callable[[Path, str | None], Column]] = {
     ".arrow": _arrow_column,
     ".feather": _arrow_column,
 }
-SUFFIXES = (*_DELIMITERS, *_ARROW_READERS)
+SUFFIXES = (*_TEXTS, *_ARROW_READERS)
 
 
 def _is_text(kind: Any) -> bool:
