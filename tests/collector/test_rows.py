@@ -19,8 +19,8 @@ def test_rows_of_a_sound_store():
     assert ROWS.contribution(CONTRIBUTION) == Contribution(*CONTRIBUTION)
     assert ROWS.minute((60, 3)) == (60, 3)
     page = np.arange(4, dtype="<i8")
-    np.testing.assert_array_equal(ROWS.pages({7: page.tobytes()}, 4)[7], page)
-    assert ROWS.pages({}, 4) == {}
+    np.testing.assert_array_equal(ROWS.pages({7: page.tobytes(), 2: bytes(32)}, 4), [page, 4 * [0]])
+    assert ROWS.pages({}, 4).shape == (0, 4)
 
 
 @pytest.mark.parametrize("column", range(7))

@@ -16,6 +16,7 @@ _COUNTER_BYTES = 8
 _LARGEST = (1 << 63) - 1
 _LARGEST_EPOCH = 1 << 31
 _LARGEST_PAGE = 1 << 12
+_LAST_PAGE = 1 << 40
 _LATEST = 250_000_000_000  # in the year 9892; Python's dates end in 9999
 
 
@@ -86,15 +87,14 @@ class RowReader:
         minute, reports = row
         return self.whole("a minute of an epoch", minute), self.whole("the number of reports of a minute", reports)
 
-    def pages(self, pages: Mapping[int, object], page_cells: int) -> dict[int, Integers]:
-        """The counters of pages."""
+    def pages(self, pages: Mapping[int, object], page_cells: int) -> Integers:
+        """The counters of pages, one row per page."""
         size = _COUNTER_BYTES * page_cells
         for number, page in pages.items():
-            self.blob(f"page {number}", page, size)
-            self.whole("the number of a page", number)
-        joined = np.frombuffer(b"".join(pages.values()), dtype="<i8").astype(np.int64)  # type: ignore[arg-type]
-        self.counts(joined)
-        return dict(zip(pages, joined.reshape(-1, page_cells), strict=True))
+            self.whole("the number of a page", number, 0, _LAST_PAGE)
+            self.blob("a page", page, size)
+        joined = np.frombuffer(b"".join(pages.values()), dtype="<i8")  # type: ignore[arg-type]  # checked above
+        return self.counts(joined.astype(np.int64)).reshape(-1, page_cells)
 
     def counts(self, counts: Integers) -> Integers:
         """Counters, none of them negative; a sum of two that exceeds 63 bits is negative too."""

@@ -22,7 +22,6 @@ from itertools import islice
 
 import numpy as np
 
-from sunzi._typing import Integers
 from sunzi.collector.database import Database, identity_table
 from sunzi.collector.epochs import (
     ID_BYTES,
@@ -34,7 +33,7 @@ from sunzi.collector.epochs import (
     check_identities,
     check_name,
 )
-from sunzi.errors import StoreError
+from sunzi.errors import StoreError, TallyError
 from sunzi.numerics.counters import Counters
 
 _FULL_PAGE = 500
@@ -192,20 +191,27 @@ class Store(Database):
             if not found:
                 raise StoreError(f"there is no epoch with the key {key}")
             epoch = found[0]
-            pages: dict[int, Integers] = {}
-            for contribution in self.contributions(key):
-                if contribution.subtracted_at is None:
-                    for page, counts in self._rows.pages(self.pages(contribution.key), epoch.page_cells).items():
-                        pages[page] = pages[page] + counts if page in pages else counts
-        if not pages:
-            return epoch.reports, Counters.zeros(length)
-        numbers = np.array(sorted(pages), dtype=np.int64)
-        values = self._rows.counts(np.concatenate([pages[page] for page in numbers.tolist()]))
-        cells = (numbers[:, np.newaxis] * epoch.page_cells + np.arange(epoch.page_cells)).reshape(-1)
-        filled = np.flatnonzero(values)
+            counters = Counters.zeros(length)
+            try:
+                for contribution in self.contributions(key):
+                    if contribution.subtracted_at is None:
+                        counters += self._counters(contribution.key, epoch.page_cells, length)
+            except TallyError as error:
+                raise self._rows.damage(str(error)) from None
+        return epoch.reports, counters
+
+    def _counters(self, contribution: int, page_cells: int, length: int) -> Counters:
+        """The counters of one contribution."""
+        pages = self.pages(contribution)
+        values = self._rows.pages(pages, page_cells)
+        numbers = np.fromiter(pages, dtype=np.int64, count=len(pages))
+        order = np.argsort(numbers)
+        cells = (numbers[order, np.newaxis] * page_cells + np.arange(page_cells)).reshape(-1)
+        counts = values[order].reshape(-1)
+        filled = np.flatnonzero(counts)
         if filled.size and cells[filled[-1]] >= length:
             raise self._rows.damage(f"it has a counter {cells[filled[-1]]}, and its plan has {length} counters")
-        return epoch.reports, Counters(length, cells[filled], values[filled])
+        return Counters(length, cells[filled], counts[filled])
 
     def progress(self, key: int) -> list[tuple[int, int]]:
         """Reports per minute, as (start of the minute in seconds since 1970, reports)."""
@@ -392,11 +398,9 @@ class Store(Database):
         """Add deposits of one uploader."""
         cells = np.concatenate([deposit.cells for deposit in deposits])
         pages, rows = np.unique(cells // page_cells, return_inverse=True)
-        stored = self._rows.pages(self._read_pages(contribution, pages.tolist()), page_cells)
+        stored = self._read_pages(contribution, pages.tolist())
         counts = np.zeros((pages.size, page_cells), dtype=np.int64)
-        for row, page in enumerate(pages.tolist()):
-            if page in stored:
-                counts[row] = stored[page]
+        counts[np.searchsorted(pages, list(stored))] = self._rows.pages(stored, page_cells)
         np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
         written = self._rows.counts(counts).astype("<i8", copy=False)
         self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
