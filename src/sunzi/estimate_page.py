@@ -47,7 +47,6 @@ th[aria-sort="ascending"] button::after { content: " ▴" / ""; }
 """
 _CHART_STYLE = """
 .sunzi {
-  td:first-child { max-width: 20rem; white-space: normal; overflow-wrap: anywhere; line-height: 1.25; }
   td.draw, th.draw { padding: 0; line-height: 0; text-align: left; }
   svg { display: block; width: 20rem; }
   .grid { stroke: var(--line); } .zero { stroke: var(--soft); }
@@ -64,7 +63,8 @@ _CHART_STYLE = """
     th.draw, .draw svg { width: 100%; }
     tbody tr { border-top: 1px solid var(--line); padding: .3rem 0; }
     td { border: 0; padding: 0; }
-    td:first-child { max-width: none; padding-right: .75rem; font-weight: 600; }
+    td:first-child { white-space: normal; overflow-wrap: anywhere; line-height: 1.25; padding-right: .75rem;
+      font-weight: 600; }
     td.draw { grid-area: 2 / 1 / 3 / 3; }
     td.estimate { grid-area: 1 / 2; align-self: end; font-weight: 600; line-height: 1.25; }
     td.interval { grid-area: 3 / 1; text-align: left; }

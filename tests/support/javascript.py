@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLIENT = ROOT / "clients" / "javascript"
-_OLDEST_NODE = 20
+_OLDEST_NODE = (20, 19)
 
 
 def built():
@@ -18,8 +18,8 @@ def built():
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("the JavaScript client is tested with Node and npm, which are not installed")
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.lstrip("v").split(".")[0]) < _OLDEST_NODE:
-        pytest.skip(f"the JavaScript client is tested with Node {_OLDEST_NODE} or later, this is {version.strip()}")
+    if tuple(map(int, version.lstrip("v").split(".")[:2])) < _OLDEST_NODE:
+        pytest.skip(f"the JavaScript client is tested with Node 20.19 or later, this is {version.strip()}")
     # The lock is outside the build directory, which is replaced; several test processes may call this at once.
     with (CLIENT / "package.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
