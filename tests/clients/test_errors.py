@@ -7,8 +7,8 @@ import pytest
 
 from sunzi import errors
 
-# JavaScript reads tallies but estimates nothing.
-PYTHON_ONLY = {"EstimateError"}
+# JavaScript reads tallies but estimates nothing, makes no plans, and knows no protocols of other packages.
+PYTHON_ONLY = {"EstimateError", "PlanWarning", "UnknownProtocolError"}
 
 
 @pytest.mark.usefixtures("client_directory")
