@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
 from functools import partial
+from shutil import which
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import children, settings
-from benchmarks.measure import Comparison, compare
+from benchmarks.measure import Comparison, compare, paired
 from benchmarks.results import Result
 from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
@@ -21,14 +24,41 @@ MANY_REPORTS = 100_000
 SINGLE_REPORTS = 50
 EPSILONS = (1, 5)
 PROTOCOLS = ("mss", "ss")
+CLIENT = children.ROOT / "clients" / "javascript"
 
 
 def subsets(scale: float) -> Iterator[Result]:
-    """Making and counting reports with and without `fast`, against a plain bitmap of as many points."""
+    """Making and counting reports with and without `fast`, and in JavaScript, against a bitmap of as many points."""
     yield from (Result.from_json(entry) for entry in coded(scale))
     plain = children.call("subsets:coded", scale, {"SUNZI_NO_NUMBA": "1"})
     yield from (Result.from_json(entry) for entry in plain)
+    yield from _javascript(scale)
     yield from _from_bytes(scale)
+
+
+def _javascript(scale: float) -> Iterator[Result]:
+    """Single reports by the JavaScript client, where Node.js and the built client are there."""
+    node, size = which("node"), settings.domain_size(settings.DOMAIN_SIZE, scale)
+    if node is None or not (CLIENT / "dist" / "subsets.js").exists():
+        return
+    for name in PROTOCOLS:
+        for epsilon in EPSILONS:
+            plan = make_plan(name, size, epsilon)
+            points = round(plan.protocol.tally_layout.length / len(plan.protocol.responses))
+            command = [node, "benchmark/single.js", str(points), str(SINGLE_REPORTS), str(settings.rounds(5, scale))]
+            done = subprocess.run(
+                command, cwd=CLIENT, input=plan.contract.canonical, check=True, stdout=subprocess.PIPE
+            )
+            times = paired([(mine, theirs) for mine, theirs in json.loads(done.stdout)])
+            yield Result(
+                f"subsets/single/{name}/epsilon-{epsilon}/javascript",
+                f"make one report of {name} alone, ε = {epsilon}, in JavaScript",
+                times.measured,
+                "packing a bitmap",
+                times.reference,
+                times.slowdown,
+                details={"domain_size": size, "epsilon": epsilon, "points": points, "bits": plan.report_bits},
+            )
 
 
 def coded(scale: float) -> list[dict[str, Any]]:

@@ -189,10 +189,11 @@ class SubsetCode:
 
 def _encode_one(members: bytes, block_size: int, bits: int) -> bytes:
     """The word of one subset; `members` has a byte per point, 1 if it is chosen, else 0."""
-    low, width, left, digits = 0, _WHOLE, block_size, []
-    for rest, chosen in zip(range(len(members), 0, -1), members, strict=True):
-        if left in (0, rest):
-            break
+    low, width, left, digits, top = 0, _WHOLE, block_size, [], _TOP
+    stop = members.rfind(1) + 1  # after the last chosen point nothing changes, nor where all the rest are chosen
+    if stop == len(members):
+        stop = members.rfind(0) + 1
+    for rest, chosen in zip(range(len(members), 0, -1), members[:stop], strict=False):
         share = width // rest * left
         if chosen:
             width = share
@@ -200,9 +201,9 @@ def _encode_one(members: bytes, block_size: int, bits: int) -> bytes:
         else:
             low += share
             width -= share
-        while width < _TOP:
+        while width < top:
             digits.append(low >> 40)
-            low = (low & (_TOP - 1)) << 8
+            low = (low & (top - 1)) << 8
             width <<= 8
     tail_bits = bits - 8 * len(digits)
     tail = -(-low >> (48 - tail_bits))
