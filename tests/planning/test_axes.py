@@ -92,7 +92,7 @@ def test_largest_error_of_normals():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["oue", "ss-compact", "mss-compact"])
 def test_largest_error_of_collections(name):
-    size, users, runs = 150, 30_000, 150
+    size, users, runs = 120, 30_000, 150
     plan = sunzi.make_plan(name, size, 1)
     values = spread_over(size, users, np.arange(size))
     largest = np.abs(frequencies(plan, values, runs) - 1 / size).max(axis=1)
