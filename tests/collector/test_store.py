@@ -463,6 +463,29 @@ def test_the_tally_is_the_sum_of_its_contributions(store):
     assert sum(each.reports for each in parts) == total(store, epoch) == counts(store, epoch).sum() == 200
 
 
+@pytest.mark.parametrize(
+    "page", [b"", bytes(4001), np.full(500, -5, dtype="<i8").tobytes()], ids=["empty", "long", "-5"]
+)
+def test_a_damaged_page_is_refused_and_stays(store, page):
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1)])
+    with store.transaction():
+        store._execute("UPDATE pages SET counts = ?", (page,))
+    for read in (lambda: store.tally(epoch.key, LENGTH), lambda: store.commit([a_deposit(epoch, 2)])):
+        with pytest.raises(StoreError, match="is damaged"):
+            read()
+    (contribution,) = store.contributions(epoch.key)
+    assert dict(store.pages(contribution.key)) == {0: page}
+    assert (contribution.reports, store.identity_count(epoch.key)) == (1, 1)
+
+
+def test_a_tally_has_the_counters_of_its_plan(store):
+    epoch = an_epoch(store)
+    store.commit([a_deposit(epoch, 1, {1999: 1})])
+    with pytest.raises(StoreError, match="it has a counter 1999, and its plan has 1999 counters"):
+        store.tally(epoch.key, 1999)
+
+
 def test_a_quota_is_never_overdrawn(store, monkeypatch):
     epoch, now = an_epoch(store), [1_000_000.0]
     monkeypatch.setattr("sunzi.collector.store.time.time", lambda: now[0])
