@@ -62,7 +62,6 @@ TESTED_IN = {
     "analysis/fake_reports": "analysis/test_poisoning",
     "analysis/health_tests": "analysis/test_health",
     "analysis/residuals": "analysis/test_health",
-    "cli/files": "cli/test_privatize",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
 }

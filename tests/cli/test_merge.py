@@ -18,7 +18,8 @@ def test_the_sum_is_the_tally_of_all_reports(counted):
 
 def test_a_merge_may_replace_one_of_its_inputs(counted):
     (counted.directory / "today.bin").write_bytes((counted.directory / "tally.bin").read_bytes())
-    assert counted.run("merge", "tally.bin", "today.bin", "-o", "tally.bin") == 0
+    assert counted.run("merge", "tally.bin", "today.bin", "-o", "tally.bin") == 2
+    assert counted.run("merge", "tally.bin", "today.bin", "-o", "tally.bin", "--force") == 0
     assert sunzi.load_tally(counted.path("tally.bin")).reports == 8_000
 
 
@@ -32,7 +33,7 @@ def test_damaged_files_are_named_and_nothing_is_written(counted, complaint, case
     (counted.directory / "bad.bin").write_bytes(damaged((counted.directory / "tally.bin").read_bytes())[case])
     (counted.directory / "out.bin").write_bytes(b"older")
     before = counted.names()
-    assert counted.run("merge", "tally.bin", "bad.bin", "-o", "out.bin") == 2
+    assert counted.run("merge", "tally.bin", "bad.bin", "-o", "out.bin", "--force") == 2
     assert counted.path("bad.bin") in complaint()
     assert counted.names() == before
     assert (counted.directory / "out.bin").read_bytes() == b"older"

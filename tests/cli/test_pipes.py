@@ -76,7 +76,7 @@ def test_memory_does_not_grow_with_the_table(collection):
         "    with open('long.csv', 'wb') as file:\n"
         "        file.write(b'browser,rest\\n')\n"
         "        for _ in range(rows // 1_000): file.write((b'Chrome,' + b'x' * 250 + b'\\n') * 1_000)\n"
-        "    assert main(['privatize', 'plan.json', 'long.csv', '--column', 'browser', '-o', 'out.bin']) == 0\n"
+        "    assert main(['privatize', 'plan.json', 'long.csv', '--column', 'browser', '-o', 'out', '--force']) == 0\n"
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )
     run = subprocess.run(

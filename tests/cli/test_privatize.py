@@ -102,7 +102,7 @@ def test_a_column_of_unknown_values_is_refused(collection, complaint, capsys):
     assert "sunzi: note:" not in capsys.readouterr().err
     estimate_is_close(collection.plan, collection.path("folded.bin"), np.array([0.6, 0.2, 0.2, 0, 0]))
     for words, wrong in ((["--fold", "accents"], "case and space"), (["--max-unknown", "2"], "between 0 and 1")):
-        assert collection.run("privatize", "plan.json", "lower.csv", *words, "-o", "out.bin") == 2
+        assert collection.run("privatize", "plan.json", "lower.csv", *words, "-o", "wrong.bin") == 2
         assert wrong in complaint()
 
 
@@ -116,7 +116,8 @@ FAILURES = {
     "missing": (["lynx.json", "data.csv", *BROWSER], "data.csv: row 3921 has no value"),
     "epsilon": (["plan.json", "data.csv", *BROWSER, "--max-epsilon", "1/2"], "accepts at most 1/2"),
     "suffix": (["plan.json", "data.xlsx", *BROWSER], "must end in one of .csv"),
-    "plan": (["data.csv", "plan.json"], "data.csv: not JSON"),
+    "plan": (["data.csv", "gone.csv"], "data.csv: not JSON"),
+    "order": (["data.csv", "plan.json"], "the plan comes first, and "),
     "overwriting": (["plan.json", "data.csv", *BROWSER, "-o", "data.csv"], "an input and must not be overwritten"),
 }
 
@@ -131,7 +132,7 @@ def test_failures_name_the_value_and_leave_nothing(collection, complaint, case):
         sunzi.make_plan("grr", labels, 1).save(collection.path(f"{name}.json"))
     (collection.directory / "out.bin").write_bytes(b"older")
     before = {name: (collection.directory / name).read_bytes() for name in collection.names()}
-    assert collection.run("privatize", "-o", "out.bin", *words) == 2
+    assert collection.run("privatize", "--force", "-o", "out.bin", *words) == 2
     assert expected in complaint()
     assert {name: (collection.directory / name).read_bytes() for name in collection.names()} == before
 
@@ -160,7 +161,7 @@ def test_a_full_disk(collection):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\nsys.exit(main(sys.argv[1:]))"
     )
     (collection.directory / "out.bin").write_bytes(b"older")
-    words = ["privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin"]
+    words = ["privatize", "plan.json", "data.csv", *BROWSER, "-o", "out.bin", "--force"]
     environment = os.environ | {"PYTHONPATH": str(Path(sunzi.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
         [sys.executable, "-c", code, *words],

@@ -18,7 +18,7 @@ def test_damaged_files_are_named_and_nothing_is_written(counted, complaint, case
     (counted.directory / "bad.bin").write_bytes(damaged((counted.directory / "reports.bin").read_bytes())[case])
     (counted.directory / "out.bin").write_bytes(b"older")
     before = counted.names()
-    assert counted.run("tally", "plan.json", "reports.bin", "bad.bin", "-o", "out.bin") == 2
+    assert counted.run("tally", "plan.json", "reports.bin", "bad.bin", "-o", "out.bin", "--force") == 2
     assert counted.path("bad.bin") in complaint()
     assert counted.names() == before
     assert (counted.directory / "out.bin").read_bytes() == b"older"

@@ -19,7 +19,9 @@ from sunzi.cli.files import (
     STANDARD,
     TABLES,
     add_confidence,
+    add_force,
     add_labels,
+    check_order,
     check_paths,
     check_suffix,
     input_name,
@@ -76,6 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. Parquet needs the extra 'frames', a "
         "picture the extra 'plot'; .html is a self-contained page and needs neither",
     )
+    add_force(parser)
     add_labels(parser)
     parser.add_argument(
         "--top",
@@ -170,7 +173,10 @@ def _writer(arguments: argparse.Namespace) -> Callable[[BinaryIO, _Histogram], N
     if arguments.title is not None and not str(arguments.output).endswith(".html"):
         raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
     _check_source(arguments)
-    check_paths([path for path in (arguments.plan, arguments.tally) if path], arguments.output)
+    given = [path for path in (arguments.plan, arguments.tally) if path]
+    if given:
+        check_order("estimate", given[0], given[1:])
+    check_paths(given, arguments.output, force=arguments.force)
     if is_standard_output(arguments.output):
         chosen = chosen_format(arguments)
         return None if chosen == "table" else partial(_write_table, f".{chosen}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
 from sunzi.cli.terminal import is_terminal
-from sunzi.errors import MissingExtraError, ParameterError, StoreError, TallyError
+from sunzi.errors import MissingExtraError, ParameterError, PlanError, StoreError, TallyError
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store
@@ -132,8 +132,41 @@ def read_tally(path: str) -> Tally:
         raise TallyError(f"{input_name(path)}: {error}") from None
 
 
-def check_paths(inputs: Sequence[str], output: str | None = None) -> None:
-    """Refuse an input that is given twice or that the output would overwrite."""
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force``, beside ``-o``."""
+    parser.add_argument("--force", action="store_true", help="replace an output file that exists")
+
+
+def check_new(output: str | None, *, force: bool) -> None:
+    """Refuse to replace an existing file without ``--force``."""
+    if output is not None and output != STANDARD and not force and os.path.isfile(output):
+        raise ParameterError(f"{output} exists; give -o another name, or --force to replace it")
+
+
+def check_order(command: str, plan: str, others: Sequence[str]) -> None:
+    """Refuse arguments in another order than the plan first."""
+    swapped = next((path for path in others if _is_plan(path)), None)
+    if swapped is not None and os.path.isfile(plan) and not _is_plan(plan):
+        right = " ".join([swapped, *(plan if path == swapped else path for path in others)])
+        raise ParameterError(f"the plan comes first, and {plan} is not a plan, {swapped} is: sunzi {command} {right}")
+
+
+def _is_plan(path: str) -> bool:
+    """Whether a file is a plan; False if it cannot be read, which is reported when it is opened."""
+    from sunzi.contract import Contract
+
+    try:
+        with open(path, "rb") as stream:
+            if not os.path.isfile(path) or not stream.read(64).lstrip().startswith(b"{"):
+                return False
+        Contract.load(path)
+    except (OSError, PlanError):
+        return False
+    return True
+
+
+def check_paths(inputs: Sequence[str], output: str | None = None, *, force: bool = False) -> None:
+    """Refuse an input that is given twice, and an output that is an input or exists."""
     seen: list[str] = []
     for path in inputs:
         if any(_is_same(path, other) for other in seen):
@@ -141,6 +174,7 @@ def check_paths(inputs: Sequence[str], output: str | None = None) -> None:
         seen.append(path)
     if output is not None and output != STANDARD and any(_is_same(path, output) for path in inputs):
         raise ParameterError(f"{output} is an input and must not be overwritten; give -o another name")
+    check_new(output, force=force)
 
 
 def _is_same(path: str, other: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import check_paths, input_name, open_output, read_tally
+from sunzi.cli.files import add_force, check_new, check_paths, input_name, open_output, read_tally
 from sunzi.cli.results import say_written
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted
@@ -22,12 +22,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the sum (default: standard output, for a pipe)"
     )
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read all, write the sum. The output may be one of the inputs: it is replaced after all have been read."""
+    """Read all, write the sum. With --force the output may be an input: it is replaced after all have been read."""
     check_paths(arguments.tallies)
+    check_new(arguments.output, force=arguments.force)
     with open_output(arguments.output, "a tally") as stream:
         first, *others = arguments.tallies
         total = read_tally(first)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import STANDARD, add_column, add_histogram, check_paths
+from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
@@ -62,6 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write the plan to (default: none)")
+    add_force(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 
@@ -101,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
     if arguments.output == STANDARD:
         raise ParameterError("-o needs a file name for the plan; standard output is for the comparison")
-    check_paths([] if arguments.domain is None else [arguments.domain], arguments.output)
+    check_paths([] if arguments.domain is None else [arguments.domain], arguments.output, force=arguments.force)
 
 
 def _domain(arguments: argparse.Namespace) -> Domain:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from sunzi.cli.files import (
     STANDARD,
     add_column,
+    add_force,
     add_labels,
     add_plan,
+    check_order,
     check_paths,
     input_name,
     load_labelled_plan,
@@ -62,6 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the reports (default: standard output, for a pipe)"
     )
+    add_force(parser)
     add_labels(parser)
     parser.add_argument("--max-epsilon", metavar="E", help="refuse a plan that spends more than this: 2, 0.5 or 1/2")
     parser.add_argument(
@@ -94,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     max_unknown = _share(arguments.max_unknown)
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
-    check_paths([arguments.plan, arguments.table], arguments.output)
+    check_order("privatize", arguments.plan, [arguments.table])
+    check_paths([arguments.plan, arguments.table], arguments.output, force=arguments.force)
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table

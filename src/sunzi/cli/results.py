@@ -13,7 +13,16 @@ from pathlib import PurePath
 from typing import Any
 
 from sunzi.atomic_files import write_atomically
-from sunzi.cli.files import PICTURES, TABLES, check_suffix, is_standard_output, need_matplotlib, save_picture
+from sunzi.cli.files import (
+    PICTURES,
+    TABLES,
+    add_force,
+    check_new,
+    check_suffix,
+    is_standard_output,
+    need_matplotlib,
+    save_picture,
+)
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.errors import ParameterError
 
@@ -51,7 +60,7 @@ def chosen_format(arguments: argparse.Namespace) -> str:
 
 
 def add_output(parser: argparse.ArgumentParser, suffixes: Sequence[str] = TABLES) -> None:
-    """Add ``-o`` for files of the result."""
+    """Add ``-o`` for files of the result, and ``--force``."""
     extras = ["Parquet needs the extra 'frames'"]
     if set(suffixes) & set(PICTURES):
         extras.append("a picture the extra 'plot'")
@@ -64,11 +73,14 @@ def add_output(parser: argparse.ArgumentParser, suffixes: Sequence[str] = TABLES
         help=f"write the result to a file instead; the suffix selects the format: {', '.join(suffixes)}. May be "
         f"repeated. {', '.join(extras)}",
     )
+    add_force(parser)
 
 
 def check_output(arguments: argparse.Namespace, suffixes: Sequence[str] = TABLES) -> bool:
     """Check the names of outputs before any work, and return whether any of them is a picture."""
     found = [check_suffix(path, suffixes) for path in arguments.output]
+    for path in arguments.output:
+        check_new(path, force=arguments.force)
     if found:
         refuse_format(arguments, arguments.output[0])
     draws = any(suffix in PICTURES for suffix in found)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import only_collection, open_output
+from sunzi.cli.files import add_force, check_new, only_collection, open_output
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver, say_written
 from sunzi.cli.terminal import print_table, say
 from sunzi.formatting import counted, printable
@@ -48,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     merge.add_argument("stores", metavar="STORE", nargs="+", help=f"stores of all shards: {store}")
     _add_epoch(merge)
     merge.add_argument("-o", "--output", metavar="FILE", help="tally file (default: standard output)")
+    add_force(merge)
     close = add_action("close", _close, "close an epoch permanently and delete its ids")
     close.description = (
         f"{close.description} While a collector uses an SQLite store, send the request to the collector instead: "
@@ -168,6 +169,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from sunzi.collector.stores import merge_shards
 
+    check_new(arguments.output, force=arguments.force)
     with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
         stores = [stack.enter_context(_opened(address)) for address in arguments.stores]
         collection = arguments.collection or only_collection(stores[0], arguments.stores[0])

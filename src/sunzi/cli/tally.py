@@ -22,7 +22,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 from sunzi.atomic_files import sync_directory, write_atomically
-from sunzi.cli.files import STANDARD, add_plan, check_paths, input_name, is_standard_output, open_input, open_output
+from sunzi.cli.files import (
+    STANDARD,
+    add_force,
+    add_plan,
+    check_order,
+    check_paths,
+    input_name,
+    is_standard_output,
+    open_input,
+    open_output,
+)
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
 from sunzi.errors import ParameterError, ReportError
@@ -56,6 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the tally (default: standard output, for a pipe)"
     )
+    add_force(parser)
     parser.add_argument(
         "--engine",
         choices=(_FILES, _PARQUET, _SPARK),
@@ -71,10 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     engine = _engine_of(arguments)
     _refuse_arguments(arguments, engine)
+    check_order("tally", arguments.plan, arguments.reports)
+    is_folder = bool(arguments.by)  # which must be new in any case
+    check_paths([arguments.plan, *arguments.reports], arguments.output, force=arguments.force or is_folder)
     plan = load_plan(arguments.plan)
     if engine is not None:
         return _count_columns(arguments, plan, engine)
-    check_paths([arguments.plan, *arguments.reports], arguments.output)
     with open_output(arguments.output, "a tally") as stream:
         total = plan.empty_tally()
         for path in arguments.reports:
@@ -166,7 +179,6 @@ def _refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None
 
 def _count_columns(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
     """Count, report what was refused, and write one tally or a folder of them."""
-    check_paths([arguments.plan, *arguments.reports], arguments.output)
     # The output is opened first, so that a bad name fails before hours of work.
     if arguments.by:
         with _new_folder(arguments.output) as folder:
