@@ -4,7 +4,7 @@ import pytest
 
 import sunzi
 from sunzi.errors import ParameterError
-from sunzi.planning import Population, Trials, compare, evaluate, setting_grid
+from sunzi.planning import Population, Trials, compare, evaluate, least_error, setting_grid
 
 
 def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsilons=(1,), users=(100,)):
@@ -14,7 +14,7 @@ def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsi
     return draw_comparison(list(compare(setting_grid(sizes, epsilons, users), names, trials)), varied)
 
 
-def test_a_picture_has_four_panels_on_logarithmic_axes():
+def test_a_picture_has_four_panels():
     figure = drawn("epsilon", epsilons=(1, 2, 3))
     assert [panel.get_title(loc="left") for panel in figure.axes] == [
         "error",
@@ -22,20 +22,37 @@ def test_a_picture_has_four_panels_on_logarithmic_axes():
         "reading and decoding",
         "attackability",
     ]
+    assert [panel.get_yscale() for panel in figure.axes] == ["symlog", "log", "log", "log"]
     for panel in figure.axes:
-        assert (panel.get_xscale(), panel.get_yscale()) == ("linear", "log")
+        assert panel.get_xscale() == "linear"
         assert panel.get_xlabel() == "epsilon"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["grr", "oue", "mss"]
     assert figure.get_suptitle() == "10 values, 100 users"
     error = figure.axes[0].containers[0].lines[0].get_ydata()
     expected = [evaluate(sunzi.make_plan("grr", 10, epsilon), 100).flat_error for epsilon in (1, 2, 3)]
-    assert error == pytest.approx(expected)
+    least = [least_error(10, epsilon, 100) for epsilon in (1, 2, 3)]
+    assert error == pytest.approx([100 * (each / best - 1) for each, best in zip(expected, least, strict=True)])
+
+
+def test_ticks_are_plain_numbers_and_nothing_warns(recwarn):
+    import io
+
+    figure = drawn("epsilon", epsilons=(1, 2, 3))
+    figure.savefig(io.BytesIO(), format="svg")
+    ticks = [[tick.get_text() for tick in panel.get_yticklabels()] for panel in figure.axes]
+    assert "±0 %" in ticks[0]
+    assert {"+10 %", "+30 %"} <= set(ticks[0])
+    assert "10" in ticks[1]
+    assert any(tick.endswith(" k") for tick in ticks[2])
+    assert all(tick.endswith(" %") for tick in ticks[3])
+    assert not [tick for panel in ticks for tick in panel if "10^" in tick]
+    assert [str(each.message) for each in recwarn] == []
 
 
 def test_a_picture_of_a_simulation_shows_what_was_measured():
     figure = drawn("users", users=(100, 1000), trials=Trials(3, 2, Population.parse("spike")))
     assert "measured" in figure.axes[0].get_ylabel()
-    assert figure.axes[2].get_ylabel() == "seconds, measured"
+    assert figure.axes[2].get_ylabel() == "time, measured"
     assert figure.axes[0].get_xscale() == "log"
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["100", "1,000"]
     assert figure.get_suptitle() == "10 values, epsilon 1, 3 simulated collections of spike values, seed 2"

@@ -6,6 +6,7 @@ from sunzi.planning.comparison import Setting as Setting
 from sunzi.planning.comparison import Trials as Trials
 from sunzi.planning.comparison import compare as compare
 from sunzi.planning.comparison import setting_grid as setting_grid
+from sunzi.planning.floor import least_error as least_error
 from sunzi.planning.moduli_candidates import ModuliCandidate as ModuliCandidate
 from sunzi.planning.moduli_candidates import evaluate_moduli as evaluate_moduli
 from sunzi.planning.moduli_candidates import reference_error as reference_error

@@ -1,18 +1,24 @@
 """A comparison as a picture: error, bits, decoding and attackability against what was varied. Needs matplotlib, the
 ``plot`` extra, so import this module only to draw.
+
+Errors of good protocols differ by a few percent, so they are drawn relative to the least possible error
+(docs/mathematics.md §8), on an axis that is linear within 1 % of it and logarithmic beyond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.errors import ParameterError
+from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
+from sunzi.planning.floor import least_error
 from sunzi.protocols.registry import catalogue
 
 if TYPE_CHECKING:
@@ -29,12 +35,21 @@ _MOST_TICKS = 7
 _NAMES: dict[str, str] = {"epsilon": "epsilon", "size": "values in the domain", "users": "users"}
 
 
+_RELATIVE_TICKS = (-90, -50, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
+_MOST_DECADES = 2
+
+Point = tuple[float, float, float]
+"""Where a figure is drawn: x, y and two standard errors of y."""
+
+
 @dataclass(frozen=True)
 class _Panel:
     title: str
     unit: str
-    figures: dict[str, list[tuple[float, float]]]
-    spreads: dict[str, list[float]]
+    points: dict[str, list[Point]]
+    label: Callable[[float], str]
+    """A tick as text."""
+    is_relative: bool = False
 
 
 def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
@@ -54,43 +69,89 @@ def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
 
 def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
     is_simulated = all(record.simulated is not None for record in records)
+    column, unit, label = (
+        "work",
+        "elementary operations",
+        lambda value: with_prefix(value).replace(".0 ", " ").strip(),
+    )
     if is_simulated:
-        error = _panel(records, varied, "mse", "error", "mean squared error, measured", spread="mse_error")
-        work = _panel(records, varied, "decode_seconds", "decoding", "seconds, measured")
-    else:
-        histogram = "flat" if any(record.columns()["skewed_error"] is None for record in records) else "skewed"
-        error = _panel(
-            records, varied, f"{histogram}_error", "error", f"root mean squared error, {histogram} histogram"
+        column, unit, label = ("decode_seconds", "time, measured", _seconds)
+    return [
+        _error_panel(records, varied, is_simulated=is_simulated),
+        _panel(records, varied, "bits", "report", "mean bits", lambda value: f"{value:,.0f}"),
+        _panel(records, varied, column, "decoding" if is_simulated else "reading and decoding", unit, label),
+        _panel(
+            records,
+            varied,
+            "attackability",
+            "attackability",
+            "success of the best guess from one report",
+            lambda value: f"{100 * value:g} %",
+        ),
+    ]
+
+
+def _error_panel(records: Sequence[ComparisonRow], varied: Varied, *, is_simulated: bool) -> _Panel:
+    """Root mean squared errors, in percent above the least that is possible if values are equally frequent."""
+    histogram = "flat" if any(record.columns()["skewed_error"] is None for record in records) else "skewed"
+    points: dict[str, list[Point]] = {}
+    for record in records:
+        row, setting = record.columns(), record.setting
+        least = least_error(setting.domain_size, setting.epsilon, setting.users)
+        error, spread = row[f"{histogram}_error"], 0.0
+        if is_simulated:
+            error = float(row["mse"]) ** 0.5
+            spread = float(row["mse_error"]) / error if error else 0.0  # two standard errors of the root
+        points.setdefault(record.protocol, []).append(
+            (_place(record, varied), _rounded(100 * (error / least - 1)), 100 * spread / least)
         )
-        work = _panel(records, varied, "work", "reading and decoding", "elementary operations")
-    bits = _panel(records, varied, "bits", "report", "mean bits")
-    attack = _panel(records, varied, "attackability", "attackability", "success of the best guess from one report")
-    return [error, bits, work, attack]
+    kind = "measured" if is_simulated else f"{histogram} histogram"
+    return _Panel("error", f"compared with the least possible, {kind}", points, _relative, is_relative=True)
+
+
+def _rounded(percentage: float) -> float:
+    """Zero instead of a rounding error."""
+    return 0.0 if abs(percentage) < 1e-6 else percentage
+
+
+def _relative(percentage: float) -> str:
+    return f"{percentage:+,.0f} %".replace("-", "−") if percentage else "±0 %"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g} s" if value >= 1 else f"{1e3 * value:g} ms" if value >= 1e-3 else f"{1e6 * value:g} µs"
 
 
 def _panel(
-    records: Sequence[ComparisonRow], varied: Varied, column: str, title: str, unit: str, spread: str | None = None
+    records: Sequence[ComparisonRow],
+    varied: Varied,
+    column: str,
+    title: str,
+    unit: str,
+    label: Callable[[float], str],
 ) -> _Panel:
-    figures: dict[str, list[tuple[float, float]]] = {}
-    spreads: dict[str, list[float]] = {}
+    points: dict[str, list[Point]] = {}
     for record in records:
-        row = record.columns()
-        if row[column] is not None:
-            place = {"epsilon": row["epsilon"], "size": row["domain_size"], "users": row["users"]}[varied]
-            figures.setdefault(record.protocol, []).append((float(place), float(row[column])))
-            spreads.setdefault(record.protocol, []).append(2 * float(row[spread]) if spread else 0.0)
-    return _Panel(title, unit, figures, spreads)
+        value = record.columns()[column]
+        if value is not None:
+            points.setdefault(record.protocol, []).append((_place(record, varied), float(value), 0.0))
+    return _Panel(title, unit, points, label)
+
+
+def _place(record: ComparisonRow, varied: Varied) -> float:
+    row = record.columns()
+    return float({"epsilon": row["epsilon"], "size": row["domain_size"], "users": row["users"]}[varied])
 
 
 def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied) -> None:
     for name in names:
-        if name in panel.figures:
-            points = np.array(panel.figures[name])
+        if name in panel.points:
+            points = np.array(panel.points[name])
             style = _style(name)
             axes.errorbar(
                 points[:, 0],
                 points[:, 1],
-                yerr=np.array(panel.spreads[name]) if any(panel.spreads[name]) else None,
+                yerr=points[:, 2] if points[:, 2].any() else None,
                 label=name,
                 color=_COLOURS[style],
                 marker=_MARKERS[style],
@@ -100,15 +161,33 @@ def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied) -> N
                 markerfacecolor="none",
                 capsize=2,
             )
-    axes.set_yscale("log")
+    if panel.is_relative:
+        _spread_around_zero(axes, [y for points in panel.points.values() for _, y, _ in points])
+    else:
+        axes.set_yscale("log")
+        heights = [y for points in panel.points.values() for _, y, _ in points]
+        is_narrow = max(heights) <= 10**_MOST_DECADES * min(heights)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,), numticks=9))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.label(value)))
     if varied != "epsilon":
-        _spread_by_factors(axes, sorted({place for points in panel.figures.values() for place, _ in points}))
+        _spread_by_factors(axes, sorted({x for points in panel.points.values() for x, _, _ in points}))
     axes.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axes.set_ylabel(panel.unit)
     axes.set_xlabel(_NAMES[varied])
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(which="major", linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
+
+
+def _spread_around_zero(axes: Panel, heights: Sequence[float]) -> None:
+    """An axis of percentages, linear up to 1 % and logarithmic beyond."""
+    axes.set_yscale("symlog", linthresh=1)
+    low = min(-0.3, 1.3 * min(heights))
+    high = max(3.0, 1.3 * max(heights))
+    axes.set_ylim(low, high)
+    axes.set_yticks([tick for tick in _RELATIVE_TICKS if low <= tick <= high])
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _style(name: str) -> int:
