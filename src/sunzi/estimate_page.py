@@ -16,7 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sunzi.formatting import attacker_success, counted, decimals_for, percent, privacy_bound, shortened
-from sunzi.markup import STYLE, for_notebook
+from sunzi.markup import PAGE_STYLE, STYLE, for_notebook
 from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ _MARGIN = 6  # percent of the width
 _STEPS = (1, 2, 5, 10)
 _LONGEST_LABEL = 36
 
-_PAGE_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6672; --line: #d9dfe5; --paper: #fff;
-  --clear: #56b4e9; --unclear: #c9d1d9; --interval: #1d2329; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #9aa5b1; --line: #333c45; --paper: #14181c;
-  --clear: #3a8fc0; --unclear: #4a545e; --interval: #e6eaee; } }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+_SEARCH_STYLE = """
 .search { margin-top: 1.5rem; }
 .search input { font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft);
   border-radius: .3rem; padding: .25rem .5rem; width: min(20rem, 100%); box-sizing: border-box; }
@@ -137,7 +130,7 @@ class EstimatePage:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{_PAGE_STYLE}{STYLE}{_CHART_STYLE}</style>
+<style>{PAGE_STYLE}{STYLE}{_SEARCH_STYLE}{_CHART_STYLE}</style>
 </head>
 <body class="sunzi">
 <h1>{escape(title)}</h1>

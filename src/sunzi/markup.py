@@ -24,6 +24,17 @@ STYLE = """
   tr.chosen td { font-weight: 600; }
 }
 """
+PAGE_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6672; --line: #d9dfe5; --paper: #fff;
+  --clear: #56b4e9; --unclear: #c9d1d9; --interval: #1d2329; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #9aa5b1; --line: #333c45; --paper: #14181c;
+  --clear: #3a8fc0; --unclear: #4a545e; --interval: #e6eaee; } }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+"""
+"""The colours and fonts of a page of its own, light or dark."""
+
 # In a notebook the colours follow its theme, light or dark.
 _NOTEBOOK_COLOURS = """
 .sunzi { --soft: color-mix(in srgb, currentColor 65%, transparent); --interval: currentColor; --clear: #56b4e9;
@@ -36,6 +47,25 @@ _NOTEBOOK_COLOURS = """
 def for_notebook(content: str, style: str = "") -> str:
     """Markup as a notebook shows it: with its style, in the colours of the notebook's theme."""
     return f'<div class="sunzi"><style>{_NOTEBOOK_COLOURS}{STYLE}{style}</style>\n{content}\n</div>'
+
+
+def page(title: str, content: str, style: str = "") -> str:
+    """A self-contained page, which loads nothing from elsewhere."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{PAGE_STYLE}{STYLE}{style}</style>
+</head>
+<body class="sunzi">
+<h1>{escape(title)}</h1>
+{content}
+</body>
+</html>
+"""
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> str:

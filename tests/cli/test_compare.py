@@ -91,7 +91,7 @@ def test_the_table_shows_what_was_measured_and_what_was_refused(lines):
 
 @pytest.mark.slow
 def test_files_of_every_kind_in_one_go(tmp_path, capsys):
-    paths = {suffix: tmp_path / f"out.{suffix}" for suffix in ("csv", "json", "parquet", "png", "svg")}
+    paths = {suffix: tmp_path / f"out.{suffix}" for suffix in ("csv", "json", "parquet", "png", "svg", "html")}
     outputs = [word for path in paths.values() for word in ("-o", str(path))]
     assert main([*SMALL, "--epsilon", "1,2", *outputs]) == 0
     assert capsys.readouterr().out == ""
@@ -102,6 +102,7 @@ def test_files_of_every_kind_in_one_go(tmp_path, capsys):
     assert parquet.read_table(paths["parquet"]).to_pylist() == table
     assert paths["png"].read_bytes().startswith(b"\x89PNG\r\n")
     assert b"<svg" in paths["svg"].read_bytes()
+    assert b"<svg" in paths["html"].read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_files_of_every_kind_in_one_go(tmp_path, capsys):
         (("--simulate", "1"), "at least 2 trials"),
         (("--simulate", "2", "--seed=-1"), "seed must not be negative, got -1"),
         (("--simulate", "2", "--population", "gauss"), "population must be uniform, spike, zipf"),
-        (("-o", "out.xls"), "must end in one of .csv, .json, .parquet, .png, .svg, .pdf; got 'out.xls'"),
+        (("-o", "out.xls"), "must end in one of .csv, .json, .parquet, .png, .svg, .pdf, .html; got 'out.xls'"),
         (("-o", "-"), "got '-'"),
         (("-o", "out.png", "--epsilon", "1,2", "--size", "5,6"), "got several values of epsilon and size"),
     ],

@@ -212,3 +212,13 @@ def test_labels_come_from_a_column_of_a_table(tmp_path, answer, complaint):
     assert answer("plan", "--domain", str(labels), *terms[3:])["domain_size"] == 2
     assert main(["plan", "--domain", str(labels), *terms[3:], "--column", "a"]) == 2
     assert "is no table" in complaint()
+
+
+def test_a_page_besides_the_plan(tmp_path, answer, capsys):
+    plan, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    words = [*SMALL, "--protocol", "grr", "-o", str(page), "-o", str(plan)]
+    assert main([*words, "--format", "json"]) == 0
+    printed, said = capsys.readouterr()
+    assert said.splitlines()[0] == f"wrote the page to {page}"
+    assert json.loads(printed)["output"] == str(plan)
+    assert sunzi.load_plan(plan).fingerprint in page.read_text(encoding="utf-8")

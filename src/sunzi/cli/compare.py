@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation
-from sunzi.cli.numbers import parse_integers, parse_numbers
+from sunzi.cli.numbers import AXES_LEGEND, parse_integers, parse_numbers
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sunzi.planning import ComparisonRow, Setting, Trials
     from sunzi.planning.plots import Varied
 
-_SUFFIXES = (*TABLES, *PICTURES)
+_SUFFIXES = (*TABLES, *PICTURES, ".html")
 _DEFAULTS = {"epsilon": "1", "size": "1024", "users": "10000"}
 _RANGES = {"epsilon": "0.5:5:0.5", "size": "64:65536:x4", "users": "1000:1000000:x10"}
 _COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             document=partial(_columns, records),
             rows=partial(_columns, records),
             picture=partial(_draw, records, varied),
+            page=partial(_page, records, varied, has_one_axis=not set(swept) - {varied}),
         ),
     )
     return 0
@@ -128,6 +129,12 @@ def _draw(records: list[ComparisonRow], varied: Varied) -> Any:
     from sunzi.planning.plots import draw_comparison
 
     return draw_comparison(records, varied)
+
+
+def _page(records: list[ComparisonRow], varied: Varied, *, has_one_axis: bool) -> str:
+    from sunzi.planning.pages import comparison_page
+
+    return comparison_page(records, varied if has_one_axis else None, AXES_LEGEND)
 
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:

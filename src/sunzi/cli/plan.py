@@ -61,7 +61,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_histogram(parser)
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
-    parser.add_argument("-o", "--output", metavar="FILE", help="file to write the plan to (default: none)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="file to write the plan to; a name that ends in .html gets the comparison as a page. May be repeated "
+        "(default: none)",
+    )
     add_force(parser)
     add_format(parser)
     parser.set_defaults(run=run)
@@ -72,9 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     domain = _domain(arguments)
     recommendation = _recommend(arguments, domain)
-    if arguments.output is not None:
-        recommendation.plan.save(arguments.output)
-        say_written(arguments.output, f"the plan {recommendation.plan.fingerprint[:16]}…")
+    for path in arguments.output:
+        _write(path, recommendation)
     print_result(
         arguments,
         Result(
@@ -84,6 +91,23 @@ def run(arguments: argparse.Namespace) -> int:
         ),
     )
     return 0
+
+
+def _write(path: str, recommendation: Recommendation) -> None:
+    """Write the plan, or a page about it."""
+    from sunzi.atomic_files import write_atomically
+    from sunzi.planning.pages import recommendation_page
+
+    if _is_page(path):
+        write_atomically(path, recommendation_page(recommendation, AXES_LEGEND).encode())
+        say_written(path, "the page")
+    else:
+        recommendation.plan.save(path)
+        say_written(path, f"the plan {recommendation.plan.fingerprint[:16]}…")
+
+
+def _is_page(path: str) -> bool:
+    return path.lower().endswith(".html")
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -100,9 +124,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
     if arguments.size is not None and (arguments.column or arguments.delimiter):
         raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
-    if arguments.output == STANDARD:
+    if STANDARD in arguments.output:
         raise ParameterError("-o needs a file name for the plan; standard output is for the comparison")
-    check_paths([] if arguments.domain is None else [arguments.domain], arguments.output, force=arguments.force)
+    for path in arguments.output:
+        check_paths([] if arguments.domain is None else [arguments.domain], path, force=arguments.force)
 
 
 def _domain(arguments: argparse.Namespace) -> Domain:
@@ -245,7 +270,7 @@ def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> 
         "epsilon": str(found.epsilon),
         "users": found.users,
         "fingerprint": recommendation.plan.fingerprint,
-        "output": arguments.output,
+        "output": next((path for path in arguments.output if not _is_page(path)), None),
         "options": _records(recommendation),
     }
 

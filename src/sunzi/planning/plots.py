@@ -69,13 +69,9 @@ def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
 
 def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
     is_simulated = all(record.simulated is not None for record in records)
-    column, unit, label = (
-        "work",
-        "elementary operations",
-        lambda value: with_prefix(value).replace(".0 ", " ").strip(),
-    )
+    column, unit, label = "work", "elementary operations", _operations
     if is_simulated:
-        column, unit, label = ("decode_seconds", "time, measured", _seconds)
+        column, unit, label = "decode_seconds", "time, measured", _seconds
     return [
         _error_panel(records, varied, is_simulated=is_simulated),
         _panel(records, varied, "bits", "report", "mean bits", lambda value: f"{value:,.0f}"),
@@ -116,6 +112,10 @@ def _rounded(percentage: float) -> float:
 
 def _relative(percentage: float) -> str:
     return f"{percentage:+,.0f} %".replace("-", "−") if percentage else "±0 %"
+
+
+def _operations(value: float) -> str:
+    return with_prefix(value).replace(".0 ", " ").strip()
 
 
 def _seconds(value: float) -> str:

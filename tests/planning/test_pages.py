@@ -1,0 +1,66 @@
+"""A recommendation and a comparison as pages."""
+
+import html.parser
+import sys
+
+import pytest
+
+from sunzi.planning import compare, recommend, setting_grid
+from sunzi.planning.pages import comparison_page, recommendation_page
+
+
+def texts(page: str) -> str:
+    """The text of a page whose elements are all closed."""
+    found, depth = [], []
+
+    class Reader(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            if tag not in ("meta", "br"):
+                depth.append(tag)
+
+        def handle_endtag(self, tag):
+            assert depth.pop() == tag
+
+        def handle_startendtag(self, tag, attributes):
+            pass
+
+        def handle_data(self, data):
+            found.append(data)
+
+    Reader().feed(page)
+    assert depth == []
+    return " ".join(found)
+
+
+def test_a_recommendation():
+    found = recommend(["<b>", "b", "c"], 1, 1000, protocols=["grr", "ss"])
+    page = recommendation_page(found, ["bits: a legend"])
+    text = texts(page)
+    assert f"3 values, 1,000 users, epsilon 1: {found.protocol}" in text
+    assert found.reason in text
+    assert found.plan.fingerprint in text
+    assert "bits: a legend" in text
+    assert "<b>" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def records(sizes=(10,)):
+    return list(compare(setting_grid(sizes, [1, 2], [100]), ["grr", "oue"]))
+
+
+def test_a_comparison_has_a_picture_and_a_table():
+    pytest.importorskip("matplotlib")
+    page = comparison_page(records(), "epsilon")
+    assert page.count("<svg") == 1
+    text = texts(page)
+    assert "2 protocols, values 10, users 100" in text
+    assert "oue" in text
+    assert "<svg" not in comparison_page(records((10, 20)), None), "there is no picture of two parameters"
+
+
+def test_what_cannot_be_drawn_is_said(monkeypatch):
+    unknown = list(compare(setting_grid([(1 << 24) + 1], [1], [100]), ["oue"]))
+    assert "nothing to draw" in texts(comparison_page(unknown, "epsilon"))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.delitem(sys.modules, "sunzi.planning.plots", raising=False)
+    assert "pip install 'sunzi[plot]'" in texts(comparison_page(records(), "epsilon"))
