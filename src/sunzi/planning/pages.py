@@ -56,9 +56,7 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None, leg
     }
     fixed = [f"{name} {texts[0]}" for name, texts in parameters.items() if len(set(texts)) == 1]
     swept = {name: texts for name, texts in parameters.items() if len(set(texts)) > 1}
-    rows = [
-        [*(texts[number] for texts in swept.values()), *_cells(record)] for number, record in enumerate(records)
-    ]
+    rows = [[*(texts[number] for texts in swept.values()), *_cells(record)] for number, record in enumerate(records)]
     header = [*swept, *AXES_HEADER, ""]
     content = [
         *([] if varied is None else [f'<div class="picture">\n{_picture(records, varied)}\n</div>']),
