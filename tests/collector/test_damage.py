@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from damage import damage_bytes, damage_cell
 from deposits import an_id
 
 import sunzi
-from sunzi.collector import Collector, UploadKey, backup, open_store
+from sunzi.collector import Collector, UploadKey, backup, merge_shards, open_store
 from sunzi.errors import StoreError
 
 PLANS = {
@@ -164,3 +166,20 @@ def test_an_emptied_file_does_not_delete_its_log(filled, tmp_path):
             open_store(path)
         path.touch()
     assert log.read_bytes() == Path(f"{filled[1]}-wal").read_bytes()
+
+
+def test_a_damaged_plan_is_refused_wherever_it_is_read(filled, tmp_path):
+    path = tmp_path / "store.db"
+    shutil.copy(filled[0], path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE epochs SET plan = CAST('{}' AS BLOB)")
+    with closing(open_store(path, create=False)) as store:
+        collector = Collector(store)
+        for read in (
+            lambda: collector.find("web"),
+            lambda: collector.find_open("web", 2),
+            lambda: collector.open("web", PLANS["web"]),
+            lambda: merge_shards([store], "web", 1),
+        ):
+            with pytest.raises(StoreError, match=r"is damaged: epoch . of web"):
+                read()

@@ -197,7 +197,7 @@ class Collector:
 
     def _opened(self, collection: str, plan: Plan, others: Sequence[Epoch], old_plan: OldPlan | None) -> Epoch:
         if others and old_plan is None:
-            raise _another_plan(others[-1], Plan.from_json(self.store.plan(others[-1].key)), plan)
+            raise _another_plan(others[-1], stored_plan(self.store, others[-1]), plan)
         # An older open epoch with this plan must not be joined while a newer one stays open: clients fetch the newest.
         opening = self.store.open_epoch if others and old_plan == "keep" else self.store.ensure_epoch
         return opening(collection, plan.contract.canonical, plan.protocol.tally_layout.length)
