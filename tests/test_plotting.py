@@ -1,8 +1,11 @@
 """Plots of an estimate: bars with intervals, colours by significance, and arguments that are refused."""
 
+import re
+
 import matplotlib.colors
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties, findfont
 
 from sunzi import plotting
 from sunzi.errors import ParameterError
@@ -58,3 +61,36 @@ def test_bad_arguments_are_named():
         ESTIMATE.plot(top=0)
     with pytest.raises(ParameterError, match="truth must have 4 frequencies, got 3"):
         ESTIMATE.plot(truth=np.ones(3))
+
+
+def test_frequencies_are_percentages():
+    figure = ESTIMATE.plot()
+    figure.draw_without_rendering()
+    ticks = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
+    assert "20 %" in ticks
+
+
+def rare_labels(*labels):
+    plan = make_plan("grr", [*labels, "usual"], 3)
+    return plan.estimate(plan.simulate([*labels] * 50, seed=1))
+
+
+def test_characters_without_a_font_are_boxes_and_one_warning(monkeypatch, tmp_path, recwarn):
+    monkeypatch.setattr(plotting, "_FALLBACK_FONTS", re.compile("no such font"))
+    axes = rare_labels("日本語", "日").plot(tmp_path / "picture.png").axes[0]
+    assert {tick.get_text() for tick in axes.get_yticklabels()} == {"□□□", "□", "usual"}
+    (warning,) = recwarn
+    assert warning.category is plotting.MissingGlyphsWarning
+    assert "such as Noto Sans CJK" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_another_installed_font_helps(monkeypatch, tmp_path, recwarn):
+    usual = plotting._characters(findfont(FontProperties()))
+    other = plotting._characters(findfont("STIXGeneral"))
+    rare = chr(min(point for point in other - usual if chr(point).isprintable() and not 0xE000 <= point < 0xF900))
+    monkeypatch.setattr(plotting, "_FALLBACK_FONTS", re.compile("STIXGeneral"))
+    axes = rare_labels(rare).plot(tmp_path / "picture.svg").axes[0]
+    assert rare in {tick.get_text() for tick in axes.get_yticklabels()}
+    assert axes.get_yticklabels()[0].get_fontfamily()[1:] == ["STIXGeneral"]
+    assert [str(each.message) for each in recwarn] == []

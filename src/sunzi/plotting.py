@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -36,6 +39,13 @@ _NAMES: dict[Verdict, str] = {
     "unclear": "not distinguishable from 0",
 }
 _LONGEST_LABEL = 28
+# Installed fonts that may have the characters that the usual font lacks.
+_FALLBACK_FONTS = re.compile("CJK|Han Sans|WenQuanYi|YaHei|SimHei|PingFang|Hiragino|Gothic|Noto Sans|Unicode")
+_UNKNOWN_CHARACTER = "□"
+
+
+class MissingGlyphsWarning(UserWarning):
+    """No installed font has some characters of the labels in a picture."""
 
 
 def plot_estimate(
@@ -75,11 +85,11 @@ def plot_estimate(
 
 def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float, *, with_truth: bool) -> None:
     """Axis, labels, legend and title."""
-    shown = [shortened(label, _LONGEST_LABEL).replace("$", r"\$") for label in labels]
-    axes.set_yticks(np.arange(len(labels)), shown)
+    shown, fonts = _drawable([shortened(label, _LONGEST_LABEL).replace("$", r"\$") for label in labels])
+    axes.set_yticks(np.arange(len(labels)), shown, fontfamily=fonts)
     axes.invert_yaxis()
     axes.axvline(0, color=_INTERVAL, linewidth=0.8)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
     axes.set_xlabel("estimated frequency (unbiased, so values below 0 can occur)")
     axes.set_title(f"Top {len(labels)} of {estimate.domain.size:,} values, {estimate.reports:,} reports", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
@@ -92,3 +102,30 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float,
     if with_truth:
         handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))
     axes.legend(handles=handles, loc="lower right", frameon=False, fontsize="small")
+
+
+def _drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The labels, and the fonts to draw them with; characters that no installed font has become boxes, with a warning
+    of what to install.
+    """
+    fonts = [FontProperties().get_name()]
+    missing = {ord(character) for label in labels for character in label} - _characters(findfont(FontProperties()))
+    for entry in fontManager.ttflist if missing else ():
+        if _FALLBACK_FONTS.search(entry.name) and entry.name not in fonts:
+            found = missing & _characters(entry.fname)
+            if found:
+                fonts.append(entry.name)
+                missing -= found
+    if missing:
+        example = "".join(map(chr, sorted(missing)[:5]))
+        warnings.warn(
+            f"no installed font has the characters {example!r} of some labels, so the picture shows boxes; install a "
+            "font that has them, such as Noto Sans CJK, or write an .html page",
+            MissingGlyphsWarning,
+            stacklevel=5,  # the caller of Estimate.plot
+        )
+    return [label.translate(dict.fromkeys(missing, _UNKNOWN_CHARACTER)) for label in labels], fonts
+
+
+def _characters(path: str) -> set[int]:
+    return set(get_font(path).get_charmap())

@@ -224,16 +224,16 @@ def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:
 
 def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
     arguments = histogram.arguments
-    figure = histogram.estimate.plot(
-        top=arguments.top or _SHOWN, confidence=arguments.confidence, target=arguments.target
-    )
-    drawn = io.BytesIO()
-    title = f"Histogram under the plan {histogram.plan.fingerprint}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figure.savefig(drawn, format=kind, dpi=150, metadata={"Title": title})
-    if any("missing from font" in str(warning.message) for warning in caught):
-        say("sunzi: note: the picture's font lacks characters of some labels; an .html page shows them", sys.stderr)
+        figure = histogram.estimate.plot(
+            top=arguments.top or _SHOWN, confidence=arguments.confidence, target=arguments.target
+        )
+    for warning in caught:
+        say(f"sunzi: note: {warning.message}", sys.stderr)
+    drawn = io.BytesIO()
+    title = f"Histogram under the plan {histogram.plan.fingerprint}"
+    figure.savefig(drawn, format=kind, dpi=150, metadata={"Title": title})
     stream.write(drawn.getvalue())
 
 
