@@ -1,6 +1,7 @@
 """Every planted fault is caught by the checks named for it, and the shipped client passes them all."""
 
 import faults
+import planting
 import pytest
 
 from sunzi.analysis import audit
@@ -65,8 +66,8 @@ def test_there_are_faults_for_every_check_and_protocol():
 def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
     """The fault is in the plan, bypassing the checks on loading; the client follows the plan exactly."""
     plan = make_plan(name, 20, 1)
-    for response in faults.responses(plan):
-        faults.change(response, threshold=response.threshold + change)
+    for response in planting.responses(plan):
+        planting.change(response, threshold=response.threshold + change)
     found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, confidence=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == verdict
@@ -74,7 +75,7 @@ def test_a_threshold_that_no_certificate_gives_is_caught(name, change, verdict):
 
 def test_thresholds_of_bits_that_leak_are_caught():
     plan = make_plan("oue", 6, 1)
-    faults.change(plan.protocol, false_threshold=plan.protocol.false_threshold - 2)
+    planting.change(plan.protocol, false_threshold=plan.protocol.false_threshold - 2)
     found = audit(plan, client=plan.client(seed=SEED), trials=1000, seed=SEED, confidence=LEVEL)
     assert "thresholds" in failed(found)
     assert found.verdict == "violation"

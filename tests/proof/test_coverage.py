@@ -159,7 +159,8 @@ def enough_users(protocol, supports=500):
         ("oue", 5, {}),
     ],
 )
-def test_coverage_of_single_blocks_and_bits(name, epsilon, options, runs):
+def test_coverage_of_single_blocks_and_bits(name, epsilon, options, runs, monkeypatch):
+    coverage_sweep.replace_exact(monkeypatch.setattr)
     plan = make_plan(name, SIZE, epsilon, **options)
     check_band(plan, statistics.Sampler(plan), runs, seed=21)
 

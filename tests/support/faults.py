@@ -1,111 +1,33 @@
-"""Faults planted in copies of the shipped client, and the audit checks that must catch each of them.
-
-A fault replaces one object of a new plan (its protocol, its block responses, a design) or the client by a subclass that
-does one thing wrong. The audit compares it with the correct plan.
+"""Faults of clients, and the audit checks that must catch each of them. The audit compares the faulty client with the
+correct plan.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from planting import (
+    Fault,
+    Replaced,
+    answer,
+    change,
+    client,
+    design_respond,
+    randomize,
+    respond,
+    responses,
+    truth_of,
+    unary,
+)
 
 from sunzi.client import Client
 from sunzi.contract import Contract
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
-from sunzi.numerics.randomness import ReproducibleSource, WordSource, uniform_below
+from sunzi.numerics.randomness import ReproducibleSource, uniform_below
 from sunzi.numerics.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import CompactSubsetSelection
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault: ``plant`` makes the faulty client, ``caught_by`` names checks that must fail, and with ``proves`` the
-    audit must prove more than ε.
-    """
-
-    name: str
-    plan: Callable[[], Plan]
-    plant: Callable[[Plan], type[Client] | None]
-    caught_by: frozenset[str]
-    proves: bool = False
-    trials: int = 100_000
-    options: dict = field(default_factory=dict)
-
-    def client(self, plan: Plan, seed: int) -> Client:
-        """A faulty client with a copy of this plan."""
-        copied = Plan.from_contract(plan.contract)
-        kind = self.plant(copied) or Client
-        return kind(copied, seed=seed)
-
-
-def responses(plan):
-    return plan.protocol.responses
-
-
-def subclass(thing, **methods):
-    """Change the class of an object to a subclass with these methods."""
-    change(thing, __class__=type("Faulty" + type(thing).__name__, (type(thing),), methods))
-
-
-def change(thing, **attributes):
-    """Set attributes of a frozen protocol, response or design."""
-    for name, value in attributes.items():
-        object.__setattr__(thing, name, value)
-
-
-def respond(function):
-    """Replace the block response by ``function(response, words, values, source)``."""
-
-    def plant(plan):
-        for response in responses(plan):
-            subclass(response, _respond=function)
-
-    return plant
-
-
-def design_respond(function):
-    """Replace the design's response by ``function(shipped, design, values, truth, variates)``."""
-
-    def plant(plan):
-        for response in responses(plan):
-            shipped = type(response.design).respond
-
-            def faulty(design, values, truth, variates, shipped=shipped):
-                return function(shipped, design, values, truth, variates)
-
-            subclass(response.design, respond=faulty)
-
-    return plant
-
-
-def randomize(function):
-    """Replace the protocol's randomisation by ``function(shipped, protocol, values, source)``."""
-
-    def plant(plan):
-        shipped = type(plan.protocol).randomize
-        subclass(
-            plan.protocol,
-            randomize=lambda self, values, source: function(shipped, self, values, source),
-            randomize_reports=Protocol.randomize_reports,  # no shortcut around the fault
-        )
-
-    return plant
-
-
-def truth_of(response, words):
-    return words[:, 0] < np.uint64(response.threshold)
-
-
-def answer(response, truth, words, values, source):
-    """Continue as an honest response would."""
-    variates = uniform_below(words[:, 1:], response.design.draw_bounds, source)
-    return response.design.respond(values, truth, variates)
-
 
 # --- words and thresholds
 
@@ -250,20 +172,6 @@ def repeated_blocks():
 # --- residues
 
 
-class Replaced(WordSource):
-    """A source that passes its first words, those of the selectors, through a function."""
-
-    reproducible = True
-
-    def __init__(self, source, change):
-        self._source, self._change, self.word_bits = source, change, source.word_bits
-
-    def words(self, count):
-        words = self._source.words(count)
-        change, self._change = self._change, lambda unchanged: unchanged
-        return change(words)
-
-
 def favoured_selectors(shipped, protocol, values, source):
     return shipped(protocol, values, Replaced(source, lambda words: words >> np.uint64(1)))
 
@@ -279,17 +187,6 @@ def residue_of_the_next_value(shipped, protocol, values, source):
 
 
 # --- bits
-
-
-def unary(function):
-    """A unary protocol whose bits are ``function(protocol, words, own)``."""
-
-    def shipped(_, protocol, values, source):
-        words = source.words(values.size * protocol.domain_size).reshape(values.size, protocol.domain_size)
-        own = np.arange(protocol.domain_size)[None, :] == values[:, None]
-        return np.packbits(function(protocol, words, own), axis=1, bitorder="little")
-
-    return randomize(shipped)
 
 
 def compared(protocol, words, own):
@@ -379,10 +276,6 @@ class RepeatsItself(Client):
         from sunzi import wire
 
         return wire.encode_batch(protocol.report_layout, self.plan.contract.fingerprint, protocol.encode(messages))
-
-
-def client(kind):
-    return lambda plan: kind
 
 
 def of(name, size, epsilon, **options):
