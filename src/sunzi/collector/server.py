@@ -67,6 +67,10 @@ class RunningCollector:
         """Open an epoch with this plan, or return the open one that has it; see :meth:`Collector.open`."""
         return self.collector.open(collection, plan, old_plan=old_plan)
 
+    def close(self, collection: str, number: int) -> LiveEpoch:
+        """Close an epoch for good; see :meth:`Collector.close`."""
+        return self.collector.close(collection, number)
+
     def wait(self) -> None:
         """Block until Ctrl+C is pressed."""
         with suppress(KeyboardInterrupt):
