@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from screen import Screen
 
 from sunzi import __version__
 from sunzi.cli import demo
@@ -103,3 +104,14 @@ def test_a_closed_pipe_is_not_an_error(tmp_path):
             check=False,
         )
     assert (run.returncode, run.stderr) == (141, b"")
+
+
+def test_an_error_is_wrapped_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    for is_terminal, lines in ((True, 2), (False, 1)):
+        screen = Screen(is_terminal=is_terminal)
+        monkeypatch.setattr(sys, "stderr", screen)
+        assert main(["attack", "plan.json", "--reports", "0"]) == 2
+        text = screen.text()
+        assert " ".join(text.split()) == "sunzi: error: --reports must be between 1 and 10,000, got '0'"
+        assert len(text.splitlines()) == lines

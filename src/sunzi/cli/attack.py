@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "reports of the same value, with fresh noise and with memoisation; a picture shows the success rate against "
         "their number. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("attack", description=description, allow_abbrev=False)
+    parser = commands.add_parser("attack", description=description)
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(

@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         f"its reports. The exit code is 0 if everything is consistent with the plan and {FAULT_FOUND} if not. An audit "
         "can find faults but cannot prove their absence. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("audit", description=description, allow_abbrev=False)
+    parser = commands.add_parser("audit", description=description)
     add_plan(parser)
     add_labels(parser)
     parser.add_argument(

@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "by formula; with it, errors and times are also measured in simulated collections. Prints a table on a "
         "terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("compare", description=description, allow_abbrev=False)
+    parser = commands.add_parser("compare", description=description)
     parser.add_argument("--epsilon", metavar="E", help=f"privacy of one report (default: {_DEFAULTS['epsilon']})")
     parser.add_argument("--size", metavar="K", help=f"number of values in the domain (default: {_DEFAULTS['size']})")
     parser.add_argument("--users", metavar="N", help=f"number of users (default: {_DEFAULTS['users']})")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
-from sunzi.cli.terminal import is_terminal, print_table, say
+from sunzi.cli.terminal import is_terminal, print_table, say, say_wrapped
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted, percent, privacy_bound
 
@@ -65,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Run a collection with simulated users, print the estimate beside the truth, and draw a picture. With --serve, "
         "run it again over HTTP with a collector and its live page."
     )
-    parser = commands.add_parser("demo", description=description, allow_abbrev=False)
+    parser = commands.add_parser("demo", description=description)
     parser.add_argument(
         "--users", metavar="N", type=int, default=100_000, help="number of simulated users (default: %(default)s)"
     )
@@ -108,9 +108,11 @@ def run(arguments: argparse.Namespace) -> int:
         tally = plan.tally(batch)
     with clock.step("estimate"):
         estimate = plan.estimate(tally)
-    say(f"{tally.reports:,} simulated users each sent one {plan.protocol.name} report of one of {len(labels):,} words.")
-    say(f"{privacy_bound(plan.epsilon)}.")
-    say(f"A report takes {plan.report_bits:.4g} bits; all reports together take {counted(len(batch), 'byte')}.")
+    say_wrapped(
+        f"{tally.reports:,} simulated users each sent one {plan.protocol.name} report of one of {len(labels):,} words."
+    )
+    say_wrapped(f"{privacy_bound(plan.epsilon)}.")
+    say_wrapped(f"A report takes {plan.report_bits:.4g} bits; all reports together take {counted(len(batch), 'byte')}.")
     say()
     _print_table(estimate, dict(zip(labels, truth.tolist(), strict=True)))
     say()
@@ -118,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     with clock.step("draw"):
         drawn = _draw(estimate, truth, arguments.output)
     say()
-    say("Seconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
+    say_wrapped("Seconds: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in clock.seconds.items()))
     say(drawn)
     if arguments.serve:
         _serve(plan, plan.domain.indices(values), arguments.port, once=arguments.once)
@@ -171,8 +173,10 @@ def _print_coverage(estimate: Estimate, truth: Floats) -> None:
     """Print how many of all intervals cover the truth, and why those in the table may do worse."""
     low, high = estimate.interval(_CONFIDENCE)
     covered = ((low <= truth) & (truth <= high)).mean()
-    say(f"{percent(covered, 1)} of all {len(truth):,} intervals cover the truth. The intervals above may cover it less")
-    say("often, because the words were selected for their large estimates, which favours upward noise.")
+    say_wrapped(
+        f"{percent(covered, 1)} of all {len(truth):,} intervals cover the truth. The intervals above may cover it less "
+        "often, because the words were selected for their large estimates, which favours upward noise."
+    )
 
 
 def _draw(estimate: Estimate, truth: Floats, path: str) -> str:

@@ -59,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "of rare values may be negative. Prints a table of the most frequent values on a terminal, CSV of all values "
         "in a pipe."
     )
-    parser = commands.add_parser("estimate", description=description, allow_abbrev=False)
+    parser = commands.add_parser("estimate", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
     parser.add_argument("tally", metavar="TALLY", nargs="?", help="tally file, or - for standard input")
     parser.add_argument(

@@ -52,7 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "with code 2. Give a plan together with its reports and tallies to check each value in them. Prints a table on "
         "a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("inspect", description=description, allow_abbrev=False)
+    parser = commands.add_parser("inspect", description=description)
     parser.add_argument("files", metavar="FILE", nargs="+", help="plans, files of reports and tallies")
     add_output(parser)
     add_format(parser)

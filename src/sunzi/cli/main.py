@@ -2,7 +2,8 @@
 
 ``sunzi --help`` and ``sunzi --version`` import neither numpy nor scipy, nor any command.
 
-An error is one line on standard error, ``sunzi: error: ...``; a traceback is a bug in Sunzi.
+An error is one line on standard error, ``sunzi: error: ...``, wrapped only on a terminal; a traceback is a bug in
+Sunzi.
 """
 
 import os
@@ -116,5 +117,10 @@ def _terminable() -> Iterator[None]:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"sunzi: error: {' '.join(message.split())}", file=sys.stderr)
+    text = f"sunzi: error: {' '.join(message.split())}"
+    if sys.stderr.isatty():
+        from sunzi.cli.terminal import wrapped
+
+        text = "\n".join(wrapped(text, hanging=2))
+    print(text, file=sys.stderr)
     return code

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``merge`` to the command line."""
     description = "Add up tallies of one plan. The result is the tally of all their reports; the order does not matter."
-    parser = commands.add_parser("merge", description=description, allow_abbrev=False)
+    parser = commands.add_parser("merge", description=description)
     parser.add_argument("tallies", metavar="TALLY", nargs="+", help="tally files; - is standard input")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write the sum (default: standard output, for a pipe)"

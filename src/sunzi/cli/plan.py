@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
         "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("plan", description=description, allow_abbrev=False)
+    parser = commands.add_parser("plan", description=description)
     domain = parser.add_mutually_exclusive_group(required=True)
     domain.add_argument(
         "--domain",

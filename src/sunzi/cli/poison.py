@@ -31,7 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "balanced (maximal gain spread evenly, so that the counters stay balanced) and noiseless (the honest "
         "client's reports without noise). Prints a table on a terminal, CSV in a pipe."
     )
-    parser = commands.add_parser("poison", description=description, allow_abbrev=False)
+    parser = commands.add_parser("poison", description=description)
     add_plan(parser)
     parser.add_argument(
         "--share",

@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "row must have a value: a missing one (null, or empty text that is no label) is reported as the domain's "
         "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
-    parser = commands.add_parser("privatize", description=description, allow_abbrev=False)
+    parser = commands.add_parser("privatize", description=description)
     add_plan(parser)
     parser.add_argument(
         "table",

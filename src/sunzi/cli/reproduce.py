@@ -21,7 +21,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Reproduce the paper's experiments: write tables, pictures and a report of which claims hold. An interrupted "
         "run resumes when started again. Needs the extra 'plot'."
     )
-    parser = commands.add_parser("reproduce", description=description, allow_abbrev=False)
+    parser = commands.add_parser("reproduce", description=description)
     parser.add_argument("experiments", metavar="NAME", nargs="*", help="names of experiments, or all; see --list")
     parser.add_argument("--list", action="store_true", help="list all experiments and what they reproduce")
     add_format(parser, "the list")

@@ -28,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Collect reports over HTTP and show the histogram on a live page. Each report is counted exactly once and "
         "acknowledged after it is on disk. Without an admin token, the collector accepts only local connections."
     )
-    parser = commands.add_parser("serve", description=description, allow_abbrev=False)
+    parser = commands.add_parser("serve", description=description)
     parser.add_argument(
         "plans",
         metavar="PLAN",

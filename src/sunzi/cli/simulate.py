@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Draw the values of simulated users and send their reports to a collector in batches. Only the values are "
         "simulated: the client that ships randomises them with the operating system's randomness."
     )
-    parser = commands.add_parser("simulate", description=description, allow_abbrev=False)
+    parser = commands.add_parser("simulate", description=description)
     parser.add_argument(
         "--send",
         metavar="URL",

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``store`` and its actions to the command line."""
     description = "Manage a collector's store: an SQLite file or postgresql://USER@HOST/DATABASE."
-    parser = commands.add_parser("store", description=description, allow_abbrev=False)
+    parser = commands.add_parser("store", description=description)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", help="each has its own --help")
 
     def add_action(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
         description = f"{summary[0].upper()}{summary[1:]}."
-        added = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
+        added = actions.add_parser(name, help=summary, description=description)
         added.set_defaults(run=run)
         return added
 

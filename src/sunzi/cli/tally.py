@@ -55,7 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Count the reports of one plan. If a file of reports is damaged, truncated or of another plan, no tally is "
         "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
     )
-    parser = commands.add_parser("tally", description=description, allow_abbrev=False)
+    parser = commands.add_parser("tally", description=description)
     add_plan(parser)
     parser.add_argument(
         "reports",
