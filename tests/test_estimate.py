@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import simulation_statistics as statistics
 
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.domain import Domain
+from sunzi.errors import DomainError, EstimateError, ParameterError
 from sunzi.plan import make_plan
 from sunzi.protocols.registry import catalogue
 
@@ -144,3 +145,29 @@ def test_targets_and_methods():
         ESTIMATE.standard_errors("everyone")
     with pytest.raises(ParameterError, match="method must be auto, normal, score or exact, got 'magic'"):
         ESTIMATE.interval(method="magic")
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda estimate: estimate["chrome"],
+        lambda estimate: estimate.postprocess("clip")["chrome"],
+        lambda estimate: estimate.sum(["chrome"]),
+        lambda estimate: estimate.difference("Edge", "chrome"),
+        lambda estimate: estimate.combine({"chrome": 2}),
+        lambda estimate: estimate.covariance(["chrome"]),
+        lambda estimate: estimate.regroup({"one": ["chrome"], "rest": ...}),
+    ],
+)
+def test_an_unknown_label_is_an_error_and_never_the_row_of_other(look_up):
+    plan = make_plan("grr", Domain(["Chrome", "Edge", "rest"], other="rest"), 2)
+    estimate = plan.estimate(plan.simulate(["Chrome"] * 100, seed=1))
+    with pytest.raises(DomainError, match="label 'chrome' is not in the domain; check its spelling"):
+        look_up(estimate)
+
+
+def test_whether_a_value_has_a_row():
+    plan = make_plan("grr", Domain(["Chrome", "Edge", "rest"], other="rest"), 2)
+    estimate = plan.estimate(plan.simulate(["Chrome"] * 100, seed=1))
+    assert [value in estimate for value in ("Chrome", "rest", "chrome", "", None, 0)] == [True, True] + 4 * [False]
+    assert [value in ESTIMATE for value in (0, 29, 30, -1, "0")] == [True, True, False, False, False]

@@ -114,6 +114,13 @@ class Domain:
         """The index of one value."""
         return int(self.indices([value])[0])
 
+    def exact_index(self, value: object) -> int:
+        """The index of a value that must be in the domain: ``other`` does not stand for unknown or missing ones."""
+        found = int(self.locate([value])[0])
+        if found < 0:
+            raise self.refusal(value)
+        return found
+
     def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""
         column = _check_column(values, "values must be a list, an array or a column")
@@ -137,11 +144,13 @@ class Domain:
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value has no index."""
         if _is_missing(value):
+            can_get_other = self.has_labels and self.other is None
             hint = "fill it in, leave its row out, or give the domain an 'other'"
-            hint = hint if self.has_labels else "fill it in or leave its row out"
+            hint = hint if can_get_other else "fill it in or leave its row out"
             return DomainError(f"a value is missing (null, NaN or empty text); {hint}")
         if self.has_labels and isinstance(value, str):
-            return DomainError(f"label {shown(value)} is not in the domain; add it, or give the domain an 'other'")
+            hint = "add it, or give the domain an 'other'" if self.other is None else "check its spelling"
+            return DomainError(f"label {shown(value)} is not in the domain; {hint}")
         if self.has_labels:
             return DomainError(
                 f"value {shown(value)} is not text, but this domain's values are labels; use str() on it"

@@ -92,8 +92,12 @@ class _Histogram(ABC):
         return self.domain.size
 
     def __getitem__(self, value: object) -> Row:
-        """The row of one value, given as clients give it: a label, or an index where there are no labels."""
-        return self._rows([self.domain.index(value)])[0]
+        """The row of one value: a label, or an index where there are no labels. An unknown one is an error."""
+        return self._rows([self.domain.exact_index(value)])[0]
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a label, or an index where there are no labels, has a row."""
+        return int(self.domain.locate([value])[0]) >= 0
 
     def __iter__(self) -> Iterator[Row]:
         """The rows of all values, in the domain's order."""
@@ -341,7 +345,7 @@ class Estimate(_Histogram):
             raise ParameterError(f"give a list of values, such as [{values!r}]; got the text {values!r}")
         row = np.zeros(self.domain.size)
         for value in values:
-            index = self.domain.index(value)
+            index = self.domain.exact_index(value)
             if row[index]:
                 raise ParameterError(f"{self.domain.shown(index)!r} is listed twice")
             row[index] = 1.0
@@ -351,7 +355,7 @@ class Estimate(_Histogram):
         if isinstance(weights, Mapping):
             row = np.zeros(self.domain.size)
             for value, weight in weights.items():
-                row[self.domain.index(value)] += real_number(f"the weight of {value!r}", weight)
+                row[self.domain.exact_index(value)] += real_number(f"the weight of {value!r}", weight)
             return row
         row = np.asarray(weights, dtype=np.float64)
         if row.shape != (self.domain.size,) or not np.isfinite(row).all():

@@ -67,6 +67,13 @@ def test_wrong_prior_files_are_refused(text, words, tmp_path):
         Prior.of(sunzi.Domain(["a", "b"]), str(path))
 
 
+def test_the_weight_of_an_unknown_value_is_not_given_to_other(tmp_path):
+    path = tmp_path / "prior.csv"
+    path.write_text("a,1\nz,2\n")
+    with pytest.raises(sunzi.ParameterError, match="line 2: 'z' is not a value"):
+        Prior.of(sunzi.Domain(["a", "b"], other="b"), str(path))
+
+
 @pytest.mark.parametrize("prior", ["gauss", "none.csv", np.array([0.5, 0.6]), np.array([1.5, -0.5]), np.ones(3) / 3])
 def test_wrong_priors_are_refused(prior):
     with pytest.raises(sunzi.ParameterError):

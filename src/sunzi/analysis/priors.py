@@ -117,7 +117,7 @@ def _read_weights(domain: Domain, path: Path) -> Floats:
         try:
             label, weight = row
             amount = float(weight)
-            index = domain.index(label if domain.has_labels else int(label))
+            index = domain.exact_index(label if domain.has_labels else int(label))
         except DomainError:
             raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:
