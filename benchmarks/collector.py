@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,8 +170,11 @@ class Served:
 
 
 @contextmanager
-def running_collector(plan: Plan) -> Iterator[Served]:
-    """Serve a plan as the collection ``default`` until the block ends."""
+def running_collector(plan: Plan, others: Mapping[str, Plan] | None = None, files: int = 0) -> Iterator[Served]:
+    """Serve a plan as the collection ``default`` until the block ends, and others under their names.
+
+    ``files`` limits the number of files that the collector may open.
+    """
     try:
         import fastapi  # noqa: F401 - fails here with a clear message instead of in the subprocess
     except ModuleNotFoundError:
@@ -179,8 +182,10 @@ def running_collector(plan: Plan) -> Iterator[Served]:
     # Next to the code instead of in /tmp, which may be in memory, where nothing is flushed to disk.
     with TemporaryDirectory(dir=Path(__file__).parent, prefix=".collector-") as name:
         directory = Path(name)
-        plan.save(directory / "plan.json")
-        process = subprocess.Popen([sys.executable, "-m", "benchmarks.collector_server", name])
+        (directory / "plans").mkdir()
+        for collection, each in {"default": plan, **(others or {})}.items():
+            each.save(directory / "plans" / f"{collection}.json")
+        process = subprocess.Popen([sys.executable, "-m", "benchmarks.collector_server", name, str(files)])
         try:
             while not (directory / "address").exists():
                 if process.poll() is not None:

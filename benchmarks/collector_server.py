@@ -1,11 +1,12 @@
 """The shipped collector with two extra routes to compare with: one does nothing, one commits each report on its own.
 
-:mod:`benchmarks.collector` runs it in a subprocess: ``python -m benchmarks.collector_server DIRECTORY``.
+:mod:`benchmarks.collector` runs it in a subprocess: ``python -m benchmarks.collector_server DIRECTORY FILES``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import secrets
 import sys
 from pathlib import Path
@@ -22,10 +23,17 @@ from sunzi.collector.service import service_of
 from sunzi.plan import load_plan
 
 
-def main(directory: Path) -> None:
-    """Serve the plan in this directory and write the address there once the server listens."""
+def main(directory: Path, files: int) -> None:
+    """Serve the plans in this directory, and write the address there once the server listens.
+
+    Unless ``files`` is 0, this process may open no more files than that.
+    """
+    if files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     collector = Collector(open_store(directory / "store.db"))
-    live = collector.open("default", load_plan(directory / "plan.json"))
+    for path in (directory / "plans").iterdir():
+        collector.open(path.stem, load_plan(path))
+    live = collector.find("default")
     settings, alone = Settings(port=0, admin_token=secrets.token_hex(16)), asyncio.Lock()
     app = create_app(collector, settings)
 
@@ -53,4 +61,4 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -47,7 +47,9 @@ def check(findings, kills):
 def test_the_page_shows_the_committed_figures():
     figures = json.loads((DOCS / "durability.json").read_text())
     assert (DOCS / "durability.md").read_text().endswith(MARK + "\n" + table(figures))
-    assert list(figures) == [name for name in SECTIONS if name not in LONG_TESTS]
+    # The bounds of attacks are also those of the benchmarks, whose figures are in docs/performance.md.
+    optional = {"attacks", *LONG_TESTS}
+    assert [name for name in figures if name not in optional] == [name for name in SECTIONS if name not in optional]
     assert all(section["differences"] == [] for section in figures.values())
     assert all(figures[name]["kills"] >= 1000 for name in ("kill-sqlite", "kill-postgres", "kill-server"))
 

@@ -341,7 +341,7 @@ def test_large_bodies_share_a_limited_memory(tmp_path):
 
 def test_few_descriptors_lower_the_limit(monkeypatch):
     monkeypatch.setattr(limits.resource, "getrlimit", lambda which: (400, 400))
-    assert limits.most_requests(Settings()) == 400 - 264
+    assert limits.most_requests(Settings()) == 400 - 212
     assert limits.most_requests(Settings(connections=5)) == 5
     monkeypatch.setattr(limits.resource, "getrlimit", lambda which: (limits.resource.RLIM_INFINITY,) * 2)
     assert limits.most_requests(Settings()) == 2000

@@ -155,6 +155,26 @@ def test_a_group_is_of_bounded_size(store, mailbox, monkeypatch):
     assert mailbox.groups == [1, 1]
 
 
+def test_small_deposits_do_not_wait_for_many_large_ones(store, mailbox, monkeypatch):
+    """They take turns, and neither waits for ever."""
+    epoch = an_epoch(store)
+    gate = Gate(store, monkeypatch)
+    large = dict.fromkeys(range(5000), 1)
+    monkeypatch.setattr(writer_module, "_GROUP_BYTES", a_deposit(epoch, 0, large).size)
+    writer = Writer(store, mailbox)
+    writer.submit(a_deposit(epoch, 0, large), "large 0")
+    assert gate.entered.wait(20)
+    for number in range(1, 4):
+        writer.submit(a_deposit(epoch, number, large), f"large {number}")
+    for number in range(4, 6):
+        writer.submit(a_deposit(epoch, number), f"small {number}")
+    gate.open.set()
+    mailbox.wait(6)
+    writer.close()
+    assert list(mailbox.results) == ["large 0", "small 4", "small 5", "large 1", "large 2", "large 3"]
+    assert mailbox.groups == [1, 2, 1, 1, 1]
+
+
 def test_closing_counts_what_waits_and_takes_no_more(store, mailbox, monkeypatch):
     epoch = an_epoch(store)
     gate = Gate(store, monkeypatch)

@@ -145,6 +145,26 @@ def soak_postgres(options: argparse.Namespace, _: Path) -> dict[str, Any]:
         return _soak(server.fresh_address(), options.minutes)
 
 
+def attack(_: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Attacks on memory, processor time, connections and files, with the bounds of the benchmarks."""
+    names, path = ("collector-resources", "collector-connections", "collector-epochs"), directory / "attacks.json"
+    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), *names, "--json", str(path)]
+    done = subprocess.run(command, cwd=ROOT, check=False)
+    found = {each["name"].removeprefix("collector/"): each for each in json.loads(path.read_text())}
+    memory = [each["details"]["bytes"] for name, each in found.items() if name.endswith("-memory")]
+    missed = [f"{name}: {each['ratio']:.2f}" for name, each in found.items() if not each["holds"]]
+    delays = [name.removesuffix("-memory") for name in found if name.endswith("-memory")]
+    goodput = [each["ratio"] for name, each in found.items() if name.endswith(("-256", "-1024"))]
+    return {
+        "attacks": len(delays),
+        "worst_delay": round(max(found[name]["ratio"] for name in delays), 1),
+        "peak_megabytes": round(max(memory) / (1 << 20)),
+        "worst_goodput": round(min(goodput), 2),
+        "seconds_to_start": round(found["epochs"]["details"]["seconds"], 2),
+        "differences": missed + (["a benchmark failed"] if done.returncode else []),
+    }
+
+
 def _long_test(*arguments: str) -> Section:
     """Tests with ``--long``."""
 
@@ -181,6 +201,7 @@ SECTIONS: dict[str, Section] = {
     "restart-postgres": restart_postgres,
     "soak-sqlite": soak_sqlite,
     "soak-postgres": soak_postgres,
+    "attacks": attack,
     **LONG_TESTS,
 }
 
@@ -210,6 +231,10 @@ def _phrases(section: dict[str, Any]) -> list[str]:
     """Counts and measurements of one section, as phrases."""
     answers = section.get("answers", section.get("outcomes", {}))
     named = {
+        "attacks": "{} attacks",
+        "worst_delay": "honest reports take at most {} times as long (99 of 100)",
+        "worst_goodput": "256 and 1,024 connections count at least {} times as much as 16",
+        "seconds_to_start": "1,000 epochs start in {} s",
         "kills": "{:,} kills",
         "cuts": "{:,} power cuts",
         "ids": "{:,} ids",

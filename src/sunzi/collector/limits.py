@@ -21,11 +21,13 @@ if sys.platform != "win32":
 
 SMALL_BODY = 1 << 16
 """Bodies up to this size are always read, and decoded before larger ones."""
-ACCEPTED_AT_ONCE = 100
-"""Connections that the event loop accepts before any of them can be closed."""
-# Open files besides connections: the store, threads, libraries, and connections that are being closed.
-_OTHER_FILES = 64 + ACCEPTED_AT_ONCE
+ACCEPTED_AT_ONCE = 16
+"""Connections that the event loop accepts before it turns to open ones."""
+# Open files besides connections: libraries, connections that are being closed, and the store, which opens three in
+# each of 40 threads.
+_OTHER_FILES = 180 + ACCEPTED_AT_ONCE
 _RETRY_SECONDS = 2
+_DISCARD_SECONDS = 0.01
 _LOG_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
@@ -228,11 +230,15 @@ class LimitedBody:
         self._load.remove(self._taken_bytes, self._in_progress)
 
     async def discard(self) -> None:
-        """Read and drop the rest until the deadline, so that a client that is still sending can read the response."""
+        """Read and drop the rest until the deadline, so that a client that is still sending can read the response.
+
+        Pauses keep a flood of refused bodies from taking all the time.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._deadline):
                 while not self.is_complete:
                     await self._next()
+                    await asyncio.sleep(_DISCARD_SECONDS)
 
     async def _next(self) -> Message:
         message = await self._receive()

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
-from sunzi.collector.collector import LiveEpoch, OldPlan, matching_labels
+from sunzi.collector.collector import Collector, LiveEpoch, OldPlan, matching_labels
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
@@ -157,12 +157,16 @@ def described(live: LiveEpoch) -> dict[str, Any]:
 
 
 @plans.get("/plan", responses=_PLAN_RESPONSES, response_class=Response)
-def download_current_plan(request: Request, collection: CollectionName) -> Response:
+async def download_current_plan(request: Request, collection: CollectionName) -> Response:
     """The plan of the newest open epoch, that epoch's number, and where to upload. Public; can be revalidated."""
-    collector = service_of(request).collector
-    epoch = collector.find_epoch(collection)
-    content = _envelope(collection, epoch.number, epoch.is_open, collector.plan_file(epoch))
+    service = service_of(request)
+    content = await service.plans.run(_current_plan, service.collector, collection)
     return content.response(request, REVALIDATED)
+
+
+def _current_plan(collector: Collector, collection: str) -> Cacheable:
+    epoch = collector.find_epoch(collection)
+    return _envelope(collection, epoch.number, epoch.is_open, collector.plan_file(epoch))
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
@@ -180,33 +184,39 @@ def _envelope(collection: str, epoch: int, is_open: bool, plan: bytes) -> Cachea
 
 
 @plans.get("/epochs/{epoch}/plan", responses=_PLAN_RESPONSES, response_class=Response)
-def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
+async def download_plan(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
     """An epoch's plan file, in canonical form. Public; can be revalidated."""
-    return _plan_file(_plan_bytes(request, collection, epoch)).response(request, REVALIDATED)
-
-
-def _plan_bytes(request: Request, collection: str, epoch: Current | int) -> bytes:
-    collector = service_of(request).collector
-    return collector.plan_file(collector.find_epoch(collection, None if isinstance(epoch, Current) else epoch))
+    _, content = await _found_plan(request, collection, None if isinstance(epoch, Current) else epoch)
+    return content.response(request, REVALIDATED)
 
 
 @plans.get("/epochs/{epoch}/plan/{fingerprint}", responses=_PLAN_RESPONSES, response_class=Response)
-def download_plan_by_fingerprint(
+async def download_plan_by_fingerprint(
     request: Request,
     collection: CollectionName,
     epoch: EpochNumber,
     fingerprint: Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="The plan's fingerprint.")],
 ) -> Response:
     """An epoch's plan file under an address that names its content. Public; never changes."""
-    plan = _plan_bytes(request, collection, epoch)
-    if fingerprint != hashlib.sha256(plan).hexdigest():
+    found, content = await _found_plan(request, collection, epoch)
+    if fingerprint != found:
         raise RefusalError(404, "UnknownPlan", f"epoch {epoch} of {collection} has another plan")
-    return _plan_file(plan).response(request, IMMUTABLE)
+    return content.response(request, IMMUTABLE)
+
+
+async def _found_plan(request: Request, collection: str, number: int | None) -> tuple[str, Cacheable]:
+    """The fingerprint of an epoch's plan and its file."""
+    service = service_of(request)
+
+    def find() -> tuple[str, Cacheable]:
+        return _plan_file(service.collector.plan_file(service.collector.find_epoch(collection, number)))
+
+    return await service.plans.run(find)
 
 
 @lru_cache(maxsize=_KEPT_PLANS)
-def _plan_file(plan: bytes) -> Cacheable:
-    return Cacheable.of(plan)
+def _plan_file(plan: bytes) -> tuple[str, Cacheable]:
+    return hashlib.sha256(plan).hexdigest(), Cacheable.of(plan)
 
 
 @reading.get("/status.{form}", responses=_RECORDS, response_class=Response)

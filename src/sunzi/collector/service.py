@@ -42,7 +42,7 @@ class ThreadQueue:
     async def run(self, work: Callable[..., Returned], *arguments: object) -> Returned:
         """Return the result of the work, or raise OverloadError if the queue is full."""
         if self._inside >= self._limit:
-            raise OverloadError("too many uploads are waiting to be decoded; send it again later")
+            raise OverloadError("too many requests are waiting already; send it again later")
         self._inside += 1
         try:
             async with self._workers:
@@ -152,6 +152,7 @@ class Service:
     decoding: ThreadQueue
     large_decoding: ThreadQueue
     lookups: ThreadQueue
+    plans: ThreadQueue
     readiness: Readiness
 
     @classmethod
@@ -173,6 +174,7 @@ class Service:
             decoding=ThreadQueue(workers=1, waiting=settings.connections),
             large_decoding=ThreadQueue(workers=1, waiting=32),
             lookups=ThreadQueue(workers=1, waiting=settings.connections),
+            plans=ThreadQueue(workers=1, waiting=settings.connections),
             readiness=Readiness(collector.store, writer),
         )
 

@@ -25,7 +25,9 @@ Ticket = TypeVar("Ticket")
 _log = logging.getLogger(__name__)
 
 _LARGEST_GROUP = 4096
-_GROUP_BYTES = 1 << 24
+# Larger deposits are committed in groups of their own, of a megabyte, so that small ones never wait for many of them.
+_LARGE_DEPOSIT = 1 << 16
+_GROUP_BYTES = 1 << 20
 # If the last group was large, more deposits are on their way: waiting briefly saves flushes.
 _LARGE_GROUP = 4
 _GATHER_SECONDS = 0.004
@@ -78,7 +80,9 @@ class Writer(Generic[Ticket]):
         self._limit_bytes = limit_bytes
         self._settle_seconds = settle_seconds
         self._settle_at: float | None = time.monotonic()  # a killed collector may have left its log behind
-        self._waiting: deque[tuple[Deposit, Ticket]] = deque()
+        self._small: deque[tuple[Deposit, Ticket]] = deque()
+        self._large: deque[tuple[Deposit, Ticket]] = deque()
+        self._turn_of_large = False
         self._waiting_bytes = 0
         self._changed = threading.Condition()
         self._ending = False
@@ -92,7 +96,7 @@ class Writer(Generic[Ticket]):
     @property
     def waiting(self) -> int:
         """The number of deposits that are not in a transaction yet."""
-        return len(self._waiting)
+        return len(self._small) + len(self._large)
 
     @property
     def is_alive(self) -> bool:
@@ -122,11 +126,11 @@ class Writer(Generic[Ticket]):
                 raise OverloadError("the collector is stopping; send it again later")
             if self.is_stuck:
                 raise OverloadError("the store does not answer; send it again later")
-            if len(self._waiting) >= self._limit:
+            if self.waiting >= self._limit:
                 raise OverloadError(f"{self._limit} deposits are waiting already; send it again later")
-            if self._waiting and self._waiting_bytes + deposit.size > self._limit_bytes:
+            if self.waiting and self._waiting_bytes + deposit.size > self._limit_bytes:
                 raise OverloadError(f"{self._waiting_bytes} bytes are waiting already; send it again later")
-            self._waiting.append((deposit, ticket))
+            (self._large if deposit.size > _LARGE_DEPOSIT else self._small).append((deposit, ticket))
             self._waiting_bytes += deposit.size
             self._changed.notify()
 
@@ -149,7 +153,7 @@ class Writer(Generic[Ticket]):
             self._changed.notify()
         self._thread.join(seconds)
         if self._thread.is_alive():
-            _log.error("the store did not answer for %g s; %d deposits still wait", seconds, len(self._waiting))
+            _log.error("the store did not answer for %g s; %d deposits still wait", seconds, self.waiting)
 
     def _run(self) -> None:
         while True:
@@ -162,7 +166,7 @@ class Writer(Generic[Ticket]):
                 self._settle_at = self._settle_at or time.monotonic() + self._settle_seconds
             if self._is_time_to_settle():
                 self._settle()
-            if self._ending and not self._waiting:
+            if self._ending and not self.waiting:
                 return
 
     def _is_time_to_settle(self) -> bool:
@@ -171,7 +175,7 @@ class Writer(Generic[Ticket]):
     def _next_group(self) -> list[tuple[Deposit, Ticket]]:
         """Wait for deposits and return them; empty when it is time to settle or to stop."""
         with self._changed:
-            while not (self._waiting or self._ending or self._is_time_to_settle()):
+            while not (self.waiting or self._ending or self._is_time_to_settle()):
                 self._changed.wait(None if self._settle_at is None else self._settle_at - time.monotonic())
         if self._is_busy and not self._ending:
             time.sleep(_GATHER_SECONDS)
@@ -181,10 +185,12 @@ class Writer(Generic[Ticket]):
         return group
 
     def _take_group(self) -> list[tuple[Deposit, Ticket]]:
+        """The next deposits, small and large ones in turn."""
         group: list[tuple[Deposit, Ticket]] = []
-        size = 0
-        while self._waiting and len(group) < _LARGEST_GROUP and size < _GROUP_BYTES:
-            group.append(self._waiting.popleft())
+        size, is_large = 0, bool(self._large) and (self._turn_of_large or not self._small)
+        queue, self._turn_of_large = self._large if is_large else self._small, not is_large
+        while queue and len(group) < _LARGEST_GROUP and size < _GROUP_BYTES:
+            group.append(queue.popleft())
             size += group[-1][0].size
         self._waiting_bytes -= size
         return group
