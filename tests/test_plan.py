@@ -270,3 +270,8 @@ def test_a_contract_with_wrong_parameters_is_refused_as_ever():
     record["parameters"]["responses"] = {}
     with pytest.raises(PlanError, match="responses must be a list"):
         Plan.from_json(json.dumps(record))
+
+
+def test_facts_say_one_bit():
+    assert dict(sunzi.make_plan("grr", 2, 1).facts())["report"] == "1 bit"
+    assert dict(sunzi.make_plan("grr", 3, 1).facts())["report"] == "2 bits"

@@ -264,7 +264,7 @@ class Plan:
 
     def facts(self) -> list[tuple[str, str]]:
         """The terms and what follows from them, as names and texts: privacy, values, report size, error, attacker."""
-        bits = f"{self.report_bits:g} bits"
+        bits = f"{self.report_bits:g} {'bit' if self.report_bits == 1 else 'bits'}"
         if self.max_report_bits != self.report_bits:
             bits += f" on average, at most {self.max_report_bits:,}"
         errors = [f"± {percent(self.expected_mse(users) ** 0.5)} with {users:,} users" for users in _USERS]

@@ -95,6 +95,15 @@ def test_jobs_are_not_for_spark():
 
 
 def test_the_public_names():
-    names = ["BadReportsWarning", "Refused", "Sifted", "UnknownValuesWarning", "privatize", "sift", "sift_array", "tally"]
+    names = [
+        "BadReportsWarning",
+        "Refused",
+        "Sifted",
+        "UnknownValuesWarning",
+        "privatize",
+        "sift",
+        "sift_array",
+        "tally",
+    ]
     assert sunzi.tables.__all__ == sorted(names)
     assert [name for name in names if getattr(sunzi.tables, name).__name__ != name] == []
