@@ -273,5 +273,5 @@ def test_a_contract_with_wrong_parameters_is_refused_as_ever():
 
 
 def test_facts_say_one_bit():
-    assert dict(sunzi.make_plan("grr", 2, 1).facts())["report"] == "1 bit"
-    assert dict(sunzi.make_plan("grr", 3, 1).facts())["report"] == "2 bits"
+    assert dict(make_plan("grr", 2, 1).facts())["report"] == "1 bit"
+    assert dict(make_plan("grr", 3, 1).facts())["report"] == "2 bits"
