@@ -175,3 +175,12 @@ def test_a_contract_is_the_same_for_every_reader():
     again = Contract.from_json(json.loads(json.dumps(contract.to_json(), sort_keys=True)))
     assert again.fingerprint == contract.fingerprint
     assert again == contract
+
+
+def test_reports_and_tallies_are_named_as_such(tmp_path):
+    plan = make_plan("grr", 3, 1)
+    path = tmp_path / "plan.json"
+    for content in (plan.client().report_batch([0, 1]), plan.simulate([0, 1], seed=1).to_bytes()):
+        path.write_bytes(content)
+        with pytest.raises(PlanError, match=r"plan\.json: this is a file of reports or a tally, not a plan"):
+            Contract.load(path)

@@ -97,8 +97,11 @@ class Contract:
     @classmethod
     def load(cls, path: str | Path) -> Contract:
         """Read a plan file."""
+        data = Path(path).read_bytes()
+        if data.startswith(b"SUNZI"):
+            raise PlanError(f"{path}: this is a file of reports or a tally, not a plan")
         try:
-            return cls.from_json(parse_json(Path(path).read_bytes()))
+            return cls.from_json(parse_json(data))
         except PlanError as error:
             raise type(error)(f"{path}: {error}") from None
 

@@ -102,3 +102,13 @@ def test_the_demo_runs_over_http_and_stops(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo", "--users", "2000", "--size", "30", "--serve", "--once"]) == 0
     assert "It counted 2,000 reports, each exactly once" in capsys.readouterr().out
+
+
+def test_a_picture_of_ones_own_is_not_replaced(tmp_path, capsys):
+    path = tmp_path / "mine.png"
+    path.write_bytes(b"mine")
+    assert main([*SMALL, "-o", str(path)]) == 2
+    assert "mine.png exists; give -o another name, or --force to replace it" in capsys.readouterr().err
+    assert path.read_bytes() == b"mine"
+    assert main([*SMALL, "-o", str(tmp_path / "mine.txt")]) == 2
+    assert "must end in one of .png" in capsys.readouterr().err

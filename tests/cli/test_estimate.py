@@ -176,6 +176,16 @@ def test_pictures(counted):
         assert (counted.directory / f"out.{suffix}").read_bytes().startswith(opening)
 
 
+def test_several_outputs(counted, capsys):
+    outputs = ["-o", "out.json", "-o", "out.html", "-o", "out.csv"]
+    assert counted.run("estimate", "plan.json", "tally.bin", "--title", "Spring", *outputs) == 0
+    assert {"out.json", "out.html", "out.csv"} <= set(counted.names())
+    before = counted.names()
+    assert counted.run("estimate", "plan.json", "tally.bin", "-o", "new.csv", "-o", "out.html") == 2
+    assert "out.html exists" in capsys.readouterr().err
+    assert counted.names() == before
+
+
 def test_a_font_that_lacks_a_label_is_one_note(tmp_path, capsys):
     plan = sunzi.make_plan("grr", ["日本語", "b"], 2)
     plan.save(tmp_path / "plan.json")

@@ -42,13 +42,13 @@ def parsers(parser):
 
 
 def test_every_command_with_an_output_has_force():
-    """All but the demo, whose picture is its own, and reproduce, which goes on with a folder."""
+    """All but reproduce, which goes on with a folder."""
     without = {
         parser.prog.removeprefix("sunzi ")
         for parser in parsers(build_parser(*COMMANDS))
         if "--output" in parser._option_string_actions and "--force" not in parser._option_string_actions
     }
-    assert without == {"demo", "reproduce"}
+    assert without == {"reproduce"}
 
 
 @pytest.mark.parametrize(

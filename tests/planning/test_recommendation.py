@@ -224,3 +224,8 @@ def test_a_skewed_histogram_is_weighed_on_request():
     assert at_users(skewed, 4000).axes.skewed_error == pytest.approx(skewed.axes.skewed_error / 2)
     with pytest.raises(ParameterError, match="histogram must be flat or skewed, got 'steep'"):
         recommend(40, 3, 1000, histogram="steep")
+
+
+def test_the_text_is_the_choice_and_its_reason():
+    found = recommend(5, 1, 1000)
+    assert repr(found) == f"Recommendation({found.protocol}: {found.reason})"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING
 
+from sunzi.cli.files import PICTURES, add_force, check_new, check_suffix
 from sunzi.cli.terminal import is_terminal, print_table, say, say_wrapped
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted, percent, privacy_bound
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _PICTURED = 20
+_PICTURE = "sunzi-demo.png"
 _CONFIDENCE = 0.95
 _SERVED = 5
 _BATCH = 500
@@ -78,9 +80,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--protocol", metavar="NAME", default="mss-compact", help="name of the protocol (default: %(default)s)"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", default="sunzi-demo.png", help="picture file (default: %(default)s)"
-    )
+    parser.add_argument("-o", "--output", metavar="FILE", default=_PICTURE, help="picture file (default: %(default)s)")
+    add_force(parser)
     parser.add_argument(
         "--seed", metavar="S", type=int, default=1, help="seed of the population (default: %(default)s)"
     )
@@ -96,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
+    check_suffix(arguments.output, PICTURES)
+    check_new(arguments.output, force=arguments.force or arguments.output == _PICTURE)
     clock = _Clock()
     labels = demo_labels(arguments.size)
     with clock.step("plan"):

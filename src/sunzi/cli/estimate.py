@@ -75,8 +75,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "-o",
         "--output",
         metavar="FILE",
-        help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. Parquet needs the extra 'frames', a "
-        "picture the extra 'plot'; .html is a self-contained page and needs neither",
+        action="append",
+        default=[],
+        help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. May be repeated. Parquet needs the "
+        "extra 'frames', a picture the extra 'plot'; .html is a self-contained page and needs neither",
     )
     add_force(parser)
     add_labels(parser)
@@ -151,37 +153,43 @@ class _Histogram:
 
 def run(arguments: argparse.Namespace) -> int:
     """Estimate, then write or print the histogram."""
-    write = _writer(arguments)
+    _check(arguments)
+    writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
     histogram = _Histogram(arguments, plan, estimate, processed, collection)
-    if write is None:
-        _print_table(histogram)
-        return 0
-    with open_output(arguments.output, "a histogram") as stream:
-        write(stream, histogram)
-    if not is_standard_output(arguments.output):
-        say_written(arguments.output, f"the histogram of {counted(estimate.reports, 'report')}")
+    for path, write in writers:
+        if write is None:
+            _print_table(histogram)
+            continue
+        with open_output(path, "a histogram") as stream:
+            write(stream, histogram)
+        if not is_standard_output(path):
+            say_written(path, f"the histogram of {counted(estimate.reports, 'report')}")
     return 0
 
 
-def _writer(arguments: argparse.Namespace) -> Callable[[BinaryIO, _Histogram], None] | None:
-    """Check the arguments and return the function that writes the output, or None for a table on the terminal."""
+def _check(arguments: argparse.Namespace) -> None:
     if arguments.top is not None and arguments.top < 1:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not str(arguments.output).endswith(".html"):
+    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
         raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
     _check_source(arguments)
     given = [path for path in (arguments.plan, arguments.tally) if path]
     if given:
         check_order("estimate", given[0], given[1:])
-    check_paths(given, arguments.output, force=arguments.force)
-    if is_standard_output(arguments.output):
+    for path in arguments.output or [None]:
+        check_paths(given, path, force=arguments.force)
+
+
+def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Histogram], None] | None:
+    """Return the function that writes an output, or None for a table on the terminal."""
+    if is_standard_output(path):
         chosen = chosen_format(arguments)
         return None if chosen == "table" else partial(_write_table, f".{chosen}")
-    refuse_format(arguments, arguments.output)
-    suffix = check_suffix(arguments.output, _SUFFIXES)
+    refuse_format(arguments, path)
+    suffix = check_suffix(path, _SUFFIXES)
     if suffix in _PICTURES and arguments.postprocess:
         raise ParameterError("a picture shows only the unbiased estimates; with --postprocess choose a table or a page")
     if suffix in _PICTURES:

@@ -66,7 +66,7 @@ class Option:
     """What to know before choosing it, if anything."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
     """The figures of all protocols, and the protocol to use."""
 
@@ -93,6 +93,10 @@ class Recommendation:
         found = self.chosen.axes
         assert found is not None, "only options with axes are chosen"
         return found
+
+    def __repr__(self) -> str:
+        """The choice and its reason."""
+        return f"Recommendation({self.protocol}: {self.reason})"
 
     def _repr_html_(self) -> str:
         """The table of all protocols and the reason for the choice, for notebooks."""
