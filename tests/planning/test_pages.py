@@ -53,7 +53,7 @@ def test_a_comparison_has_a_picture_and_a_table():
     page = comparison_page(records(), "epsilon")
     assert page.count("<svg") == 1
     text = texts(page)
-    assert "2 protocols, values 10, users 100" in text
+    assert "2 protocols, 10 values, 100 users" in text
     assert "oue" in text
     assert "<svg" not in comparison_page(records((10, 20)), None), "there is no picture of two parameters"
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from sunzi.planning.plots import Varied
     from sunzi.planning.recommendation import Recommendation
 
-# The picture has dark lines, so it stays on white paper in a dark page.
-_PICTURE_STYLE = ".picture svg { width: 100%; height: auto; background: #fff; border-radius: .3rem; }"
+# The picture has dark lines, so it stays on white paper in a dark page. On a phone it is scrolled rather than shrunk.
+_PICTURE_STYLE = """.picture { overflow-x: auto; }
+.picture svg { width: 100%; min-width: 46rem; height: auto; background: #fff; border-radius: .3rem; }"""
 
 
 def recommendation_page(recommendation: Recommendation, legend: Sequence[str] = ()) -> str:
@@ -54,7 +55,11 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None, leg
         "values": [f"{setting.domain_size:,}" for setting in settings],
         "users": [f"{setting.users:,}" for setting in settings],
     }
-    fixed = [f"{name} {texts[0]}" for name, texts in parameters.items() if len(set(texts)) == 1]
+    fixed = [
+        f"epsilon {texts[0]}" if name == "epsilon" else f"{texts[0]} {name}"
+        for name, texts in parameters.items()
+        if len(set(texts)) == 1
+    ]
     swept = {name: texts for name, texts in parameters.items() if len(set(texts)) > 1}
     rows = [[*(texts[number] for texts in swept.values()), *_cells(record)] for number, record in enumerate(records)]
     header = [*swept, *AXES_HEADER, ""]
