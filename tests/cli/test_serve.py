@@ -10,6 +10,7 @@ import pytest
 from serving import serving
 
 import sunzi
+from sunzi.cli import serve as serve_command
 from sunzi.cli.main import main
 from sunzi.collector import Collector, Settings, serve
 from sunzi.collector.sqlite import SqliteStore
@@ -117,6 +118,16 @@ def test_another_plan_needs_a_word_about_the_old_one(plan, capsys):
     assert "two plans for the collection 'fruit'" in capsys.readouterr().err
     with closing(SqliteStore("sunzi.db")) as store:
         assert [(epoch.collection, epoch.number, epoch.is_open) for epoch in store.epochs()] == [("fruit", 1, True)]
+
+
+@pytest.mark.parametrize(("old_plan", "state"), [("close", "is closed"), ("keep", "stays open for late reports")])
+def test_what_becomes_of_the_old_epoch_is_said(plan, capsys, old_plan, state):
+    other = sunzi.make_plan("grr", LABELS, 2)
+    with closing(SqliteStore("sunzi.db")) as store:
+        Collector(store).open("fruit", plan)
+        serve_command._open(Collector(store), {None: other}, old_plan)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [f"fruit: epoch 1 {state}", "fruit: epoch 2, 0 reports so far"]
 
 
 def test_the_only_collection_needs_no_name(plan, capsys, monkeypatch):

@@ -153,8 +153,13 @@ def _open(collector: Collector, plans: Mapping[str | None, Plan], old_plan: OldP
     named = {collector.unnamed() if name is None else name: plan for name, plan in plans.items()}
     if len(named) < len(plans):
         raise ParameterError(f"two plans for the collection {collector.unnamed()!r}; give each its own name: NAME=FILE")
+    were_open = {epoch.key for epoch in collector.store.epochs() if epoch.is_open}
     for live in collector.open_all(named, old_plan=old_plan):
         name, epoch = live.epoch.collection, live.epoch
+        for old in collector.store.epochs(name):
+            if old.key in were_open and old.key != epoch.key:
+                state = "stays open for late reports" if old.is_open else "is closed"
+                say(f"{name}: epoch {old.number} {state}", sys.stderr)
         say(f"{name}: epoch {epoch.number}, {counted(epoch.reports, 'report')} so far", sys.stderr)
         say(f"{name}: {privacy_bound(live.plan.epsilon)}", sys.stderr)
 

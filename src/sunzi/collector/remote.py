@@ -205,9 +205,8 @@ class RemoteCollector:
             pause = min(_LONGEST_WAIT, max(pause, wait or 0.0))
             chosen = pause * (0.5 + secrets.randbelow(1000) / 2000)
             if time.monotonic() + chosen > deadline:
-                raise StoreError(
-                    f"{self.url} could not be reached, or refused ({status or 'no answer'}): {_message(answer)}"
-                )
+                found = f"answers {status}" if status else "could not be reached"
+                raise StoreError(f"{self.url} {found}: {_message(answer)}")
             self._sleep(chosen)
             pause *= 2
 
