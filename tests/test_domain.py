@@ -128,11 +128,12 @@ def test_label_files_as_people_write_them_hold_the_same_labels(content, label_fi
         ("a\nb\na \n", "label 'a' occurs twice, in lines 1 and 3"),
         ("a\nb\rc\nd\n", "line 2 has a carriage return"),
         ("a\n", "between 2 and"),
+        ("a\nb\udcff\n", "line 2 is not UTF-8 text; save the file as UTF-8"),
     ],
 )
 def test_what_is_ambiguous_in_a_label_file_is_refused(content, reason, tmp_path):
     path = tmp_path / "labels.txt"
-    path.write_bytes(content.encode())
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(DomainError, match=reason):
         Domain.from_file(path)
 

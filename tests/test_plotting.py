@@ -22,14 +22,14 @@ def colour_of(bar):
 
 
 def test_bars_are_the_largest_frequencies_with_their_intervals():
-    axes = ESTIMATE.plot(top=3, confidence=0.9).axes[0]
-    rows = ESTIMATE.top(3, 0.9)
+    axes = ESTIMATE.plot(top=3, confidence=0.999).axes[0]
+    rows = ESTIMATE.top(3, 0.999)
     assert [bar.get_width() for bar in axes.patches] == [row.frequency for row in rows]
     (segments,) = [line.get_segments() for line in axes.collections]
     for row, segment in zip(rows, segments, strict=True):
         assert segment[:, 0] == pytest.approx([row.low, row.high])
     assert axes.yaxis_inverted()
-    assert "each value's own 90% interval" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "each value's own 99.9 % interval" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_only_bars_that_are_surely_above_zero_are_dark():

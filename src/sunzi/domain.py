@@ -333,8 +333,9 @@ def _label_bytes(labels: Sequence[str]) -> bytes:
 def _decoded(path: str | Path, data: bytes) -> str:
     try:
         return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise DomainError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DomainError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
 
 
 def _read(path: str | Path) -> bytes:

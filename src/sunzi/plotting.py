@@ -95,9 +95,10 @@ def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float,
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
+    interval = f"each value's own {100 * confidence:g} % interval"
     handles: list[Patch | Line2D] = [
         *(Patch(facecolor=_SHADES[each][0], edgecolor=_SHADES[each][1], label=_NAMES[each]) for each in _SHADES),
-        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=f"each value's own {confidence:.0%} interval"),
+        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=interval),
     ]
     if with_truth:
         handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))
