@@ -114,7 +114,7 @@ def test_a_key_is_subtracted(filled, capsys):
     store.close()
     subtract = ["store", "subtract", "sunzi.db", "--epoch", "1", "--audit-log", "audit.log", "--key"]
     assert main([*subtract, "nobody"]) == 2
-    assert "'nobody'; the keys are ['', 'app']" in capsys.readouterr().err
+    assert "'nobody'; reports have the keys 'app', none" in capsys.readouterr().err
     assert main([*subtract, "app"]) == 0
     assert "subtracted 7 reports of the key app; 40 reports left" in capsys.readouterr().err
     first = shown(capsys, "show", "sunzi.db")["epochs"][0]

@@ -259,7 +259,7 @@ def test_epochs_are_found_by_name(store):
     fill(store)
     assert find_epoch(store, "ant").number == 2
     assert find_epoch(store, "ant", 1).number == 1
-    with pytest.raises(StoreError, match="no epoch 3 of 'ant'"):
+    with pytest.raises(StoreError, match="no epoch 3 of 'ant' here; its epochs are 1 to 2"):
         find_epoch(store, "ant", 3)
     with pytest.raises(StoreError, match=r"no collection 'bee' here; the collections are \['ant', 'huge', 'zebra'\]"):
         find_epoch(store, "bee")

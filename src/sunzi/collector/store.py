@@ -159,9 +159,9 @@ class Store(Database):
             known = self.contributions(key)
             mine = [each for each in known if each.uploader == uploader]
             if not mine:
-                names = sorted({each.uploader for each in known})
+                names = ", ".join(sorted({repr(each.uploader) if each.uploader else "none" for each in known}))
                 raise StoreError(
-                    f"no report of this epoch was uploaded with the key {uploader!r}; the keys are {names}"
+                    f"no report of this epoch was uploaded with the key {uploader!r}; reports have the keys {names}"
                 )
             self._execute(
                 "UPDATE contributions SET subtracted_at = ? WHERE epoch = ? AND uploader = ? AND subtracted_at IS NULL",

@@ -158,10 +158,12 @@ def find_epoch(store: Store, collection: str, number: int | None = None) -> Epoc
     """One epoch of a collection: by number, or the last."""
     found = store.epochs(collection)
     chosen = [epoch for epoch in found if number is None or epoch.number == number]
-    if not chosen:
+    if not found:
         known = sorted({epoch.collection for epoch in store.epochs()})
-        what = f"epoch {number} of {collection!r}" if found else f"collection {collection!r}"
-        raise StoreError(f"there is no {what} here; the collections are {known}")
+        raise StoreError(f"there is no collection {collection!r} here; the collections are {known}")
+    if not chosen:
+        numbers = f"{found[0].number} to {found[-1].number}"
+        raise StoreError(f"there is no epoch {number} of {collection!r} here; its epochs are {numbers}")
     return chosen[-1]
 
 
