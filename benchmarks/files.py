@@ -70,8 +70,8 @@ def _collect(directory: Path, column: str) -> None:
         str(directory / name) for name in ("plan.json", "table.parquet", "reports.bin", "tally.bin")
     )
     codes = (
-        main(["privatize", plan, table, "--column", column, "-o", reports]),
-        main(["tally", plan, reports, "-o", tally]),
+        main(["privatize", plan, table, "--column", column, "--force", "-o", reports]),
+        main(["tally", plan, reports, "--force", "-o", tally]),
     )
     assert codes == (0, 0)
 

@@ -37,7 +37,7 @@ Payloads = NDArray[np.uint64] | Rows
 BATCH_MAGIC = b"SUNZIRB\x01"
 _HEADER = struct.Struct("<8s32sQ")
 _CHECKSUM = struct.Struct("<I")
-_NARROW_REPORTS, _WIDE_REPORTS, _WIDE_CHUNK_BYTES = 1 << 18, 1 << 16, 1 << 25
+_NARROW_REPORTS, _WIDE_REPORTS, _WIDE_CHUNK_BYTES = 1 << 19, 1 << 16, 1 << 25
 """The most reports, and bytes of long reports, that are decoded together: fewer are slower, more take memory."""
 _MOST_REPORTS = 1 << 48
 
