@@ -114,6 +114,8 @@ def test_no_fraction_in_a_pipe(capsys):
 
 
 def test_an_estimate_on_a_terminal_is_a_table(counted, monkeypatch, colourful):
+    values = ["Chrome"] * 2000 + ["Firefox"] * 1200 + ["Safari"] * 600 + ["other"] * 200
+    counted.plan.simulate(values, seed=1).save(counted.directory / "tally.bin")
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("COLUMNS", "250")
