@@ -28,10 +28,10 @@ from sunzi.cli.files import (
     is_standard_output,
     load_labelled_plan,
     open_output,
-    read_epoch,
     read_tally,
 )
 from sunzi.cli.results import add_format, chosen_format, refuse_format, say_written
+from sunzi.cli.sources import add_source, check_source, read_epoch
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
@@ -62,15 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("estimate", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
     parser.add_argument("tally", metavar="TALLY", nargs="?", help="tally file, or - for standard input")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="URL|STORE",
-        help="read plan and tally from a collector (http://…; the environment variable SUNZI_ADMIN_TOKEN holds its "
-        "admin token) or from its store (a file or postgresql://…) instead of from files",
-    )
-    parser.add_argument("--collection", metavar="NAME", help="collection, with --from (default: the only one)")
-    parser.add_argument("--epoch", metavar="N", type=int, help="epoch, with --from (default: the newest)")
+    add_source(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -201,16 +193,14 @@ def _check_source(arguments: argparse.Namespace) -> None:
     given = [path for path in (arguments.plan, arguments.tally) if path is not None]
     if len(given) != (0 if arguments.source else 2):
         raise ParameterError(f"give a plan and a tally, or --from without them; got {given or 'neither'}")
-    if not arguments.source and (arguments.collection or arguments.epoch):
-        raise ParameterError("--collection and --epoch need --from")
+    check_source(arguments)
 
 
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
     """The plan, the estimate, and the collection's name if it is known."""
     if arguments.source:
         plan, tally, name = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
-        epoch = f"{name}, epoch {arguments.epoch}" if arguments.epoch else name
-        return plan, _decoded(plan, tally, arguments.weights), epoch
+        return plan, _decoded(plan, tally, arguments.weights), name
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file; only the tally can come from standard input")
     plan = load_labelled_plan(arguments.plan, arguments.labels)

@@ -1,4 +1,4 @@
-"""Inputs and outputs of commands: shared arguments, plans, tallies, epochs of a collector, tables and pictures.
+"""Inputs and outputs of commands: shared arguments, plans, tallies, tables and pictures.
 
 The name ``-`` means standard input or output.
 """
@@ -10,17 +10,16 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
 from sunzi.cli.terminal import is_terminal
-from sunzi.errors import MissingExtraError, ParameterError, PlanError, StoreError, TallyError
+from sunzi.errors import MissingExtraError, ParameterError, PlanError, TallyError
 
 if TYPE_CHECKING:
-    from sunzi.collector.store import Store
     from sunzi.plan import Plan
     from sunzi.tally import Tally
 
@@ -94,10 +93,11 @@ def load_labelled_plan(path: str, labels: str | None) -> Plan:
     """Load a plan whose labels are known, from the plan itself or from a label file."""
     from sunzi.plan import load_plan
 
-    return _with_labels(load_plan(path, labels=labels), path, labels)
+    return with_labels(load_plan(path, labels=labels), path, labels)
 
 
-def _with_labels(plan: Plan, source: str, labels: str | None) -> Plan:
+def with_labels(plan: Plan, source: str, labels: str | None) -> Plan:
+    """The plan with its labels, from the label file if it identifies them by their hash."""
     if not plan.domain.has_labels or plan.domain.labels is not None:
         return plan
     if labels is None:
@@ -184,62 +184,6 @@ def _is_same(path: str, other: str) -> bool:
         return os.path.samefile(path, other)
     except OSError:  # one of them does not exist, which is reported when it is opened
         return False
-
-
-def read_epoch(source: str, collection: str | None, number: int | None, labels: str | None) -> tuple[Plan, Tally, str]:
-    """Read plan, tally and collection's name of an epoch from a collector's URL or store.
-
-    The defaults are the only collection and the newest epoch.
-    """
-    is_url = source.startswith(("http://", "https://"))
-    plan, tally, name = (_from_collector if is_url else _from_store)(source, collection, number)
-    return _with_labels(plan, f"the plan of {source}", labels), tally, name
-
-
-def _from_collector(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally, str]:
-    from sunzi.collector.remote import RemoteCollector
-
-    address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
-    secret = os.environ.get(TOKEN_VARIABLE)
-    with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
-        return (*remote.tally(number), remote.url.rpartition("/")[2])
-
-
-def find_collection(url: str) -> str:
-    """Return the address of the collection that a collector's URL names, or of the only one that it serves.
-
-    A collector lists its collections for its operator only. To others, a URL without a name means ``default``.
-    """
-    from sunzi.collector.remote import RemoteCollector
-
-    secret = os.environ.get(TOKEN_VARIABLE)
-    with closing(RemoteCollector(url, max_epsilon=None, secret=secret, patience=10)) as remote:
-        if remote.is_named:
-            return url
-        try:
-            served = remote.served()
-        except StoreError:  # the request for the plan or the tally says what is wrong
-            return url
-    if len(served) > 1:
-        raise ParameterError(f"{url} serves several collections; choose one: {', '.join(served)}")
-    return served[0] if served else url
-
-
-def _from_store(source: str, collection: str | None, number: int | None) -> tuple[Plan, Tally, str]:
-    from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
-
-    with closing(open_store(source, create=False)) as store:
-        epoch = find_epoch(store, collection or only_collection(store, source), number)
-        plan = stored_plan(store, epoch)
-        return plan, stored_tally(store, epoch, plan), epoch.collection
-
-
-def only_collection(store: Store, source: str) -> str:
-    """Return the name of a store's only collection."""
-    names = sorted({epoch.collection for epoch in store.epochs()})
-    if len(names) != 1:
-        raise ParameterError(f"{source} holds the collections {names}; choose one with --collection")
-    return names[0]
 
 
 def is_standard_output(path: str | None) -> bool:

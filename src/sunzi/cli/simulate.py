@@ -11,7 +11,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sunzi.cli.files import add_simulation, find_collection
+from sunzi.cli.files import add_simulation
+from sunzi.cli.sources import find_collection
 from sunzi.cli.terminal import ProgressBar, say
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import add_force, check_new, only_collection, open_output
+from sunzi.cli.files import add_force, check_new, open_output
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver, say_written
+from sunzi.cli.sources import only_collection
 from sunzi.cli.terminal import print_table, say
 from sunzi.formatting import counted, printable
 

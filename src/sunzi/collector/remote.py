@@ -25,6 +25,7 @@ from sunzi.collector.addresses import Address, parse_collection
 from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
 from sunzi.contract import Contract, parse_json
 from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
+from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.tally import Tally
@@ -57,6 +58,24 @@ class RemoteEpoch:
     is_open: bool
     url: str = ""
     """Where to upload: ``…/v1/collections/NAME/epochs/N``."""
+
+
+@dataclass(frozen=True)
+class ListedEpoch:
+    """An epoch in a collector's list."""
+
+    collection: str
+    number: int
+    reports: int
+    opened_at: float
+    """In seconds since 1970."""
+
+    @classmethod
+    def from_json(cls, fields: Any) -> ListedEpoch:
+        """Read an entry of the list; raises ParameterError, TypeError or KeyError if it is malformed."""
+        number = whole_number("epoch", fields["epoch"], 1, _LARGEST_EPOCH)
+        reports = whole_number("reports", fields["reports"], 0)
+        return cls(check_name(fields["collection"]), number, reports, real_number("opened_at", fields["opened_at"]))
 
 
 class RemoteCollector:
@@ -103,14 +122,24 @@ class RemoteCollector:
     def served(self) -> list[str]:
         """The addresses of all collections of the collector; needs the admin token, or a local connection."""
         root = self.url.rpartition("/")[0]
+        return [f"{root}/{name}" for name in sorted({epoch.collection for epoch in self._listed()})]
+
+    def epochs(self) -> list[ListedEpoch]:
+        """The collection's epochs, oldest first; needs the admin token, or a local connection."""
+        mine = [epoch for epoch in self._listed() if epoch.collection == self.collection]
+        if not mine:
+            raise StoreError(f"{self.url} is not served; {self.url.rpartition('/')[0]} lists the collections")
+        return sorted(mine, key=lambda epoch: epoch.number)
+
+    def _listed(self) -> list[ListedEpoch]:
+        root = self.url.rpartition("/")[0]
         status, answer = self._persist("GET", self._path.rpartition("/")[0], None, LARGEST_PLAN_BYTES)
         if status != 200:
             raise StoreError(f"{root} answers {status}: {_message(answer)}")
         try:
-            names = {check_name(epoch["collection"]) for epoch in cast(list[Any], parse_json(answer))}
+            return [ListedEpoch.from_json(each) for each in cast(list[Any], parse_json(answer))]
         except (PlanError, ParameterError, TypeError, KeyError):
             raise StoreError(f"{root} is not a collector's response: {_message(answer)}") from None
-        return [f"{root}/{name}" for name in sorted(names)]
 
     def current(self) -> RemoteEpoch:
         """The newest open epoch and its plan, with ε and the fingerprint checked.

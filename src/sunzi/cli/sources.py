@@ -1,0 +1,215 @@
+"""Epochs that commands read from a collector or its store: ``--from``, ``--collection`` and ``--epoch``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from sunzi.cli.files import TOKEN_VARIABLE, with_labels
+from sunzi.errors import ParameterError, StoreError
+
+if TYPE_CHECKING:
+    from sunzi.collector.store import Store
+    from sunzi.plan import Plan
+    from sunzi.tally import Tally
+
+
+class Numbered(Protocol):
+    """An epoch, of a store or of a remote collector."""
+
+    @property
+    def number(self) -> int:
+        """Its number in the collection."""
+
+
+AnEpoch = TypeVar("AnEpoch", bound=Numbered)
+
+
+@dataclass(frozen=True)
+class EpochChoice:
+    """Some epochs of a collection: ``7``, ``1:7``, ``3:``, ``:7``, ``all``, ``last``, or ``last:30``, the newest 30."""
+
+    text: str = "last"
+    first: int = 1
+    last: float = math.inf
+    newest: int | None = 1
+
+    @classmethod
+    def parse(cls, text: str) -> EpochChoice:
+        """Read a choice, as the type of an argument."""
+        if text == "all":
+            return cls(text, newest=None)
+        if matched := re.fullmatch("last(?::([1-9][0-9]{0,9}))?", text):
+            return cls(text, newest=int(matched[1] or 1))
+        matched = re.fullmatch("([0-9]{0,10})(?:(:)([0-9]{0,10}))?", text)
+        if matched is None or not (matched[1] or matched[3]):
+            raise argparse.ArgumentTypeError(
+                f"epochs are a number such as 7, a range such as 1:7 or 3:, all, last, or last:30 for the newest 30; "
+                f"got {text!r}"
+            )
+        first = int(matched[1] or 1)
+        last = int(matched[3]) if matched[3] else (math.inf if matched[2] else first)
+        if last < first:
+            raise argparse.ArgumentTypeError(f"the range {text} ends before it starts; the first epoch comes first")
+        return cls(text, first, last, None)
+
+    def choose(self, epochs: Sequence[AnEpoch]) -> list[AnEpoch]:
+        """The chosen ones of a collection's epochs, oldest first; StoreError if there are none."""
+        ordered = sorted(epochs, key=lambda epoch: epoch.number)
+        chosen = [each for each in ordered if self.first <= each.number <= self.last]
+        if self.newest is not None:
+            chosen = chosen[-self.newest :]
+        if not chosen:
+            known = f"its epochs are {ordered[0].number} to {ordered[-1].number}" if ordered else "it has no epochs"
+            raise StoreError(f"there is no epoch {self.text} in this collection; {known}")
+        return chosen
+
+
+@dataclass(frozen=True)
+class CollectedEpoch:
+    """An epoch with its plan and tally."""
+
+    collection: str
+    number: int
+    opened_at: float
+    """In seconds since 1970."""
+    plan: Plan
+    tally: Tally
+
+
+def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
+    """Add ``--from``, ``--collection`` and ``--epoch``.
+
+    Parameters
+    ----------
+    parser: the command's parser.
+    default: the choice of epochs without ``--epoch``, for the help.
+    """
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL|STORE",
+        help="read plan and tally from a collector (http://…; the environment variable SUNZI_ADMIN_TOKEN holds its "
+        "admin token) or from its store (a file or postgresql://…) instead of from files",
+    )
+    parser.add_argument("--collection", metavar="NAME", help="collection, with --from (default: the only one)")
+    parser.add_argument(
+        "--epoch",
+        metavar="EPOCHS",
+        type=EpochChoice.parse,
+        help=f"epochs, with --from: N, a range such as 1:7 or 3:, all, last, or last:30 for the newest 30 (default: "
+        f"{default})",
+    )
+
+
+def check_source(arguments: argparse.Namespace) -> None:
+    """Refuse ``--collection`` and ``--epoch`` without ``--from``."""
+    if not arguments.source and (arguments.collection or arguments.epoch):
+        raise ParameterError("--collection and --epoch need --from")
+
+
+def read_epochs(
+    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None
+) -> list[CollectedEpoch]:
+    """Read epochs from a collector's URL or store, oldest first.
+
+    Parameters
+    ----------
+    source: the URL, file or postgresql:// address.
+    collection: its name; None is the only one.
+    chosen: which epochs; None is the last.
+    labels: the label file, if the plans identify it by its hash.
+    """
+    is_url = source.startswith(("http://", "https://"))
+    return (_from_collector if is_url else _from_store)(source, collection, chosen or EpochChoice(), labels)
+
+
+def read_epoch(
+    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None
+) -> tuple[Plan, Tally, str]:
+    """Read epochs of one plan: that plan, the sum of their tallies, and their name. Parameters as above."""
+    epochs = read_epochs(source, collection, chosen, labels)
+    name, numbers = epochs[0].collection, [epoch.number for epoch in epochs]
+    if chosen is not None:
+        which = f"epoch {numbers[0]}" if len(numbers) == 1 else f"epochs {numbers[0]} to {numbers[-1]}"
+        name = f"{name}, {which}"
+    return epochs[0].plan, _summed(epochs), name
+
+
+def _summed(epochs: Sequence[CollectedEpoch]) -> Tally:
+    first = epochs[0]
+    other = next((each for each in epochs if each.plan.fingerprint != first.plan.fingerprint), None)
+    if other is not None:
+        raise ParameterError(
+            f"epochs {first.number} and {other.number} of {first.collection} have different plans, so their tallies do "
+            "not add up; choose epochs of one plan, or compare them with `sunzi diff` or `sunzi trend`"
+        )
+    return sum((each.tally for each in epochs[1:]), start=first.tally)
+
+
+def _from_collector(
+    source: str, collection: str | None, chosen: EpochChoice, labels: str | None
+) -> list[CollectedEpoch]:
+    from sunzi.collector.remote import RemoteCollector
+
+    address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
+    secret = os.environ.get(TOKEN_VARIABLE)
+    found, plans = [], dict[str, "Plan"]()
+    with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
+        for epoch in chosen.choose(remote.epochs()):
+            plan, tally = remote.tally(epoch.number)
+            if plan.fingerprint not in plans:  # equal plans share what they have computed
+                plans[plan.fingerprint] = with_labels(plan, f"the plan of {source}", labels)
+            plan = plans[plan.fingerprint]
+            found.append(CollectedEpoch(remote.collection, epoch.number, epoch.opened_at, plan, tally))
+    return found
+
+
+def find_collection(url: str) -> str:
+    """Return the address of the collection that a collector's URL names, or of the only one that it serves.
+
+    A collector lists its collections for its operator only. To others, a URL without a name means ``default``.
+    """
+    from sunzi.collector.remote import RemoteCollector
+
+    secret = os.environ.get(TOKEN_VARIABLE)
+    with closing(RemoteCollector(url, max_epsilon=None, secret=secret, patience=10)) as remote:
+        if remote.is_named:
+            return url
+        try:
+            served = remote.served()
+        except StoreError:  # the request for the plan or the tally says what is wrong
+            return url
+    if len(served) > 1:
+        raise ParameterError(f"{url} serves several collections; choose one: {', '.join(served)}")
+    return served[0] if served else url
+
+
+def _from_store(source: str, collection: str | None, chosen: EpochChoice, labels: str | None) -> list[CollectedEpoch]:
+    from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
+
+    found, plans = [], dict[bytes, "Plan"]()
+    with closing(open_store(source, create=False)) as store:
+        name = collection or only_collection(store, source)
+        find_epoch(store, name)  # an unknown collection is an error that names the known ones
+        for epoch in chosen.choose(store.epochs(name)):
+            data = store.plan(epoch.key)
+            if data not in plans:  # equal plans share what they have computed
+                plans[data] = with_labels(stored_plan(store, epoch), f"the plan of {source}", labels)
+            tally = stored_tally(store, epoch, plans[data])
+            found.append(CollectedEpoch(name, epoch.number, epoch.opened_at, plans[data], tally))
+    return found
+
+
+def only_collection(store: Store, source: str) -> str:
+    """Return the name of a store's only collection."""
+    names = sorted({epoch.collection for epoch in store.epochs()})
+    if len(names) != 1:
+        raise ParameterError(f"{source} holds the collections {names}; choose one with --collection")
+    return names[0]
