@@ -27,6 +27,7 @@ def test_plans_may_differ_and_changes_are_found():
     assert row.change == pytest.approx(row.after - row.before)
     assert found.to_frame("pandas")["changed"].sum() == 2
     assert found._repr_html_().count(">changed<") == 2
+    assert found.to_html("A test").startswith("<!DOCTYPE html>")
 
 
 def test_intervals_of_normal_errors_are_normal():

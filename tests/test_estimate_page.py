@@ -1,4 +1,4 @@
-"""An estimate as a page and in a notebook. The page that the command writes is tested in tests/cli/test_estimate.py."""
+"""An estimate as a page and in a notebook, and pages in a browser."""
 
 from datetime import UTC, date, datetime
 
@@ -51,14 +51,20 @@ def test_a_long_label_is_shortened_in_the_middle():
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """Open a page of 60 values in a browser, at a given width."""
+    """Open a page of 60 values, or of their changes, in a browser at a given width."""
     labels = [f"value {number}" for number in range(59)] + ["https://www.example.org/" + 60 * "x"]
     plan = sunzi.make_plan("ss-compact", labels, epsilon=2)
     estimate = plan.estimate(plan.simulate([labels[59]] * 900 + [labels[5]] * 500 + [labels[40]] * 100, seed=1))
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(estimate.to_html("Values", top=60, postprocess="clip"), encoding="utf-8")
+    later = plan.estimate(plan.simulate([labels[59]] * 500 + [labels[5]] * 900, seed=2))
+    path = tmp_path_factory.mktemp("page")
+    (path / "page.html").write_text(estimate.to_html("Values", top=60, postprocess="clip"), encoding="utf-8")
+    (path / "changes.html").write_text(sunzi.difference(estimate, later).to_html("Changes"), encoding="utf-8")
     with sync_playwright() as playwright, browser.open_browser(playwright) as chromium:
-        yield lambda width: browser.open_page(chromium, path.as_uri(), viewport={"width": width, "height": 800})
+
+        def open_page(width, name="page.html"):
+            return browser.open_page(chromium, (path / name).as_uri(), viewport={"width": width, "height": 800})
+
+        yield open_page
 
 
 @pytest.mark.slow
@@ -100,6 +106,19 @@ def test_a_page_is_searched_and_sorted(opened):
         page.get_by_role("button", name="estimate").click()
         page.get_by_role("button", name="estimate").click()
         assert page.evaluate(estimates) == sorted(page.evaluate(estimates))
+
+
+@pytest.mark.slow
+def test_changes_are_shown_and_sorted_on_a_phone(opened):
+    with opened(400, "changes.html") as (page, watch):
+        row = page.locator("tbody tr").first
+        for kind in ("estimate", "interval", "verdict", "before", "after"):
+            expect(row.locator(f"td.{kind}")).to_be_visible()
+        expect(row.locator("td.verdict")).to_have_text("changed")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.get_by_role("button", name="change", exact=True).click()
+        expect(row.locator("td").first).to_have_text("value 5")
+        assert watch.complaints == []
 
 
 def test_a_protocol_by_itself_has_no_plan_to_show():

@@ -1,4 +1,4 @@
-"""Plots of an estimate: bars with intervals, colours by significance, and arguments that are refused."""
+"""Plots of estimates and differences: bars with intervals, colours by significance, and arguments that are refused."""
 
 import re
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.font_manager import FontProperties, findfont
 
+import sunzi
 from sunzi import plotting
 from sunzi.errors import ParameterError
 from sunzi.plan import make_plan
@@ -35,7 +36,7 @@ def test_bars_are_the_largest_frequencies_with_their_intervals():
 def test_only_bars_that_are_surely_above_zero_are_dark():
     axes = ESTIMATE.plot().axes[0]
     found = verdicts(ESTIMATE, 0.95, "reporters")
-    expected = [plotting._SHADES[found[row.index]][0] for row in ESTIMATE.top(4)]
+    expected = [plotting.SHADES[found[row.index]][0] for row in ESTIMATE.top(4)]
     assert [colour_of(bar) for bar in axes.patches] == expected
     assert {plotting._CLEAR, plotting._UNCLEAR} <= set(expected)
     named = [text.get_text() for text in axes.get_legend().get_texts()]
@@ -94,3 +95,19 @@ def test_another_installed_font_helps(monkeypatch, tmp_path, recwarn):
     assert rare in {tick.get_text() for tick in axes.get_yticklabels()}
     assert axes.get_yticklabels()[0].get_fontfamily()[1:] == ["STIXGeneral"]
     assert [str(each.message) for each in recwarn] == []
+
+
+def test_changes_are_sorted_coloured_and_have_intervals(tmp_path):
+    later = PLAN.estimate(PLAN.simulate(["common"] * 500 + ["costs $5"] * 500, seed=2))
+    found = sunzi.difference(ESTIMATE, later)
+    axes = found.plot(tmp_path / "picture.png", top=4, confidence=0.99).axes[0]
+    rows = found.top(4, 0.99)
+    assert [bar.get_width() for bar in axes.patches] == [row.change for row in rows]
+    assert [colour_of(bar) for bar in axes.patches[:2]] == [plotting._CLEAR] * 2
+    (segments,) = [line.get_segments() for line in axes.collections]
+    assert segments[0][:, 0] == pytest.approx([rows[0].low, rows[0].high])
+    named = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert named[0] == "changed: the probability of any false verdict is at most 1 %"
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ParameterError, match="top must be at least 1, got 0"):
+        found.plot(top=0)

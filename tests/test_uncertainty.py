@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import DomainError, EstimateError, ParameterError
+from sunzi.errors import EstimateError
 
 SIZE = 7
 FREQUENCIES = np.array([0.4, 0.0, 0.25, 0.05, 0.1, 0.2, 0.0])
@@ -143,21 +143,6 @@ def test_groups_are_an_estimate_of_their_own():
     assert "Chromium" in groups.to_html("Engines")
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "message"),
-    [
-        (lambda: ESTIMATE.sum(["Chromium"]), DomainError, "Chromium"),
-        (lambda: ESTIMATE.sum("Chrome"), ParameterError, "give a list"),
-        (lambda: ESTIMATE.sum(["Edge", "Edge"]), ParameterError, "'Edge' is listed twice"),
-        (lambda: ESTIMATE.combine([1, 2]), ParameterError, "5 finite numbers"),
-        (lambda: ESTIMATE.combine({"Edge": float("nan")}), ParameterError, "Edge"),
-        (lambda: ESTIMATE.regroup({"a": ["Edge"]}), ParameterError, "'Chrome' is in no group"),
-        (lambda: ESTIMATE.regroup({"a": ["Edge"], "b": ["Edge"], "c": ...}), ParameterError, "'Edge' is in more than"),
-        (lambda: ESTIMATE.regroup({"a": ..., "b": ...}), ParameterError, "only one group"),
-        (lambda: ESTIMATE.regroup({"a": [], "b": ...}), ParameterError, "'a' has no values"),
-        (lambda: ESTIMATE.regroup({"a": ["Edge"], "b": ...}).interval(method="exact"), EstimateError, "single values"),
-    ],
-)
-def test_bad_queries_are_refused(ask, error, message):
-    with pytest.raises(error, match=message):
-        ask()
+def test_sums_have_no_exact_intervals():
+    with pytest.raises(EstimateError, match="single values"):
+        ESTIMATE.regroup({"a": ["Edge"], "b": ...}).interval(method="exact")

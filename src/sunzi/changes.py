@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats
+from sunzi.changes_page import ChangesPage
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.estimate import Estimate, data_frame, labels_column
-from sunzi.formatting import counted, decimals_for, percent
-from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import whole_number
 from sunzi.uncertainty import Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Verdict = Literal["any", "discoveries"]
 _BISECTIONS = 50
@@ -177,25 +180,60 @@ class Difference:
         reports = f"{self.before.reports} and {self.after.reports} reports"
         return f"Difference({self.domain.size} values, {reports})"
 
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 20,
+        confidence: float = 0.95,
+        verdict: Verdict = "any",
+    ) -> Figure:
+        """The clearest changes with their intervals, those of changed values coloured; needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: the number of changes.
+        confidence, verdict: as in :meth:`top`.
+        """
+        try:
+            from sunzi.plotting import plot_difference
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            raise MissingExtraError("plotting", "plot") from None
+        return plot_difference(self, path, top=top, confidence=confidence, verdict=verdict)
+
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        names: tuple[str, str] = ("before", "after"),
+        top: int = 50,
+        confidence: float = 0.95,
+        verdict: Verdict = "any",
+    ) -> str:
+        """The clearest changes with bars and intervals as one self-contained web page.
+
+        Parameters
+        ----------
+        title: the heading; by default how many values changed.
+        names: what to call the two estimates.
+        top: the number of values.
+        confidence, verdict: as in :meth:`top`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+        >>> sides = [plan.estimate(plan.simulate(["yes"] * 900 + ["no"] * 900, seed=seed)) for seed in (1, 2)]
+        >>> page = sunzi.difference(*sides).to_html("A test", names=("control", "treatment"))
+        >>> page.startswith("<!DOCTYPE html>"), "<h1>A test</h1>" in page
+        (True, True)
+        """
+        return ChangesPage(self, top, confidence, verdict).page(title, names)
+
     def _repr_html_(self) -> str:
-        """The clearest changes as a table, for notebooks."""
-        rows = self.top()
-        decimals = decimals_for(row.standard_error for row in rows)
-        cells = [
-            [
-                row.label,
-                percent(row.before, decimals),
-                percent(row.after, decimals),
-                percent(row.change, decimals),
-                f"{percent(row.low, decimals)} to {percent(row.high, decimals)}",
-                "changed" if row.changed else "",
-            ]
-            for row in rows
-        ]
-        sizes = [counted(estimate.reports, "report") for estimate in (self.before, self.after)]
-        table = plain_table(["value", "before", "after", "change", "95 % interval", ""], cells)
-        note = f"{sizes[0]} before, {sizes[1]} after. “changed” holds for all {self.domain.size:,} values at once."
-        return for_notebook(f'{table}\n<p class="soft">{note}</p>')
+        """The clearest changes with bars and intervals, for notebooks."""
+        return ChangesPage(self, top=10).fragment()
 
 
 def difference(before: Estimate, after: Estimate, target: Target = "population") -> Difference:

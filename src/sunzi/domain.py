@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from math import isnan
 from pathlib import Path
@@ -20,6 +21,8 @@ from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown
 
 MOST_VALUES = 1 << 30
+# Comparing an unknown label with these takes a second at most.
+_MOST_COMPARED = 50_000
 
 UNKNOWN, UNUSABLE, MISSING = -1, -2, -3
 """What :meth:`Domain.locate` returns for a value without an index: outside the domain, of the wrong type, or missing
@@ -116,10 +119,22 @@ class Domain:
 
     def exact_index(self, value: object) -> int:
         """The index of a value that must be in the domain: ``other`` does not stand for unknown or missing ones."""
-        found = int(self.locate([value])[0])
-        if found < 0:
-            raise self.refusal(value)
+        return int(self.exact_indices([value])[0])
+
+    def exact_indices(self, values: Iterable[object]) -> Integers:
+        """:meth:`exact_index` of many values. The error for an unknown label names the label that is most like it."""
+        listed = list(values)
+        found = self.locate(listed)
+        if listed and found.min() < 0:
+            value = listed[int(found.argmin())]
+            if not (self.has_labels and isinstance(value, str) and value):
+                raise self.refusal(value)
+            raise DomainError(f"label {shown(value)} is not in the domain; {self._spelling(value)}")
         return found
+
+    def _spelling(self, value: str) -> str:
+        similar = get_close_matches(value, self._labels()[:_MOST_COMPARED], n=1)
+        return f"did you mean {shown(similar[0])}?" if similar else "check its spelling"
 
     def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""

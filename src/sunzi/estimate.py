@@ -20,7 +20,8 @@ from sunzi.estimate_page import EstimatePage
 from sunzi.formatting import percent
 from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics import intervals, simplex
-from sunzi.numerics.checks import real_number, whole_number
+from sunzi.numerics.checks import whole_number
+from sunzi.queries import QueryResult, group_rows, indicator, weights_row
 from sunzi.uncertainty import Method, QueryUncertainty, Target, Uncertainty
 
 if TYPE_CHECKING:
@@ -50,20 +51,6 @@ class Row:
     standard_error: float = math.nan
     low: float = math.nan
     high: float = math.nan
-
-
-@dataclass(frozen=True)
-class QueryResult:
-    """The answer to a linear query: a value with its standard error and interval.
-
-    It uses that all frequencies add up to 1, so it may err less than the frequencies themselves.
-    """
-
-    value: float
-    standard_error: float
-    low: float
-    high: float
-    confidence: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +236,7 @@ class Estimate(_Histogram):
         >>> share.low < 0.5 < share.high
         True
         """
-        return self._answer(self._indicator(values), confidence, target)
+        return self._answer(indicator(self.domain, values), confidence, target)
 
     def difference(
         self, value: object, other: object, confidence: float = 0.95, *, target: Target = "reporters"
@@ -261,7 +248,7 @@ class Estimate(_Histogram):
         value, other: labels, or indices where there are no labels.
         confidence, target: as in :meth:`interval`.
         """
-        row = self._indicator([value]) - self._indicator([other])
+        row = indicator(self.domain, [value]) - indicator(self.domain, [other])
         return self._answer(row, confidence, target)
 
     def combine(
@@ -285,7 +272,7 @@ class Estimate(_Histogram):
         >>> mean.low < 1 < mean.high
         True
         """
-        return self._answer(self._weights_row(weights), confidence, target)
+        return self._answer(weights_row(self.domain, weights), confidence, target)
 
     def covariance(self, values: Iterable[object], target: Target = "reporters") -> Floats:
         """The covariance matrix of the frequencies of a handful of values.
@@ -296,7 +283,7 @@ class Estimate(_Histogram):
         target: as in :meth:`interval`.
         """
         _check_target(target)
-        rows = np.array([self._indicator([value]) for value in values]).reshape(-1, self.domain.size)
+        rows = np.array([indicator(self.domain, [value]) for value in values]).reshape(-1, self.domain.size)
         return self._query(rows).covariance(target)
 
     def regroup(self, groups: Mapping[str, Any]) -> Estimate:
@@ -314,59 +301,21 @@ class Estimate(_Histogram):
         >>> engines["Chromium"].low < 0.5 < engines["Chromium"].high
         True
         """
-        rows = self._group_rows(groups)
-        uncertainty = self._query(rows)
+        uncertainty = self._query(group_rows(self.domain, groups))
         return Estimate(
             Domain(list(groups)), self.reports, uncertainty.values, uncertainty, weights=self.weights, plan=self.plan
         )
 
-    def _group_rows(self, groups: Mapping[str, Any]) -> Floats:
-        rest = [name for name, values in groups.items() if values is ...]
-        if len(rest) > 1:
-            raise ParameterError(f"only one group can be ..., the rest; got {rest}")
-        rows = {name: self._indicator(values) for name, values in groups.items() if values is not ...}
-        taken = np.sum(list(rows.values()), axis=0) if rows else np.zeros(self.domain.size)
-        if taken.max() > 1:
-            value = self.domain.shown(int(taken.argmax()))
-            raise ParameterError(f"{value!r} is in more than one group; every value belongs to exactly one")
-        if rest:
-            rows[rest[0]] = 1 - taken
-        elif taken.min() < 1:
-            value = self.domain.shown(int(taken.argmin()))
-            raise ParameterError(f"{value!r} is in no group; add a group such as 'rest': ... for all other values")
-        empty = [name for name in groups if not rows[name].any()]
-        if empty:
-            raise ParameterError(f"the group {empty[0]!r} has no values")
-        return np.array([rows[name] for name in groups])
-
-    def _indicator(self, values: Iterable[object]) -> Floats:
-        """1 for these values, 0 for others."""
-        if isinstance(values, str):
-            raise ParameterError(f"give a list of values, such as [{values!r}]; got the text {values!r}")
-        row = np.zeros(self.domain.size)
-        for value in values:
-            index = self.domain.exact_index(value)
-            if row[index]:
-                raise ParameterError(f"{self.domain.shown(index)!r} is listed twice")
-            row[index] = 1.0
-        return row
-
-    def _weights_row(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
-        if isinstance(weights, Mapping):
-            row = np.zeros(self.domain.size)
-            for value, weight in weights.items():
-                row[self.domain.exact_index(value)] += real_number(f"the weight of {value!r}", weight)
-            return row
-        row = np.asarray(weights, dtype=np.float64)
-        if row.shape != (self.domain.size,) or not np.isfinite(row).all():
-            raise ParameterError(
-                f"weights must be a mapping, or {self.domain.size} finite numbers, one per value; got shape {row.shape}"
-            )
-        return row
-
     def _query(self, rows: Floats) -> QueryUncertainty:
+        uncertainty = self._known_uncertainty()
+        if not hasattr(uncertainty, "query"):
+            name = "this protocol" if self.plan is None else f"the protocol {self.plan.protocol.name!r}"
+            raise EstimateError(
+                f"{name} gives errors of single values only, so sums, differences and groups have none; give its "
+                f"{type(uncertainty).__name__} the method query of sunzi.uncertainty.Uncertainty"
+            )
         moved = self.frequencies + (1 - self.frequencies.sum()) / self.domain.size
-        return QueryUncertainty(self._known_uncertainty(), rows, rows @ moved)
+        return QueryUncertainty(uncertainty, rows, rows @ moved)
 
     def _answer(self, row: Floats, confidence: float, target: Target) -> QueryResult:
         confidence = intervals.check_confidence(confidence)

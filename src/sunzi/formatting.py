@@ -41,6 +41,11 @@ def percent(fraction: float, decimals: int | None = None) -> str:
     return f"{percentage:.{decimals}f} %"
 
 
+def signed_percent(fraction: float, decimals: int | None = None) -> str:
+    """A percentage with its sign, for changes: ``+1.2 %``, ``-1.2 %``."""
+    return f"{'' if fraction < 0 else '+'}{percent(fraction, decimals)}"
+
+
 def percent_of_three_digits(fraction: float) -> str:
     """A percentage with three significant digits, in fixed-point notation down to 0.001 %."""
     percentage = 100 * fraction

@@ -1,10 +1,11 @@
-"""Plots of an estimate. Needs matplotlib (the ``plot`` extra)."""
+"""Plots of estimates and of differences. Needs matplotlib (the ``plot`` extra)."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from sunzi._typing import Floats
+from sunzi.changes_page import certainty, meanings
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
 from sunzi.verdicts import Verdict, verdicts
@@ -22,13 +24,15 @@ from sunzi.verdicts import Verdict, verdicts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from sunzi.changes import Difference
+    from sunzi.changes import Verdict as ChangeVerdict
     from sunzi.estimate import Estimate
     from sunzi.uncertainty import Target
 
 # Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
-_CLEAR, _UNCLEAR, _INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
+_CLEAR, _UNCLEAR, INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
 # Face and edge of a bar.
-_SHADES: dict[Verdict, tuple[str, str]] = {
+SHADES: dict[Verdict, tuple[str, str]] = {
     "clear": (_CLEAR, _CLEAR),
     "alone": ("#FFFFFF", _CLEAR),
     "unclear": (_UNCLEAR, _UNCLEAR),
@@ -58,54 +62,100 @@ def plot_estimate(
     truth: Sequence[float] | Floats | None = None,
 ) -> Figure:
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
-    if top < 1:
-        raise ParameterError(f"top must be at least 1, got {top}")
     if truth is not None and len(truth) != estimate.domain.size:
         raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
-    rows = estimate.top(top, confidence, target=target)
-    figure = Figure(figsize=(8, 1.4 + 0.32 * len(rows)), layout="constrained")
+    rows = estimate.top(_check_top(top), confidence, target=target)
+    found = verdicts(estimate, confidence, target)
+    bars = [_Bar(row.label, row.frequency, row.low, row.high, found[row.index]) for row in rows]
+    figure, axes = _draw_bars(bars)
+    handles = legend_handles(confidence)
+    if truth is not None:
+        axes.plot(
+            [truth[row.index] for row in rows], range(len(rows)), linestyle="none", marker="D", ms=5, color=_TRUTH
+        )
+        handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))
+    axes.set_xlabel("estimated frequency (unbiased, so values below 0 can occur)")
+    axes.set_title(f"Top {len(rows)} of {estimate.domain.size:,} values, {estimate.reports:,} reports", loc="left")
+    axes.legend(handles=handles, loc="lower right", frameon=False, fontsize="small")
+    return _saved(figure, path)
+
+
+def plot_difference(
+    difference: Difference,
+    path: str | Path | None = None,
+    *,
+    top: int = 20,
+    confidence: float = 0.95,
+    verdict: ChangeVerdict = "any",
+) -> Figure:
+    """The clearest changes as bars with their intervals; pale where chance could explain them."""
+    rows = difference.top(_check_top(top), confidence, verdict)
+    bars = [_Bar(row.label, row.change, row.low, row.high, certainty(row)) for row in rows]
+    figure, axes = _draw_bars(bars, below=0.8)
+    axes.set_xlabel("change of frequency, after less before")
+    before, after = (f"{each.reports:,}" for each in (difference.before, difference.after))
+    axes.set_title(
+        f"{len(rows)} clearest changes of {difference.domain.size:,} values, {before} and {after} reports", loc="left"
+    )
+    # Changes go both ways, so no corner is surely free: the legend is below.
+    handles = legend_handles(confidence, meanings(confidence, verdict))
+    figure.legend(handles=handles, loc="outside lower left", frameon=False, fontsize="small")
+    return _saved(figure, path)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    label: str
+    value: float
+    low: float
+    high: float
+    verdict: Verdict
+
+
+def _check_top(top: int) -> int:
+    if top < 1:
+        raise ParameterError(f"top must be at least 1, got {top}")
+    return top
+
+
+def _draw_bars(bars: Sequence[_Bar], below: float = 0.0) -> tuple[Figure, Axes]:
+    """Horizontal bars with their intervals, the first on top, and space for a legend below, in inches."""
+    figure = Figure(figsize=(8, 1.4 + below + 0.32 * len(bars)), layout="constrained")
     axes = figure.add_subplot()
-    places = np.arange(len(rows))
-    values = np.array([row.frequency for row in rows])
-    low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
+    places = np.arange(len(bars))
+    values, low, high = (np.array([getattr(bar, name) for bar in bars]) for name in ("value", "low", "high"))
     # A score interval need not be centred, and may even miss the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
-    found = verdicts(estimate, confidence, target)
-    shades = [_SHADES[found[row.index]] for row in rows]
-    faces, edges = [face for face, _ in shades], [edge for _, edge in shades]
+    faces, edges = zip(*(SHADES[bar.verdict] for bar in bars), strict=True)
     axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1.2, height=0.7)
-    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=_INTERVAL, elinewidth=1.2, capsize=3)
-    if truth is not None:
-        axes.plot([truth[row.index] for row in rows], places, linestyle="none", marker="D", markersize=5, color=_TRUTH)
-    _dress(axes, estimate, [row.label for row in rows], confidence, with_truth=truth is not None)
+    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=1.2, capsize=3)
+    shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL).replace("$", r"\$") for bar in bars])
+    axes.set_yticks(places, shown, fontfamily=fonts)
+    axes.invert_yaxis()
+    axes.axvline(0, color=INTERVAL, linewidth=0.8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def legend_handles(confidence: float, names: Mapping[Verdict, str] = _NAMES) -> list[Patch | Line2D]:
+    """What the bars and lines of a picture mean."""
+    interval = f"each value's own {100 * confidence:g} % interval"
+    return [
+        *(Patch(facecolor=SHADES[each][0], edgecolor=SHADES[each][1], label=names[each]) for each in SHADES),
+        Line2D([], [], color=INTERVAL, marker="|", linewidth=1.2, label=interval),
+    ]
+
+
+def _saved(figure: Figure, path: str | Path | None) -> Figure:
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
-def _dress(axes: Axes, estimate: Estimate, labels: list[str], confidence: float, *, with_truth: bool) -> None:
-    """Axis, labels, legend and title."""
-    shown, fonts = _drawable([shortened(label, _LONGEST_LABEL).replace("$", r"\$") for label in labels])
-    axes.set_yticks(np.arange(len(labels)), shown, fontfamily=fonts)
-    axes.invert_yaxis()
-    axes.axvline(0, color=_INTERVAL, linewidth=0.8)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
-    axes.set_xlabel("estimated frequency (unbiased, so values below 0 can occur)")
-    axes.set_title(f"Top {len(labels)} of {estimate.domain.size:,} values, {estimate.reports:,} reports", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
-    interval = f"each value's own {100 * confidence:g} % interval"
-    handles: list[Patch | Line2D] = [
-        *(Patch(facecolor=_SHADES[each][0], edgecolor=_SHADES[each][1], label=_NAMES[each]) for each in _SHADES),
-        Line2D([], [], color=_INTERVAL, marker="|", linewidth=1.2, label=interval),
-    ]
-    if with_truth:
-        handles.append(Line2D([], [], color=_TRUTH, marker="D", linestyle="none", label="truth"))
-    axes.legend(handles=handles, loc="lower right", frameon=False, fontsize="small")
-
-
-def _drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:
+def drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:
     """The labels, and the fonts to draw them with; characters that no installed font has become boxes, with a warning
     of what to install.
     """
