@@ -14,7 +14,7 @@ from benchmarks.results import Result
 from sunzi.cli.main import main
 from sunzi.numerics.randomness import OperatingSystemSource
 from sunzi.plan import Plan, make_plan
-from sunzi.tables.value_columns import ROWS_AT_ONCE
+from sunzi.tables.column_rows import ROWS_AT_ONCE
 
 ROWS = 2_000_000
 

@@ -83,8 +83,11 @@ class Client:
 
     def reports(self, values: object) -> list[bytes]:
         """A list of reports, one per value: a list, an array, or a column of a data frame."""
-        encoded = self._randomize(self.plan.domain.indices(values))
-        return wire.encode_each(self.plan.protocol.report_layout, encoded)
+        return self.reports_of_indices(self.plan.domain.indices(values))
+
+    def reports_of_indices(self, indices: Integers) -> list[bytes]:
+        """:meth:`reports` for values already looked up in the plan's domain."""
+        return wire.encode_each(self.plan.protocol.report_layout, self._randomize(indices))
 
     def report_batch(self, values: object) -> bytes:
         """One batch with a report per value: a list, an array, or a column of a data frame."""
@@ -92,12 +95,12 @@ class Client:
 
     def report_indices(self, indices: Integers) -> bytes:
         """:meth:`report_batch` for values already looked up in the plan's domain."""
-        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
-            raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
         encoded = self._randomize(indices)
         return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
     def _randomize(self, indices: Integers) -> wire.EncodedReports:
+        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
+            raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
         return self.plan.protocol.randomize_reports(indices, self._source)
 
     def __repr__(self) -> str:

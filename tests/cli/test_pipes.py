@@ -37,7 +37,7 @@ def test_a_stream_that_fails_half_way_is_not_taken_for_the_whole(collection, mon
     from sunzi.cli import privatize
 
     monkeypatch.setattr(privatize, "reports_at_once", lambda plan: 1_000)
-    monkeypatch.setattr("sunzi.tables.value_columns.ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr("sunzi.tables.column_rows.ROWS_AT_ONCE", 1_000)
     strict = sunzi.make_plan("grr", ["Chrome", "Firefox", "Safari"], 1)
     strict.save(collection.path("strict.json"))
     assert collection.run("privatize", "strict.json", "data.csv", "--column", "browser") == 2

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sunzi
-from sunzi.cli import tally as command
 from sunzi.cli.main import main
+from sunzi.tables import group_folders
 
 pytestmark = pytest.mark.slow
 
@@ -168,20 +168,6 @@ def test_strange_names_of_columns(collection, table):
     assert row == {"file": "..%2Fup=a,a.b=00ff,=1.5.tally", "../up": "a", "a.b": "00ff", "": "1.5", "reports": "100"}
 
 
-def test_names_that_differ_only_in_case():
-    taken = set()
-    for value in ("DE", "De", "de"):
-        taken.add(command.name_of_group(["g"], (value,), taken).lower())
-    assert len(taken) == 3
-
-
-def test_no_text_can_pass_for_the_name_of_another():
-    """A shortened name ends in a plus sign and a hash, which no value can produce."""
-    long = command.name_of_group(["g"], ("x" * 300,))
-    imitated = command.name_of_group(["g"], (long.removeprefix("g=").removesuffix(".tally"),))
-    assert imitated != long
-
-
 def test_bad_reports_are_reported(collection, table, reports, capsys):
     path = table(cells=[*reports, None, b"too long"])
     assert tally(collection, path, "--jobs", "1", "-o", collection.path("a.tally")) == 0
@@ -263,9 +249,9 @@ def test_leftovers_of_a_crash_are_harmless(collection, table, reports, capsys):
     path, out = table(g=[1] * 100), collection.path("groups")
     code = (
         "import os, sys\n"
-        "from sunzi.cli import tally\n"
         "from sunzi.cli.main import main\n"
-        "tally.write_atomically = lambda *_: os._exit(9)\n"
+        "from sunzi.tables import group_folders\n"
+        "group_folders.write_atomically = lambda *_: os._exit(9)\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     words = ["tally", collection.path("plan.json"), path, "--by", "g", "--jobs", "1", "-o", out]
@@ -286,7 +272,7 @@ def test_a_failure_while_writing_leaves_nothing(collection, table, monkeypatch):
 
     path = table(g=[1] * 100)
     before = collection.names()
-    monkeypatch.setattr(command, "write_atomically", refuse)
+    monkeypatch.setattr(group_folders, "write_atomically", refuse)
     assert tally(collection, path, "--by", "g", "--jobs", "1", "-o", collection.path("groups")) == 1
     assert collection.names() == before
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.tables import index_lookup
+from sunzi.tables.column_rows import Rows
 from sunzi.tables.index_lookup import IndexLookup, hints_at
-from sunzi.tables.value_columns import Rows
 
 
 def texts(*cells) -> Rows:

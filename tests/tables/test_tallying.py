@@ -97,10 +97,14 @@ def test_jobs_are_not_for_spark():
 def test_the_public_names():
     names = [
         "BadReportsWarning",
+        "GroupEstimates",
         "Refused",
         "Sifted",
         "UnknownValuesWarning",
+        "estimate_groups",
+        "load_groups",
         "privatize",
+        "save_groups",
         "sift",
         "sift_array",
         "tally",

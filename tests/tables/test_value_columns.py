@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from sunzi.errors import MissingExtraError, ParameterError
-from sunzi.tables import arrow, value_columns
+from sunzi.tables import arrow, column_rows, value_columns
 from sunzi.tables.value_columns import open_column
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6) | st.sampled_from(
@@ -100,7 +100,7 @@ class TestCsv:
             read_csv(b"x,x,y\n1,2,3\n", "x", plain=plain)
 
     def test_pieces_are_bounded(self, plain, monkeypatch):
-        monkeypatch.setattr(value_columns, "ROWS_AT_ONCE", 100)
+        monkeypatch.setattr(column_rows, "ROWS_AT_ONCE", 100)
         data = b"x\n" + b"".join(b"%d\n" % number for number in range(1_050))
         pieces = list(value_columns.csv_column(io.BytesIO(data), None, None, plain=plain).pieces)
         assert max(piece.codes.size for piece in pieces) <= 100
@@ -258,7 +258,7 @@ def test_arrow_and_parquet(tmp_path, name, kind, expected):
 
 def test_texts_that_are_shared_are_shared(tmp_path, monkeypatch):
     """Pieces with the same dictionary share one list, which is looked up once."""
-    monkeypatch.setattr(value_columns, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(column_rows, "ROWS_AT_ONCE", 10)
     parquet.write_table(pa.table({"value": ["a", "b"] * 50}), tmp_path / "t.parquet")
     with open_column(tmp_path / "t.parquet") as column:
         pieces = list(column.pieces)

@@ -30,6 +30,7 @@ from sunzi.cli.files import (
     open_output,
     read_tally,
 )
+from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
 from sunzi.cli.results import add_format, chosen_format, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
 from sunzi.cli.terminal import print_table, say, say_wrapped
@@ -61,7 +62,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser = commands.add_parser("estimate", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
-    parser.add_argument("tally", metavar="TALLY", nargs="?", help="tally file, or - for standard input")
+    parser.add_argument(
+        "tally", metavar="TALLY", nargs="?", help="tally file, - for standard input, or a folder of 'sunzi tally --by'"
+    )
     add_source(parser)
     parser.add_argument(
         "-o",
@@ -103,6 +106,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
     )
     add_format(parser)
+    add_group_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -146,6 +150,8 @@ class _Histogram:
 def run(arguments: argparse.Namespace) -> int:
     """Estimate, then write or print the histogram."""
     _check(arguments)
+    if is_grouped(arguments):
+        return run_groups(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     method = arguments.postprocess

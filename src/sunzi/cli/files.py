@@ -6,6 +6,7 @@ The name ``-`` means standard input or output.
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import os
 import sys
@@ -47,6 +48,21 @@ def add_column(parser: argparse.ArgumentParser, meaning: str) -> None:
         metavar="CHARACTER",
         help="what separates the columns of CSV: ',', ';' or tab (default: the one in the line of column names)",
     )
+
+
+def add_by(parser: argparse.ArgumentParser | argparse._ArgumentGroup, meaning: str) -> None:
+    """Add ``--by``, for columns that name groups."""
+    parser.add_argument(
+        "--by",
+        metavar="NAME",
+        action="append",
+        help=f"{meaning}. May be given several times, or name several columns with commas between them",
+    )
+
+
+def columns_by(arguments: argparse.Namespace) -> list[str]:
+    """The columns that ``--by`` names; quotation marks protect a comma in a name, as in CSV."""
+    return [name for text in arguments.by or () for name in next(csv.reader([text])) or [""]]
 
 
 def add_confidence(parser: argparse.ArgumentParser, default: float = 0.95, meaning: str = "") -> None:

@@ -1,5 +1,7 @@
 """``sunzi privatize``: one column of a table becomes a file of reports, one report per row.
 
+As Parquet, public columns may be kept beside the reports.
+
 Rows are read, randomised by the operating system's generator and written piece by piece, as consecutive batches, so
 that memory is bounded for tables of any length.
 """
@@ -14,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.files import (
     STANDARD,
+    add_by,
     add_column,
     add_force,
     add_labels,
     add_plan,
     check_order,
     check_paths,
+    columns_by,
     input_name,
     load_labelled_plan,
     open_output,
@@ -34,8 +38,8 @@ if TYPE_CHECKING:
     from sunzi._typing import Integers
     from sunzi.client import Client
     from sunzi.plan import Plan
+    from sunzi.tables.column_rows import Column, Rows
     from sunzi.tables.index_lookup import IndexLookup
-    from sunzi.tables.value_columns import Column
 
 _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
@@ -62,9 +66,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "the column that holds the values, or the key in .jsonl; may be left out where there is only one",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to write the reports (default: standard output, for a pipe)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the reports (default: standard output, for a pipe); a name that ends in .parquet makes a "
+        "table with one report per row, in the column 'report' (extra 'frames')",
     )
     add_force(parser)
+    add_by(
+        parser,
+        "keep this column beside the reports, as text, for 'sunzi tally --by'; needs -o FILE.parquet. These columns "
+        "are public: they are written as they are, and epsilon does not protect them",
+    )
     add_labels(parser)
     parser.add_argument("--max-epsilon", metavar="E", help="refuse a plan that spends more than this: 2, 0.5 or 1/2")
     parser.add_argument(
@@ -92,6 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
     from sunzi.tables.index_lookup import IndexLookup
+    from sunzi.tables.report_files import write_reports
     from sunzi.tables.value_columns import open_column
 
     max_unknown = _share(arguments.max_unknown)
@@ -99,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ParameterError("the plan must be a file; only the table may come from standard input")
     check_order("privatize", arguments.plan, [arguments.table])
     check_paths([arguments.plan, arguments.table], arguments.output, force=arguments.force)
+    public, is_table = _public_columns(arguments)
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
@@ -107,14 +122,35 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
-        open_column(source, arguments.column, arguments.delimiter) as column,
+        open_column(source, arguments.column, arguments.delimiter, public) as column,
         ProgressBar("rows") as progress,
     ):
-        for batch in batches(client, column, lookup, progress):
-            stream.write(batch)
+        if is_table:
+            write_reports(stream, client, public, _located(column, lookup, progress), reports_at_once(plan))
+        else:
+            for batch in batches(client, column, lookup, progress):
+                stream.write(batch)
         lookup.check(max_unknown)
-    _summarize(plan, lookup, arguments.output)
+    _summarize(plan, lookup, arguments.output, public)
     return 0
+
+
+def _public_columns(arguments: argparse.Namespace) -> tuple[list[str], bool]:
+    """The names of the public columns, and whether the output is a table."""
+    from sunzi.tables.report_files import check_public
+
+    public, is_table = columns_by(arguments), (arguments.output or "").lower().endswith(".parquet")
+    if public and not is_table:
+        raise ParameterError("--by keeps columns beside the reports, which needs a table; give -o FILE.parquet")
+    check_public(public)
+    return public, is_table
+
+
+def _located(column: Column, lookup: IndexLookup, progress: ProgressBar) -> Iterator[tuple[Integers, Rows]]:
+    """The rows of all pieces, with their indices."""
+    for rows in column.pieces:
+        yield lookup.located(rows), rows
+        progress.update(lookup.rows, column.fraction())
 
 
 def _share(text: str) -> float:
@@ -153,7 +189,7 @@ def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[Intege
 
 def reports_at_once(plan: Plan) -> int:
     """The number of reports whose random words and bits take at most tens of megabytes."""
-    from sunzi.tables.value_columns import ROWS_AT_ONCE
+    from sunzi.tables.column_rows import ROWS_AT_ONCE
 
     by_words = int(_MOST_WORDS / max(1.0, plan.protocol.words_per_report))
     by_bits = _MOST_BITS // max(1, plan.max_report_bits)
@@ -171,7 +207,7 @@ def _naming(table: str) -> Iterator[None]:
         raise ParameterError(f"{table}: {error}") from None
 
 
-def _summarize(plan: Plan, lookup: IndexLookup, output: str | None) -> None:
+def _summarize(plan: Plan, lookup: IndexLookup, output: str | None, public: list[str]) -> None:
     """Report unknown values, skipped rows and what was written."""
     unknown = lookup.describe()
     if unknown is not None:
@@ -179,4 +215,6 @@ def _summarize(plan: Plan, lookup: IndexLookup, output: str | None) -> None:
     if lookup.skipped:
         share = f"{lookup.skipped:,} of {counted(lookup.rows, 'row')}"
         say(f"sunzi: note: {share} had no value and sent no report; epsilon does not protect that", sys.stderr)
+    if public:
+        say(f"sunzi: note: public, not protected: {', '.join(map(repr, public))}", sys.stderr)
     say_written(output, f"{counted(lookup.rows - lookup.skipped, 'report')} of {plan.report_bits:g} bits")

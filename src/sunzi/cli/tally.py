@@ -8,26 +8,24 @@ group, and a table that lists them.
 from __future__ import annotations
 
 import argparse
-import csv
-import hashlib
-import io
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
-from urllib.parse import quote
 
-from sunzi.atomic_files import sync_directory, write_atomically
+from sunzi.atomic_files import sync_directory
 from sunzi.cli.files import (
     STANDARD,
+    add_by,
     add_force,
     add_plan,
     check_order,
     check_paths,
+    columns_by,
     input_name,
     is_standard_output,
     open_input,
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 
 _FILES, _PARQUET, _SPARK = "files", "parquet", "spark"
 _SUFFIX = ".parquet"
-_LONGEST_NAME = 200
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -132,12 +129,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns = parser.add_argument_group("reports in a column of Parquet files (extra 'frames', or 'spark')")
     columns.add_argument("--column", metavar="NAME", help="the column of reports (default: report)")
     columns.add_argument("--id-column", metavar="NAME", help="count rows with the same id once")
-    columns.add_argument(
-        "--by",
-        metavar="NAME",
-        action="append",
-        help="one tally for every value of this column; may be given several times; -o then names a new folder",
-    )
+    add_by(columns, "one tally for every value of this column; -o then names a new folder")
     columns.add_argument(
         "--bad-reports",
         choices=("warn", "fail"),
@@ -179,11 +171,13 @@ def _refuse_arguments(arguments: argparse.Namespace, engine: str | None) -> None
 
 def _count_columns(arguments: argparse.Namespace, plan: Plan, engine: str) -> int:
     """Count, report what was refused, and write one tally or a folder of them."""
+    from sunzi.tables.group_folders import save_groups
+
     # The output is opened first, so that a bad name fails before hours of work.
     if arguments.by:
         with _new_folder(arguments.output) as folder:
             found = _sift(arguments, plan, engine)
-            _write_groups(folder, arguments.by, found)
+            save_groups(folder, columns_by(arguments), {key: sifted.tally for key, sifted in found.items()})
     else:
         with open_output(arguments.output, "a tally") as stream:
             found = _sift(arguments, plan, engine)
@@ -214,7 +208,7 @@ def _say_sifted(output: str | None, found: Mapping[Key, Sifted]) -> None:
 
 def _columns(arguments: argparse.Namespace) -> dict[str, Any]:
     report_column = arguments.column or "report"
-    return {"by": arguments.by or (), "report_column": report_column, "id_column": arguments.id_column}
+    return {"by": columns_by(arguments), "report_column": report_column, "id_column": arguments.id_column}
 
 
 def _sift_parquet(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[Key, Sifted]:
@@ -254,38 +248,3 @@ def _new_folder(output: str | None) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     sync_directory(folder.parent)
-
-
-def _write_groups(folder: Path, by: list[str], found: Mapping[Key, Sifted]) -> None:
-    """Write ``country=DE,day=1.tally`` and so on, and a table of them, ``groups.csv``."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["file", *by, "reports"])
-    taken: set[str] = set()
-    for key, sifted in sorted(found.items(), key=lambda item: name_of_group(by, item[0])):
-        name = name_of_group(by, key, taken)
-        taken.add(name.lower())
-        sifted.tally.save(folder / name)
-        rows.writerow([name, *map(_text, key), sifted.tally.reports])
-    write_atomically(folder / "groups.csv", text.getvalue().encode())
-
-
-def name_of_group(by: list[str], key: Key, taken: Container[str] = ()) -> str:
-    """The file name of a group, in which values are escaped; a missing value has no ``=``.
-
-    A name that is too long, or that differs from a name in ``taken`` by upper and lower case only, which some file
-    systems ignore, is shortened and made unique by ``+`` and a hash; values have their ``+`` escaped.
-    """
-    name = ",".join(_escaped(column, value) for column, value in zip(by, key, strict=True))
-    if len(name) > _LONGEST_NAME or f"{name}.tally".lower() in taken:
-        name = name[: _LONGEST_NAME // 2] + "+" + hashlib.sha256(name.encode()).hexdigest()
-    return name + ".tally"
-
-
-def _escaped(column: str, value: object) -> str:
-    return quote(column, safe="") + ("" if value is None else "=" + quote(_text(value), safe=" "))
-
-
-def _text(value: object) -> str:
-    """A value as text: bytes in hexadecimal digits, and empty text for a missing value."""
-    return "" if value is None else value.hex() if isinstance(value, bytes) else str(value)

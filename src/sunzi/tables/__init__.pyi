@@ -1,3 +1,7 @@
+from sunzi.tables.group_estimates import GroupEstimates as GroupEstimates
+from sunzi.tables.group_estimates import estimate_groups as estimate_groups
+from sunzi.tables.group_folders import load_groups as load_groups
+from sunzi.tables.group_folders import save_groups as save_groups
 from sunzi.tables.index_lookup import UnknownValuesWarning as UnknownValuesWarning
 from sunzi.tables.report_cells import Refused as Refused
 from sunzi.tables.report_cells import Sifted as Sifted

@@ -13,7 +13,7 @@ from sunzi.domain import MISSING, UNKNOWN, Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 from sunzi.numerics.checks import shown
-from sunzi.tables.value_columns import Rows
+from sunzi.tables.column_rows import Rows
 
 FOLDS = ("case", "space")
 """What :class:`IndexLookup` can ignore: upper and lower case, and spaces at the ends of a text or repeated within."""
@@ -62,6 +62,11 @@ class IndexLookup:
 
     def indices(self, rows: Rows) -> Integers:
         """The index of every row that is not left out; a DomainError names the first row without one."""
+        found = self.located(rows)
+        return found[found >= 0] if self._skip else found
+
+    def located(self, rows: Rows) -> Integers:
+        """The index of every row, negative for rows that are left out; a DomainError names the first without one."""
         located = self._locate(rows)
         found = self._settle(rows, located) if located.size and located.min() < 0 else located
         self.rows += rows.codes.size
@@ -123,7 +128,7 @@ class IndexLookup:
         self.skipped += int(np.count_nonzero(skipped))
         self.missing += int(np.count_nonzero((located == MISSING) & ~skipped))
         self._count_unknown(rows, located == UNKNOWN)
-        return found[~skipped]
+        return np.where(skipped, MISSING, found)
 
     def _count_unknown(self, rows: Rows, is_unknown: NDArray[np.bool_]) -> None:
         self.unknown += int(np.count_nonzero(is_unknown))

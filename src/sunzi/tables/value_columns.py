@@ -1,4 +1,5 @@
-"""One column of values from a file in CSV, JSON Lines, plain text, Parquet or Arrow, read with bounded memory.
+"""One column of values from a file in CSV, JSON Lines, plain text, Parquet or Arrow, read with bounded memory; public
+columns may be read beside it.
 
 Text is UTF-8 and may be compressed by gzip. CSV may have commas, semicolons or tabs; which, its line of column names
 says. A plain text file holds one value per line.
@@ -15,17 +16,17 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sunzi.errors import ParameterError
-from sunzi.tables import arrow
+from sunzi.tables import arrow, column_rows
 from sunzi.tables.arrow import arrow_errors, need_pyarrow
+from sunzi.tables.column_rows import Column, Rows, check_type, choose_columns, is_text, rows_of
 from sunzi.tables.text_files import (
     GzipStream,
     check_delimiter,
@@ -36,66 +37,20 @@ from sunzi.tables.text_files import (
     read_lines,
 )
 
-ROWS_AT_ONCE = 1 << 17
-
-_MOST_LISTED = 20
 _BUFFER_BYTES = 1 << 18
 # Also the longest row that pyarrow can read. It reads up to 32 blocks ahead, so larger ones would fill the memory.
 _BLOCK_BYTES = 1 << 20
 _TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Consecutive rows of one column: integers, or positions in a list of texts, where None is a missing value.
-
-    JSON Lines may hold integers among the texts.
-    """
-
-    codes: NDArray[Any]
-    texts: Sequence[str | int | None] | None = None
-    missing: NDArray[np.bool_] | None = None
-    """Which rows have no value; for integers only."""
-
-    def value(self, row: int) -> object:
-        """The value of a row, counted from 0."""
-        code = int(self.codes[row])
-        return code if self.texts is None else self.texts[code]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table, which can be iterated over once."""
-
-    name: str
-    pieces: Iterator[Rows]
-    fraction: Callable[[], float | None]
-    """The fraction read so far, or None if the size is unknown."""
-
-
-def choose_column(names: Sequence[str], column: str | None) -> tuple[int, str]:
-    """The position and name of the requested column, or of the only one."""
-    if column is None:
-        if len(names) != 1:
-            raise ParameterError(f"the table has {len(names)} columns; name one of them: {_listed(names)}")
-        return 0, names[0]
-    found = [position for position, name in enumerate(names) if name == column]
-    if len(found) != 1:
-        number = "no column" if not found else f"{len(found)} columns"
-        raise ParameterError(f"there is {number} named {column!r}; the columns are {_listed(names)}")
-    return found[0], column
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return ", ".join(repr(name) for name in names[:_MOST_LISTED]) + rest
-
-
 @contextmanager
 def open_column(
-    source: str | Path | BinaryIO, column: str | None = None, delimiter: str | None = None
+    source: str | Path | BinaryIO,
+    column: str | None = None,
+    delimiter: str | None = None,
+    public: Sequence[str] = (),
 ) -> Iterator[Column]:
-    """Open one column of a file, or of CSV from a binary stream.
+    """Open one column of a file, or of CSV from a binary stream, with public columns beside it.
 
     Parameters
     ----------
@@ -103,10 +58,11 @@ def open_column(
     column: the column's name, or the key in JSON Lines; may be left out if there is only one.
     delimiter: what separates the columns of CSV; by default the comma, semicolon or tab in its line of column names,
         and a tab in ``.tsv``.
+    public: the names of further columns, whose rows come in :attr:`Rows.public`.
     """
     sign = None if delimiter is None else check_delimiter(delimiter)
     if not isinstance(source, (str, Path)):
-        yield csv_column(source, None, column, sign)
+        yield csv_column(source, None, column, sign, public)
         return
     path = Path(source)
     suffix = format_of(path.name, SUFFIXES)
@@ -119,12 +75,12 @@ def open_column(
     with path.open("rb", buffering=0) as stream:  # also for Arrow, so that the system's own error comes first
         size = path.stat().st_size
         if suffix in (".csv", ".tsv"):
-            yield csv_column(stream, size, column, sign or ("\t" if suffix == ".tsv" else None))
+            yield csv_column(stream, size, column, sign or ("\t" if suffix == ".tsv" else None), public)
         elif suffix in _ARROW_READERS:
-            yield _ARROW_READERS[suffix](path, column)
+            yield _ARROW_READERS[suffix](path, column, public)
         else:
             read = _text_column if suffix == ".txt" else _json_column
-            yield read(stream, size, column)
+            yield read(stream, size, column, public)
 
 
 def read_labels(path: str | Path, column: str | None = None, delimiter: str | None = None) -> list[str]:
@@ -179,45 +135,52 @@ def csv_column(
     size: int | None,
     column: str | None,
     delimiter: str | None = None,
+    public: Sequence[str] = (),
     *,
     plain: bool = False,
 ) -> Column:
     """One column of a stream of CSV of ``size`` bytes, if that is known; ``plain`` does without pyarrow."""
     counting, buffered = _opened(stream)
     names, delimiter = _header(buffered, delimiter, column)
-    position, name = choose_column(names, column)
+    positions = choose_columns(names, column, public)
     read = _read_by_python if plain or arrow.find_pyarrow() is None else _read_by_arrow
-    pieces = _check_quotes(read(buffered, names, position, delimiter), counting)
-    return Column(name, pieces, lambda: counting.fraction(size))
+    pieces = _check_quotes(read(buffered, names, positions, delimiter), counting)
+    return Column(names[positions[0]], pieces, lambda: counting.fraction(size))
 
 
-def _json_column(stream: io.RawIOBase, size: int, column: str | None) -> Column:
+def _json_column(stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str]) -> Column:
     """The values under one key of JSON Lines; an absent key is a missing value."""
     counting, buffered = _opened(stream)
     records = read_json_lines(buffered)
     first = next(records, None)
     if first is None:
         raise ParameterError("the file is empty: JSON Lines hold an object per line")
-    _, name = choose_column(list(first[1]), column)
-    values = (json_value(number, record, name) for number, record in chain([first], records))
-    return Column(name, _coded_rows(values), lambda: counting.fraction(size))
+    keys = list(first[1])
+    names = [keys[position] for position in choose_columns(keys, column, public)]
+    values = (tuple(json_value(number, record, name) for name in names) for number, record in chain([first], records))
+    return Column(names[0], _coded_rows(values), lambda: counting.fraction(size))
 
 
-def _text_column(stream: io.RawIOBase, size: int, column: str | None) -> Column:
+def _text_column(stream: io.RawIOBase, size: int, column: str | None, public: Sequence[str]) -> Column:
     """The lines of plain text."""
-    if column is not None:
-        raise ParameterError(f"a .txt file holds one value per line and no column {column!r}; rename it if it is CSV")
+    for name in public if column is None else [column]:
+        raise ParameterError(f"a .txt file holds one value per line and no column {name!r}; rename it if it is CSV")
     counting, buffered = _opened(stream)
-    return Column("line", _coded_rows(text for _, text in read_lines(buffered)), lambda: counting.fraction(size))
+    return Column("line", _coded_rows((text,) for _, text in read_lines(buffered)), lambda: counting.fraction(size))
 
 
-def _coded_rows(values: Iterator[str | int | None]) -> Iterator[Rows]:
-    """Values as rows: positions in the list of distinct ones."""
-    while piece := list(islice(values, ROWS_AT_ONCE)):
-        codes: dict[str | int | None, int] = {}
-        array = np.array([codes.setdefault(value, len(codes)) for value in piece], dtype=np.int64)
-        _check_utf8(text for text in codes if isinstance(text, str))
-        yield Rows(array, list(codes))
+def _coded_rows(values: Iterator[tuple[str | int | None, ...]]) -> Iterator[Rows]:
+    """The values of one or more columns as rows: positions in the list of distinct ones."""
+    while piece := list(islice(values, column_rows.ROWS_AT_ONCE)):
+        first, *others = [_coded(column) for column in zip(*piece, strict=True)]
+        yield replace(first, public=tuple(others))
+
+
+def _coded(values: Iterable[str | int | None]) -> Rows:
+    codes: dict[str | int | None, int] = {}
+    array = np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int64)
+    _check_utf8(text for text in codes if isinstance(text, str))
+    return Rows(array, list(codes))
 
 
 def _header(
@@ -247,13 +210,13 @@ def _check_quotes(pieces: Iterator[Rows], counting: _CountingStream) -> Iterator
 
 
 def _read_by_python(
-    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+    stream: io.BufferedReader[_CountingStream], names: list[str], positions: list[int], delimiter: str
 ) -> Iterator[Rows]:
-    # Other columns may have any encoding; this one's distinct texts are checked to be UTF-8.
+    # Other columns may have any encoding; the distinct texts of these are checked to be UTF-8.
     text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
     rows = _whole_rows(csv.reader(text, delimiter=delimiter), len(names))
     try:
-        yield from _coded_rows(row[position] for row in rows)
+        yield from _coded_rows(tuple(row[position] for position in positions) for row in rows)
     except csv.Error as error:
         raise ParameterError(f"the table cannot be read: {error}") from None
 
@@ -279,52 +242,51 @@ def _check_utf8(texts: Iterable[str]) -> None:
 
 
 def _read_by_arrow(
-    stream: io.BufferedReader[_CountingStream], names: list[str], position: int, delimiter: str
+    stream: io.BufferedReader[_CountingStream], names: list[str], positions: list[int], delimiter: str
 ) -> Iterator[Rows]:
     from pyarrow import csv as arrow_csv
     from pyarrow import dictionary, int32, string
 
     if not stream.peek(1):
         return  # pyarrow refuses a table without rows
-    # Names may occur twice, as long as the chosen one does not, so columns go by number.
+    # Names may occur twice, as long as the chosen ones do not, so columns go by number.
     numbers = [str(number) for number in range(len(names))]
-    texts = {numbers[position]: dictionary(int32(), string())}
+    texts = {numbers[position]: dictionary(int32(), string()) for position in positions}
     with arrow_errors():
         batches = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(column_names=numbers, block_size=_BLOCK_BYTES, use_threads=False),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1),
-            arrow_csv.ConvertOptions(include_columns=[numbers[position]], column_types=texts),
+            arrow_csv.ConvertOptions(include_columns=list(texts), column_types=texts),
         )
-        yield from _rows_of(batch.column(0) for batch in batches)
+        yield from rows_of(batch.columns for batch in batches)
 
 
-def _parquet_column(path: Path, column: str | None) -> Column:
+def _parquet_column(path: Path, column: str | None, public: Sequence[str]) -> Column:
     need_pyarrow("reading Parquet")
     from pyarrow import parquet
 
     with arrow_errors():
         schema = parquet.read_schema(path)
-        position, name = choose_column(schema.names, column)
-        kind = _check_type(schema.field(position))
+        fields = [schema.field(position) for position in choose_columns(schema.names, column, public)]
+        check_type(fields[0])
+        names, texts = [field.name for field in fields], [field.name for field in fields if is_text(field.type)]
         # With the last two, memory holds a few pages at a time instead of a row group's whole column.
-        file = parquet.ParquetFile(
-            path, read_dictionary=[name] if _is_text(kind) else None, buffer_size=1 << 20, pre_buffer=False
-        )
+        file = parquet.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False)
     total = file.metadata.num_rows
     done = 0
 
     def arrays() -> Iterator[Any]:
         nonlocal done
         with file:
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name], use_threads=False):
-                yield batch.column(0)
+            for batch in file.iter_batches(batch_size=column_rows.ROWS_AT_ONCE, columns=names, use_threads=False):
+                yield [batch.column(name) for name in names]
                 done += len(batch)
 
-    return Column(name, _rows_of(arrays()), lambda: done / total if total else None)
+    return Column(names[0], rows_of(arrays()), lambda: done / total if total else None)
 
 
-def _arrow_column(path: Path, column: str | None) -> Column:
+def _arrow_column(path: Path, column: str | None, public: Sequence[str]) -> Column:
     """One column of an Arrow file, of the random-access or the streaming kind."""
     pyarrow = need_pyarrow("reading Arrow files")
     from pyarrow import ipc
@@ -337,86 +299,25 @@ def _arrow_column(path: Path, column: str | None) -> Column:
 
     with arrow_errors():
         schema = open_reader(None).schema
-        position, name = choose_column(schema.names, column)
-        _check_type(schema.field(position))
-        reader = open_reader(ipc.IpcReadOptions(included_fields=[position], use_threads=False))
+        positions = choose_columns(schema.names, column, public)
+        check_type(schema.field(positions[0]))
+        names = [schema.names[position] for position in positions]
+        reader = open_reader(ipc.IpcReadOptions(included_fields=positions, use_threads=False))
     total = getattr(reader, "num_record_batches", None)
     done = 0
 
     def arrays() -> Iterator[Any]:
         nonlocal done
         for batch in reader if total is None else map(reader.get_batch, range(total)):
-            yield batch.column(0)
+            yield [batch.column(name) for name in names]
             done += 1
 
-    return Column(name, _rows_of(arrays()), lambda: done / total if total else None)
+    return Column(names[0], rows_of(arrays()), lambda: done / total if total else None)
 
 
-_ARROW_READERS: dict[str, Callable[[Path, str | None], Column]] = {
+_ARROW_READERS: dict[str, Callable[[Path, str | None, Sequence[str]], Column]] = {
     ".parquet": _parquet_column,
     ".arrow": _arrow_column,
     ".feather": _arrow_column,
 }
 SUFFIXES = (*_TEXTS, *_ARROW_READERS)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _check_type(field: Any) -> Any:
-    from pyarrow import types
-
-    kind = field.type
-    values = kind.value_type if types.is_dictionary(kind) else kind
-    if not (_is_text(values) or types.is_integer(values)):
-        raise ParameterError(f"the column {field.name!r} holds {kind}; cast it to text or to integers")
-    return kind
-
-
-def _rows_of(arrays: Iterable[Any]) -> Iterator[Rows]:
-    """Arrow arrays as rows. Texts are positions in a dictionary, the file's own where it has one, so that each distinct
-    text is looked up once; consecutive arrays with equal dictionaries share one list of texts.
-    """
-    dictionary: Any = None
-    texts: list[str | None] = []
-    with arrow_errors():
-        for array in arrays:
-            simple = _simplified(array)
-            for start in range(0, len(simple), ROWS_AT_ONCE):
-                piece = simple.slice(start, ROWS_AT_ONCE)
-                if not hasattr(piece, "dictionary"):
-                    yield _integer_rows(piece)
-                    continue
-                if dictionary is None or not piece.dictionary.equals(dictionary):
-                    dictionary = piece.dictionary
-                    texts = [*dictionary.to_pylist(), None]
-                yield Rows(_codes(piece.indices, len(texts) - 1), texts)
-
-
-def _simplified(array: Any) -> Any:
-    """Integers, or a dictionary of texts."""
-    from pyarrow import string, types
-
-    if types.is_dictionary(array.type):
-        return array if _is_text(array.type.value_type) else array.dictionary_decode()
-    if types.is_string_view(array.type):
-        array = array.cast(string())
-    return array.dictionary_encode() if _is_text(array.type) else array
-
-
-def _integer_rows(array: Any) -> Rows:
-    if not array.null_count:
-        return Rows(array.to_numpy(zero_copy_only=False))
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    return Rows(array.fill_null(0).to_numpy(zero_copy_only=False), None, missing)
-
-
-def _codes(indices: Any, missing: int) -> Any:
-    """Positions in the dictionary; nulls become ``missing``."""
-    from pyarrow import int64
-
-    filled = indices.cast(int64()).fill_null(missing) if indices.null_count else indices
-    return filled.to_numpy(zero_copy_only=False)

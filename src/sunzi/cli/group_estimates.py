@@ -1,0 +1,138 @@
+"""``sunzi estimate`` of a folder of tallies: one histogram per group of users."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
+from sunzi.cli.results import Result, check_output, deliver
+from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.errors import ParameterError, TallyError
+from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
+
+if TYPE_CHECKING:
+    from sunzi.plan import Plan
+    from sunzi.tables import GroupEstimates
+    from sunzi.tables.writers import HistogramTable, Note
+
+_SUFFIXES = (*TABLES, ".png", ".svg", ".html")
+_SHOWN = 10
+_LONGEST_LABEL = 40
+_MINIMUM = 100
+
+
+def add_group_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options about groups of users."""
+    groups = parser.add_argument_group("one histogram per group (TALLY is a folder of 'sunzi tally --by')")
+    add_by(groups, "group by this column only, and add up the tallies of the others (default: all columns)")
+    groups.add_argument(
+        "--min-reports",
+        metavar="N",
+        type=int,
+        help=f"the least number of reports of a group; smaller groups are merged or held back (default: {_MINIMUM})",
+    )
+    groups.add_argument(
+        "--small",
+        choices=("merge", "hold"),
+        help="what to do with smaller groups: merge them into one named 'other', or hold them back and say how many "
+        "there are; if all of them together are too small, they are held back (default: merge)",
+    )
+
+
+def is_grouped(arguments: argparse.Namespace) -> bool:
+    """Whether the tally is a folder of tallies; options about groups are refused if it is not."""
+    if arguments.tally is not None and os.path.isdir(arguments.tally):
+        return True
+    options = {"--by": arguments.by, "--min-reports": arguments.min_reports, "--small": arguments.small}
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"{name} is for groups; give a folder that 'sunzi tally --by' wrote as TALLY")
+    return False
+
+
+def run_groups(arguments: argparse.Namespace) -> int:
+    """Estimate every group, then write or print the histograms."""
+    if arguments.postprocess:
+        raise ParameterError("--postprocess is for one tally; name a single file of the folder")
+    if arguments.plan == STANDARD:
+        raise ParameterError("the plan must be a file")
+    check_output(arguments, _SUFFIXES)
+    plan = load_labelled_plan(arguments.plan, arguments.labels)
+    groups = _estimated(arguments, plan)
+    small = groups.small_groups()
+    if small is not None:
+        say(f"sunzi: note: {small}", sys.stderr)
+    deliver(arguments, _result(arguments, plan, groups))
+    return 0
+
+
+def _estimated(arguments: argparse.Namespace, plan: Plan) -> GroupEstimates:
+    from sunzi.tables import estimate_groups, load_groups
+
+    by, tallies = load_groups(arguments.tally)
+    options = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
+    try:
+        return estimate_groups(
+            plan,
+            tallies,
+            by,
+            columns=columns_by(arguments) or None,
+            min_reports=_MINIMUM if arguments.min_reports is None else arguments.min_reports,
+            small=arguments.small or "merge",
+            **options,
+        )
+    except TallyError as error:
+        raise TallyError(f"{arguments.tally}: {error}") from None
+
+
+def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -> Result:
+    interval = {"confidence": arguments.confidence, "target": arguments.target}
+    notes: dict[str, Note] = {
+        "plan": plan.fingerprint,
+        "protocol": plan.protocol.name,
+        "epsilon": str(plan.epsilon),
+        "domain_size": plan.domain.size,
+    }
+
+    def table(top: int | None = None) -> HistogramTable:
+        return groups.table(**interval, top=arguments.top or top, notes=notes)
+
+    def records() -> list[dict[str, Any]]:
+        columns = table().columns
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    return Result(
+        table=lambda: _print_groups(arguments, plan, groups, table(_SHOWN)),
+        document=lambda: {**table().notes, "histogram": records()},
+        rows=records,
+        picture=lambda: groups.plot(top=arguments.top or _SHOWN, **interval),
+        page=lambda: groups.to_html(arguments.title, top=arguments.top or _SHOWN, **interval),
+    )
+
+
+def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates, rows: HistogramTable) -> None:
+    columns, per_group = rows.columns, len(rows) // len(groups.estimates)
+    reports = sum(estimate.reports for estimate in groups.estimates.values())
+    values = counted(plan.domain.size, "value")
+    number = counted(len(groups.estimates), "group")
+    say(f"{counted(reports, 'report')} in {number}, {plan.protocol.name}, {values}")
+    say_wrapped(privacy_bound(plan.epsilon))
+    say()
+    decimals = decimals_for(columns["standard_error"])
+    cells = [
+        [
+            "" if row % per_group else shortened(printable(columns["group"][row]), _LONGEST_LABEL),
+            shortened(printable(str(columns["label"][row])), _LONGEST_LABEL),
+            percent(columns["frequency"][row], decimals),
+            f"{percent(columns['low'][row], decimals)} to {percent(columns['high'][row], decimals)}",
+            f"{columns['count'][row]:,.0f}",
+        ]
+        for row in range(len(rows))
+    ]
+    interval = f"{100 * arguments.confidence:g} % interval"
+    print_table(["group", "value", "estimate", interval, "users"], cells, left=2)
+    say()
+    say(f"{per_group:,} of {values}, those with the most users in all groups together.")

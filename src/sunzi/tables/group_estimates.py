@@ -1,0 +1,228 @@
+"""One estimate per group, with a minimum number of reports: smaller groups are merged or held back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from sunzi._typing import Integers
+from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.estimate import Estimate, Row, data_frame
+from sunzi.formatting import counted
+from sunzi.numerics.checks import whole_number
+from sunzi.plan import Plan
+from sunzi.tables.group_counts import Key
+from sunzi.tables.writers import HistogramTable, Note, histogram_table
+from sunzi.tally import Tally
+from sunzi.uncertainty import Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Small = Literal["merge", "hold"]
+SMALL: tuple[Small, ...] = get_args(Small)
+MINIMUM_REPORTS = 100
+OTHER = "other"
+"""The name of the group that small groups are merged into."""
+
+
+@dataclass(frozen=True)
+class GroupEstimates:
+    """The estimates of several groups of one plan, largest group first, and what became of small groups.
+
+    Groups are named by their public values, as in ``country=DE, release=124``.
+    """
+
+    estimates: Mapping[str, Estimate]
+    minimum: int
+    """The least number of reports of a group that is shown."""
+    merged: int = 0
+    """The number of smaller groups that are merged into the group ``other``."""
+    held_back: int = 0
+    """The number of smaller groups that are not shown."""
+
+    def small_groups(self) -> str | None:
+        """What became of small groups, as a sentence; None if there are none."""
+        number = self.merged or self.held_back
+        if not number:
+            return None
+        fate = f"merged into {OTHER!r}" if self.merged else "held back"
+        verb = "is" if number == 1 else "are"
+        return f"{counted(number, 'group')} with fewer than {self.minimum:,} reports {verb} {fate}"
+
+    def common_top(self, number: int | None = None) -> Integers:
+        """The indices of the values with the most users in all groups together, largest first; all without a number."""
+        counts = np.sum([estimate.counts for estimate in self.estimates.values()], axis=0)
+        return np.argsort(-counts, kind="stable")[:number]
+
+    def common_rows(self, top: int, confidence: float, target: Target) -> dict[str, list[Row]]:
+        """For every group the rows of the same values, those of :meth:`common_top`."""
+        indices = self.common_top(top)
+        return {name: _rows(estimate, indices, confidence, target) for name, estimate in self.estimates.items()}
+
+    def table(
+        self,
+        *,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        top: int | None = None,
+        notes: Mapping[str, Note] | None = None,
+    ) -> HistogramTable:
+        """All estimates as one table, with the columns ``group`` and ``reports``.
+
+        Parameters
+        ----------
+        confidence, target: of the intervals.
+        top: only the values that are most frequent in all groups together; by default all in the domain's order.
+        notes: further notes, for formats that can carry them.
+        """
+        chosen = None if top is None else self.common_top(top)
+        columns: dict[str, list[Any]] = {}
+        indices = []
+        for name, estimate in self.estimates.items():
+            part = histogram_table(estimate, confidence=confidence, target=target, among=chosen)
+            indices.append(part.indices)
+            own: dict[str, list[Any]] = {"group": [name] * len(part), "reports": [estimate.reports] * len(part)}
+            for column, cells in (own | dict(part.columns)).items():
+                columns.setdefault(column, []).extend(cells)
+            notes = {**(notes or {}), "confidence": confidence, "target": target, "weights": estimate.weights}
+        about = {"minimum_reports": self.minimum, "groups_merged": self.merged, "groups_held_back": self.held_back}
+        return HistogramTable(np.concatenate(indices), columns, {**(notes or {}), **about})
+
+    def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:
+        """A data frame of all groups: group, reports, label, frequency, interval, standard error and count.
+
+        Parameters
+        ----------
+        library: "pandas" or "polars"; by default pandas if it is installed, else polars.
+        confidence: the coverage of the intervals.
+        """
+        return data_frame(dict(self.table(confidence=confidence).columns), library)
+
+    def to_html(
+        self, title: str | None = None, *, top: int = 10, confidence: float = 0.95, target: Target = "reporters"
+    ) -> str:
+        """One self-contained web page with a small chart per group, all on one scale.
+
+        Parameters
+        ----------
+        title: the heading; by default the number of groups and reports.
+        top: the number of values, the same in all charts: the most frequent in all groups together.
+        confidence, target: of the intervals.
+        """
+        from sunzi.tables.group_page import GroupPage
+
+        return GroupPage(self, top, confidence, target).page(title)
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 10,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+    ) -> Figure:
+        """A small bar chart per group, all on one scale; needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: the number of bars of each chart.
+        confidence, target: of the intervals.
+        """
+        try:
+            from sunzi.tables.group_plots import plot_groups
+        except ModuleNotFoundError as error:
+            if error.name != "matplotlib":
+                raise
+            raise MissingExtraError("plotting", "plot") from None
+        return plot_groups(self, path, top=top, confidence=confidence, target=target)
+
+
+def estimate_groups(
+    plan: Plan,
+    tallies: Mapping[Key, Tally],
+    by: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    min_reports: int = MINIMUM_REPORTS,
+    small: Small = "merge",
+    **options: Any,
+) -> GroupEstimates:
+    """One estimate per group of reports.
+
+    Parameters
+    ----------
+    plan: the plan of the reports.
+    tallies: one tally per group, as from :func:`tally` with ``by`` or :func:`load_groups`.
+    by: the names of the columns that the keys of ``tallies`` hold values of.
+    columns: which of these columns to keep; the tallies of groups that differ in others only are added up. By default
+        all.
+    min_reports: groups with fewer reports are not estimated on their own.
+    small: whether such groups are merged into one named ``other``, or held back. If all of them together have too few
+        reports, they are held back in both cases.
+    options: as for :meth:`Plan.estimate`.
+
+    >>> import sunzi
+    >>> from sunzi.tables import estimate_groups
+    >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+    >>> sizes = {"DE": 500, "FR": 300, "LU": 40, "MT": 70}
+    >>> tallies = {(name,): plan.simulate(["yes"] * size, seed=1) for name, size in sizes.items()}
+    >>> groups = estimate_groups(plan, tallies, ["country"])
+    >>> list(groups.estimates), groups.small_groups()
+    (['country=DE', 'country=FR', 'other'], "2 groups with fewer than 100 reports are merged into 'other'")
+    """
+    least = whole_number("min_reports", min_reports, 1)
+    if small not in SMALL:
+        raise ParameterError(f"small must be merge or hold, got {small!r}")
+    named = _named_tallies(tallies, by, by if columns is None else columns)
+    large = {name: tally for name, tally in named.items() if tally.reports >= least}
+    rest = [tally for name, tally in named.items() if name not in large]
+    together = reduce(add, rest) if rest and small == "merge" else None
+    is_merged = together is not None and together.reports >= least
+    if together is not None and is_merged:
+        large[OTHER] = together
+    if not large:
+        most = max((tally.reports for tally in rest), default=0)
+        raise ParameterError(
+            f"no group has {least:,} reports, the minimum; the largest of {len(rest):,} has {most:,}. Group by fewer "
+            "columns, or lower the minimum"
+        )
+    number = len(rest)
+    merged, held_back = (number, 0) if is_merged else (0, number)
+    estimates = {name: plan.estimate(tally, **options) for name, tally in large.items()}
+    return GroupEstimates(estimates, least, merged, held_back)
+
+
+def _rows(estimate: Estimate, indices: Integers, confidence: float, target: Target) -> list[Row]:
+    low, high = estimate.interval(confidence, target=target)
+    columns = [estimate.frequencies, estimate.counts, estimate.standard_errors(target), low, high]
+    return [
+        Row(estimate.domain.shown(index), index, *(float(column[index]) for column in columns))
+        for index in indices.tolist()
+    ]
+
+
+def _named_tallies(tallies: Mapping[Key, Tally], by: Sequence[str], columns: Sequence[str]) -> dict[str, Tally]:
+    """The tallies by name, largest first, added up over columns that are not kept."""
+    for name in columns:
+        if name not in by:
+            raise ParameterError(f"the groups have no column {name!r}; they have {', '.join(map(repr, by))}")
+    if len(set(columns)) < max(len(columns), 1):
+        raise ParameterError(f"give one or more columns to group by, each once; got {list(columns)}")
+    places = [list(by).index(name) for name in columns]
+    found: dict[str, Tally] = {}
+    for key, tally in tallies.items():
+        name = ", ".join(f"{by[place]}={_shown(key[place])}" for place in places)
+        found[name] = found[name] + tally if name in found else tally
+    return dict(sorted(found.items(), key=lambda item: (-item[1].reports, item[0])))
+
+
+def _shown(value: object) -> str:
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,87 @@
+"""Pictures of several groups. Needs matplotlib (the ``plot`` extra)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sunzi.errors import ParameterError
+from sunzi.formatting import counted, shortened
+from sunzi.plotting import INTERVAL, SHADES, drawable, legend_handles
+from sunzi.verdicts import verdicts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sunzi.estimate import Row
+    from sunzi.tables.group_estimates import GroupEstimates
+    from sunzi.uncertainty import Target
+    from sunzi.verdicts import Verdict
+
+_ACROSS = 3
+_MOST_PANELS = 30
+_LONGEST_LABEL, _LONGEST_NAME = 24, 40
+
+
+def plot_groups(
+    groups: GroupEstimates,
+    path: str | Path | None = None,
+    *,
+    top: int = 10,
+    confidence: float = 0.95,
+    target: Target = "reporters",
+) -> Figure:
+    """A small bar chart per group, at most for the 30 largest: the same values on one scale, with their intervals."""
+    if top < 1:
+        raise ParameterError(f"top must be at least 1, got {top}")
+    shown = list(groups.estimates)[:_MOST_PANELS]
+    rows = groups.common_rows(top, confidence, target)
+    across = min(_ACROSS, len(shown))
+    down, height = math.ceil(len(shown) / across), 0.7 + 0.26 * len(rows[shown[0]])
+    figure = Figure(figsize=(1.6 + 3.4 * across, 1.1 + height * down), layout="constrained")
+    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, name in zip(panels, shown, strict=False):
+        _draw(axes, rows[name], verdicts(groups.estimates[name], confidence, target))
+        reports = counted(groups.estimates[name].reports, "report")
+        axes.set_title(f"{shortened(name, _LONGEST_NAME)}, {reports}".replace("$", r"\$"), loc="left", fontsize="small")
+    for axes in panels[len(shown) :]:
+        axes.remove()
+    labels, fonts = drawable([shortened(row.label, _LONGEST_LABEL).replace("$", r"\$") for row in rows[shown[0]]])
+    panels[0].set_yticks(np.arange(len(labels)), labels, fontfamily=fonts)
+    panels[0].invert_yaxis()
+    figure.suptitle(_title(groups, len(shown)), x=0.01, ha="left", fontsize="medium")
+    figure.legend(
+        handles=legend_handles(confidence), loc="outside lower left", ncols=2, frameon=False, fontsize="small"
+    )
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _title(groups: GroupEstimates, shown: int) -> str:
+    number = len(groups.estimates)
+    parts = [counted(number, "group") if shown == number else f"the {shown} largest of {number} groups"]
+    small = groups.small_groups()
+    counts = "; ".join([*parts, *([] if small is None else [small])])
+    return f"Estimated frequencies within groups (unbiased, so values below 0 can occur)\n{counts}"
+
+
+def _draw(axes: Axes, rows: list[Row], found: list[Verdict]) -> None:
+    """Bars with their intervals."""
+    places = np.arange(len(rows))
+    values = np.array([row.frequency for row in rows])
+    ends = np.array([[row.low for row in rows], [row.high for row in rows]])
+    reach = np.maximum(np.vstack([values - ends[0], ends[1] - values]), 0.0)
+    faces, edges = zip(*(SHADES[found[row.index]] for row in rows), strict=True)
+    axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1, height=0.7)
+    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=1, capsize=2)
+    axes.axvline(0, color=INTERVAL, linewidth=0.8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+    axes.tick_params(labelsize="small", labelbottom=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)

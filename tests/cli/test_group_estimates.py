@@ -1,0 +1,136 @@
+"""Groups on the command line: ``privatize --by``, ``tally --by`` and ``estimate`` of the folder."""
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+import sunzi
+
+SIZES = {"DE": 400, "FR": 250, "LU": 40, "MT": 30}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A plan, a table, and a folder of tallies by country and release."""
+    path = tmp_path_factory.mktemp("groups")
+    plan = sunzi.make_plan("ss-compact", ["a", "b", "c", "d"], 3)
+    plan.save(path / "groups-plan.json")
+    tallies = {
+        (name, release): plan.simulate(["a"] * (size // 2), seed=size)
+        for name, size in SIZES.items()
+        for release in (1, 2)
+    }
+    (path / "tallies").mkdir()
+    sunzi.tables.save_groups(path / "tallies", ["country", "release"], tallies)
+    return path
+
+
+@pytest.fixture
+def estimate(folder, collection):
+    def run(*words: str) -> int:
+        return collection.run("estimate", str(folder / "groups-plan.json"), str(folder / "tallies"), *words)
+
+    return run
+
+
+def test_from_a_table_to_one_estimate_per_group(collection, capsys):
+    rows = [("DE", "a\n"), ("FR", "Chrome"), ("DE", "Firefox")] * 100
+    (collection.directory / "by.csv").write_text(
+        "country,browser\n" + "".join(f"{country},{value.strip()}\n" for country, value in rows)
+    )
+    assert collection.run("privatize", "plan.json", "by.csv", "--by", "country", "-o", "reports.parquet") == 0
+    assert "public, not protected: 'country'" in capsys.readouterr().err
+    assert pq.read_table(collection.path("reports.parquet")).column("country").to_pylist() == [row[0] for row in rows]
+    tallies = collection.path("tallies")
+    words = ("--by", "country", "--jobs", "1", "-o")
+    assert collection.run("tally", "plan.json", "reports.parquet", *words, tallies) == 0
+    capsys.readouterr()
+    assert collection.run("estimate", "plan.json", tallies, "--min-reports", "50", "--format", "csv") == 0
+    records = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {(row["group"], row["reports"]) for row in records} == {("country=DE", "200"), ("country=FR", "100")}
+    assert len(records) == 2 * collection.plan.domain.size
+    chrome = {row["group"]: float(row["frequency"]) for row in records if row["label"] == "Chrome"}
+    assert chrome["country=FR"] > 0.6
+    assert chrome["country=DE"] < 0.4
+
+
+def test_small_groups_are_announced(estimate, capsys):
+    assert estimate("--by", "country", "--format", "json") == 0
+    out, err = capsys.readouterr()
+    assert err == "sunzi: note: 2 groups with fewer than 100 reports are held back\n"
+    document = json.loads(out)
+    assert (document["groups_held_back"], document["minimum_reports"]) == (2, 100)
+    assert {row["group"] for row in document["histogram"]} == {"country=DE", "country=FR"}
+    assert estimate("--by", "country", "--min-reports", "60", "--format", "csv") == 0
+    out, err = capsys.readouterr()
+    assert "2 groups with fewer than 60 reports are merged into 'other'" in err
+    assert "\nother,70," in out
+
+
+def test_a_table_on_the_terminal(shown, folder, estimate):
+    words = ("estimate", str(folder / "groups-plan.json"), str(folder / "tallies"), "--small", "hold", "--top", "2")
+    text = shown(*words)
+    assert text.count("country=") == 4
+    assert "2 of 4 values, those with the most users in all groups together." in text
+
+
+def test_every_output(estimate, collection, capsys):
+    names = ["out.csv", "out.json", "out.parquet", "out.png", "out.html"]
+    assert estimate("--title", "By country", *(word for name in names for word in ("-o", name))) == 0
+    assert pq.read_table(collection.path("out.parquet")).num_rows == 4 * 4
+    assert "<h1>By country</h1>" in (collection.directory / "out.html").read_text()
+    assert (collection.directory / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--by", "city"), "the groups have no column 'city'; they have 'country', 'release'"),
+        (("--min-reports", "0"), "min_reports must be a whole number of at least 1"),
+        (("--min-reports", "999"), "no group has 999 reports, the minimum; the largest of 8 has 200"),
+        (("--postprocess", "clip"), "--postprocess is for one tally"),
+        (("-o", "out.txt"), "must end in one of"),
+    ],
+)
+def test_bad_requests_are_refused(estimate, complaint, words, message):
+    assert estimate(*words) == 2
+    assert message in complaint()
+
+
+@pytest.mark.parametrize("words", [("--by", "country"), ("--min-reports", "5"), ("--small", "hold")])
+def test_options_about_groups_need_a_folder(collection, complaint, words):
+    collection.plan.empty_tally().save(collection.path("one.tally"))
+    assert collection.run("estimate", "plan.json", "one.tally", *words) == 2
+    assert "give a folder that 'sunzi tally --by' wrote" in complaint()
+
+
+def test_a_folder_of_another_plan_is_refused(folder, collection, complaint):
+    assert collection.run("estimate", "plan.json", str(folder / "tallies")) == 2
+    assert "tallies: this tally belongs to the plan" in complaint()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--by", "id", "-o", "out.bin"), "needs a table; give -o FILE.parquet"),
+        (("--by", "id"), "needs a table; give -o FILE.parquet"),
+        (("--by", "id,id", "-o", "out.parquet"), "'id' is named twice"),
+        (("--by", "browser", "-o", "out.parquet"), "holds the values to protect"),
+        (("--by", "report", "-o", "out.parquet"), "reserved"),
+        (("--by", "city", "-o", "out.parquet"), "there is no column named 'city'"),
+    ],
+)
+def test_bad_public_columns_are_refused(collection, complaint, words, message):
+    assert collection.run("privatize", "plan.json", "data.csv", "--column", "browser", *words) == 2
+    assert message in complaint()
+    assert not [name for name in collection.names() if "out" in name]
+
+
+def test_rows_without_a_value_leave_no_row(collection):
+    (collection.directory / "gaps.jsonl").write_text('{"v": "Chrome", "n": 1}\n{"v": null, "n": 2}\n{"v": "Edge"}\n')
+    words = ("--column", "v", "--by", "n", "--skip-missing", "-o", "out.parquet")
+    assert collection.run("privatize", "plan.json", "gaps.jsonl", *words) == 0
+    assert pq.read_table(collection.path("out.parquet")).column("n").to_pylist() == ["1", None]
