@@ -1,6 +1,7 @@
-"""Plots of estimates and differences: bars with intervals, colours by significance, and arguments that are refused."""
+"""Plots of estimates, differences and trends: intervals, colours by significance, and arguments that are refused."""
 
 import re
+from datetime import date
 
 import matplotlib.colors
 import numpy as np
@@ -111,3 +112,28 @@ def test_changes_are_sorted_coloured_and_have_intervals(tmp_path):
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ParameterError, match="top must be at least 1, got 0"):
         found.plot(top=0)
+
+
+def test_a_trend_has_a_line_and_a_band_per_value(tmp_path):
+    plan = sunzi.make_plan("grr", ["a$b", "other"], 3)
+    held = [["a$b"] * 500 + ["other"] * 500] * 6 + [["a$b"] * 900 + ["other"] * 100] * 3
+    trend = sunzi.trend([plan.estimate(plan.simulate(values, seed=seed)) for seed, values in enumerate(held)])
+    axes = trend.plot(tmp_path / "trend.png").axes[0]
+    assert (tmp_path / "trend.png").stat().st_size > 10_000
+    assert len(axes.collections) == 2  # the bands
+    lines = {line.get_label(): line for line in axes.lines}
+    np.testing.assert_array_equal(lines[r"a\$b"].get_ydata(), trend.frequencies[:, 0])
+    rings = axes.lines[1].get_ydata()
+    assert [place + 1 for place in np.flatnonzero(~np.isnan(rings))] == [
+        alarm.moment for alarm in trend.alarms() if alarm.index == 0
+    ]
+    assert "changed" in axes.get_legend().get_texts()[-1].get_text()
+    dated = sunzi.trend([plan.estimate(plan.simulate(held[0], seed=1))] * 2, [date(2026, 1, 1), date(2026, 1, 2)])
+    assert len(dated.plot(values=["other"]).axes[0].collections) == 1
+
+
+def test_a_picture_of_a_trend_shows_few_values():
+    plan = sunzi.make_plan("oue", 20, 3)
+    trend = sunzi.trend([plan.estimate(plan.simulate([1] * 100, seed=seed)) for seed in (1, 2)])
+    with pytest.raises(ParameterError, match="at most 7 values, got 20"):
+        trend.plot(values=range(20))

@@ -32,3 +32,5 @@ from sunzi.plan import make_plan as make_plan
 from sunzi.protocols.registry import catalogue as catalogue
 from sunzi.tally import Tally as Tally
 from sunzi.tally import load_tally as load_tally
+from sunzi.trends import Trend as Trend
+from sunzi.trends import trend as trend

@@ -1,4 +1,4 @@
-"""Plots of estimates and of differences. Needs matplotlib (the ``plot`` extra)."""
+"""Plots of estimates, differences and trends. Needs matplotlib (the ``plot`` extra)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
 from sunzi.changes_page import certainty, meanings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sunzi.changes import Difference
     from sunzi.changes import Verdict as ChangeVerdict
     from sunzi.estimate import Estimate
+    from sunzi.trends import Trend
     from sunzi.uncertainty import Target
 
 # Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
@@ -37,6 +39,9 @@ SHADES: dict[Verdict, tuple[str, str]] = {
     "alone": ("#FFFFFF", _CLEAR),
     "unclear": (_UNCLEAR, _UNCLEAR),
 }
+# For lines, from the same palette; its yellow is too pale on white.
+_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
+_LINES_SHOWN = 6
 _NAMES: dict[Verdict, str] = {
     "clear": "above 0, tested for all values at once",
     "alone": "above 0 by its own interval only",
@@ -153,6 +158,53 @@ def _saved(figure: Figure, path: str | Path | None) -> Figure:
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def plot_trend(
+    trend: Trend, path: str | Path | None = None, *, values: Sequence[object] = (), confidence: float = 0.95
+) -> Figure:
+    """A line per value, never without its intervals; a ring marks an alarm."""
+    chosen = [trend.domain.exact_index(value) for value in values] or trend.most_frequent(_LINES_SHOWN)
+    if len(chosen) > len(_LINES):
+        raise ParameterError(f"a picture shows at most {len(_LINES)} values, got {len(chosen)}; draw several pictures")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    names, fonts = drawable([shortened(trend.domain.shown(index), _LONGEST_LABEL) for index in chosen])
+    alarms = {(alarm.index, alarm.moment) for alarm in trend.alarms()}
+    for index, name, colour in zip(chosen, names, _LINES, strict=False):
+        columns = trend.columns([index], confidence)
+        moments = np.array(columns["moment"])
+        axes.fill_between(moments, columns["low"], columns["high"], color=colour, alpha=0.18, lw=0)
+        label = name.replace("$", r"\$")
+        axes.plot(moments, columns["frequency"], color=colour, marker=".", lw=1.4, label=label)
+        raised = np.array([(index, moment) in alarms for moment in trend.moments])
+        values_there = np.where(raised, columns["frequency"], np.nan)
+        axes.plot(moments, values_there, color=colour, marker="o", ms=11, fillstyle="none", linestyle="none")
+    _dress_trend(axes, trend, fonts, confidence, with_alarms=any(index in chosen for index, _ in alarms))
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _dress_trend(axes: Axes, trend: Trend, fonts: list[str], confidence: float, *, with_alarms: bool) -> None:
+    """Axis, legend and title."""
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+    axes.set_title(
+        f"{len(trend.moments)} epochs, {sum(trend.reports):,} reports, {100 * confidence:g} % intervals", loc="left"
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", linewidth=0.4, alpha=0.6)
+    axes.set_axisbelow(True)
+    if trend.unit == "epoch":
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    else:
+        axes.figure.autofmt_xdate()
+    handles, labels = axes.get_legend_handles_labels()
+    if with_alarms:
+        ring = Line2D([], [], color=INTERVAL, marker="o", markersize=9, fillstyle="none", linestyle="none")
+        handles, labels = [*handles, ring], [*labels, "changed (one false\nalarm in 100 epochs)"]
+    axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, prop={"family": fonts})
 
 
 def drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -354,8 +354,9 @@ class TokenList(BaseModel):
 
 @administration.get("", responses=_ADMINISTRATION_REFUSALS)
 def list_epochs(request: Request) -> list[dict[str, Any]]:
-    """All epochs of all collections; the status of one also describes its plan."""
-    return [listed(epoch) for epoch in service_of(request).collector.epochs()]
+    """All epochs of all collections, each collection's newest first; the status of one also describes its plan."""
+    epochs = sorted(service_of(request).collector.epochs(), key=lambda epoch: (epoch.collection, -epoch.number))
+    return [listed(epoch) for epoch in epochs]
 
 
 @administration.post(

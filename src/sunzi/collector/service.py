@@ -21,6 +21,7 @@ from sunzi.collector.epochs import Outcome
 from sunzi.collector.refusals import RefusalError
 from sunzi.collector.settings import LiveSettings, Settings, is_local
 from sunzi.collector.store import Store
+from sunzi.collector.trends import TrendCache
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
 
@@ -147,6 +148,7 @@ class Service:
     live_settings: LiveSettings
     audit: AuditLog
     collector: Collector
+    trends: TrendCache
     writer: Writer[Ticket]
     metrics: Metrics
     decoding: ThreadQueue
@@ -165,10 +167,12 @@ class Service:
                 loop.call_soon_threadsafe(_resolve, results)
 
         writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
+        trends = TrendCache(collector)
         return cls(
             LiveSettings(settings),
             AuditLog(settings.audit_log),
             collector,
+            trends,
             writer,
             Metrics(collector, writer),
             decoding=ThreadQueue(workers=1, waiting=settings.connections),

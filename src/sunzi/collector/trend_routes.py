@@ -1,0 +1,78 @@
+"""The route of trends over epochs, for the operator."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sunzi.collector.collector import matching_labels
+from sunzi.collector.refusals import documented, giving
+from sunzi.collector.routes import OperatorRoute, listed
+from sunzi.collector.service import service_of
+from sunzi.collector.trends import CollectionTrend, Progress
+from sunzi.collector.uploads import CollectionName
+from sunzi.errors import ParameterError
+
+router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
+
+_SECONDS = 5.0
+_MAX_VALUES = 100
+_MAX_EPOCHS = 10_000
+_RESPONSES = (
+    giving("application/json")
+    | {202: {"description": "Some epochs are not estimated yet; ask again. `computed` of `epochs` are."}}
+    | documented(400, 401, 403, 404, 409, 503)
+)
+
+
+@router.get("/trend.json", responses=_RESPONSES, response_class=Response)
+def trend(
+    request: Request,
+    collection: CollectionName,
+    last: Annotated[int, Query(ge=2, le=_MAX_EPOCHS, description="Only the newest epochs.")] = 365,
+    top: Annotated[int, Query(ge=1, le=_MAX_VALUES, description="The number of values.")] = 10,
+    sort: Annotated[
+        Literal["frequent", "changed"], Query(description="Which values come first, without value and search.")
+    ] = "frequent",
+    value: Annotated[list[str] | None, Query(description="These values.", max_length=_MAX_VALUES)] = None,
+    search: Annotated[str | None, Query(max_length=200, description="Labels that contain this text.")] = None,
+    confidence: Annotated[float, Query(ge=0.5, le=0.999999)] = 0.95,
+    one_in: Annotated[
+        float | None, Query(ge=100, le=1e15, description="Values times epochs between two false alarms.")
+    ] = None,
+) -> Response:
+    """Series with intervals, slopes, change points and alarms of some values over the newest epochs."""
+    service = service_of(request)
+    found = service.trends.get(collection, last, service.settings.minimum_reports, _SECONDS)
+    if isinstance(found, Progress):
+        progress = {"computed": found.computed, "epochs": found.epochs}
+        return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})
+    if value and search is not None:
+        raise ParameterError("give value or search, not both")
+    chosen = _chosen(request, found, value, search, top, sort)
+    document = found.trend.to_dict(chosen, confidence, one_in, found.alarms(one_in))
+    epochs = [listed(epoch) | about for epoch, about in zip(found.epochs, document["epochs"], strict=True)]
+    about = {"collection": collection, "held_back": found.held_back, "other_domain": found.other_domain}
+    return JSONResponse(document | {"epochs": epochs} | about)
+
+
+def _chosen(
+    request: Request, found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str
+) -> list[int]:
+    """The indices of the values to show."""
+    trend, newest = found.trend, found.epochs[-1]
+    if values:
+        return [trend.domain.exact_index(_value(trend.domain.has_labels, each)) for each in values]
+    if search is not None:
+        plan = service_of(request).collector.find(newest.collection, newest.number).plan
+        return matching_labels(plan, search, top)
+    return trend.most_frequent(top) if sort == "frequent" else [row.index for row in trend.top(top)]
+
+
+def _value(has_labels: bool, text: str) -> Any:
+    """A label as it is; an index where there are no labels."""
+    return int(text) if not has_labels and re.fullmatch("[0-9]{1,19}", text) else text

@@ -1,0 +1,187 @@
+"""Trends over the epochs of a collection. The estimates of closed epochs are computed once and kept in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi.collector.collector import Collector
+from sunzi.collector.epochs import Epoch
+from sunzi.collector.stores import stored_plan, stored_tally
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError
+from sunzi.plan import Plan
+from sunzi.trends import Alarm, Moment, Trend, population_variances
+
+LARGEST_BYTES = 256 << 20
+"""The memory for estimates of closed epochs."""
+_BYTES_PER_VALUE = 8
+
+_Key = tuple[int, int]
+"""An epoch's key and its number of reports, which changes if the reports of an upload key are subtracted."""
+
+
+@dataclass(frozen=True)
+class CollectionTrend:
+    """The trend of a collection, and which epochs it is about."""
+
+    trend: Trend
+    epochs: Sequence[Epoch]
+    """Those of the trend, oldest first."""
+    held_back: Sequence[int]
+    """The numbers of epochs with too few reports to publish."""
+    other_domain: Sequence[int]
+    """The numbers of epochs whose values differ from those of the newest."""
+
+    def alarms(self, one_in: float | None = None) -> list[Alarm]:
+        """The alarms of closed epochs, oldest first: an open one is looked at many times, and might alarm at any.
+
+        Parameters
+        ----------
+        one_in: as in :meth:`Trend.alarms`.
+        """
+        is_open = {
+            moment for moment, epoch in zip(self.trend.moments, self.epochs, strict=True) if epoch.closed_at is None
+        }
+        return [alarm for alarm in self.trend.alarms(one_in) if alarm.moment not in is_open]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many of the epochs are estimated so far."""
+
+    computed: int
+    epochs: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    domain: Domain
+    frequencies: NDArray[np.float32]
+    variances: NDArray[np.float32]
+
+    @property
+    def size(self) -> int:
+        return self.frequencies.nbytes + self.variances.nbytes
+
+
+class TrendCache:
+    """Computes the trends of a collector's collections.
+
+    Parameters
+    ----------
+    collector: the collections.
+    largest_bytes: the memory for estimates of closed epochs. A trend is over as many of the newest epochs as fit.
+    """
+
+    def __init__(self, collector: Collector, largest_bytes: int = LARGEST_BYTES) -> None:
+        self._collector, self._largest_bytes = collector, largest_bytes
+        self._rows: OrderedDict[_Key, _Row] = OrderedDict()  # of closed epochs, the one used last at the end
+        self._plan_used_last: tuple[bytes, Plan] | None = None
+        self._newest: tuple[tuple[_Key, ...], Trend] | None = None
+        self._lock = threading.Lock()
+
+    def get(
+        self, collection: str, last: int, minimum_reports: int, seconds: float, *, closed_only: bool = False
+    ) -> CollectionTrend | Progress:
+        """The trend over the newest epochs, or the progress if that takes longer than ``seconds``: then call it again.
+
+        Raises EstimateError if fewer than two epochs have enough reports.
+
+        Parameters
+        ----------
+        collection: its name.
+        last: the number of epochs.
+        minimum_reports: the number of reports below which an epoch is left out.
+        seconds: how long to compute estimates.
+        closed_only: leave out open epochs.
+        """
+        self._collector.find_epoch(collection)  # an unknown collection is an error
+        known = [epoch for epoch in self._collector.epochs(collection) if not (closed_only and epoch.is_open)][-last:]
+        enough = [epoch for epoch in known if epoch.reports >= max(1, minimum_reports)]
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            rows: dict[int, _Row] = {}
+            size, computed = 0, 0
+            for epoch in reversed(enough):
+                is_new = not epoch.is_open and self._key(epoch) not in self._rows
+                if is_new and computed and time.monotonic() > deadline:
+                    return Progress(sum(self._key(each) in self._rows for each in enough), len(enough))
+                computed += is_new
+                row = self._row(epoch)
+                size += row.size
+                if rows and size > self._largest_bytes:
+                    break
+                rows[epoch.key] = row
+            return self._made(known, enough, rows, minimum_reports)
+
+    def _made(
+        self, known: Sequence[Epoch], enough: Sequence[Epoch], rows: dict[int, _Row], minimum_reports: int
+    ) -> CollectionTrend:
+        considered = [epoch for epoch in enough if epoch.key in rows]
+        domain = rows[considered[-1].key].domain if considered else None
+        same = [epoch for epoch in considered if rows[epoch.key].domain == domain]
+        if len(same) < 2:
+            raise EstimateError(
+                f"a trend needs two epochs of the same values with at least {minimum_reports:,} reports; there is "
+                f"{len(same) or 'none'}"
+            )
+        keys = tuple(map(self._key, same))
+        if self._newest is None or self._newest[0] != keys:
+            frequencies = np.stack([rows[epoch.key].frequencies for epoch in same])
+            variances = np.stack([rows[epoch.key].variances for epoch in same])
+            reports = tuple(epoch.reports for epoch in same)
+            assert domain is not None, "there are two epochs"
+            self._newest = keys, Trend(domain, _moments(same), reports, frequencies, variances)
+        held_back = [epoch.number for epoch in known if epoch not in enough]
+        others = [epoch.number for epoch in considered if epoch not in same]
+        return CollectionTrend(self._newest[1], same, held_back, others)
+
+    @staticmethod
+    def _key(epoch: Epoch) -> _Key:
+        return epoch.key, epoch.reports
+
+    def _row(self, epoch: Epoch) -> _Row:
+        """An epoch's frequencies and variances; those of a closed one are kept."""
+        key = self._key(epoch)
+        if key in self._rows:
+            self._rows.move_to_end(key)
+            return self._rows[key]
+        if epoch.is_open:
+            _, estimate = self._collector.estimate(self._collector.find(epoch.collection, epoch.number))
+        else:
+            plan = self._plan(epoch)
+            estimate = plan.estimate(stored_tally(self._collector.store, epoch, plan))
+        variances = population_variances(estimate)
+        row = _Row(estimate.domain, estimate.frequencies.astype(np.float32), variances.astype(np.float32))
+        if not epoch.is_open:
+            self._rows[key] = row
+            while len(self._rows) > 1 and sum(each.size for each in self._rows.values()) > self._largest_bytes:
+                self._rows.popitem(last=False)
+        return row
+
+    def _plan(self, epoch: Epoch) -> Plan:
+        """A closed epoch's plan. The collector keeps those that uploads use; here, most epochs have the same."""
+        live = self._collector.known(epoch.collection, epoch.number)
+        if live is not None:
+            return live.plan
+        content = self._collector.store.plan(epoch.key)
+        if self._plan_used_last is None or self._plan_used_last[0] != content:
+            self._plan_used_last = content, stored_plan(self._collector.store, epoch)
+        return self._plan_used_last[1]
+
+
+def _moments(epochs: Sequence[Epoch]) -> tuple[Moment, ...]:
+    """When epochs were opened; their numbers if a clock was set back between them."""
+    opened = [epoch.opened_at for epoch in epochs]
+    if all(before < after for before, after in pairwise(opened)):
+        return tuple(datetime.fromtimestamp(seconds, UTC) for seconds in opened)
+    return tuple(epoch.number for epoch in epochs)
