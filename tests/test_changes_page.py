@@ -48,7 +48,7 @@ def test_a_guarantee_is_stated_only_if_both_sides_share_it():
 
 
 @pytest.mark.parametrize(
-    ("p_value", "text"), [(1.0, "p = 1"), (0.0432, "p = 0.043"), (1e-4, "p = 0.0001"), (1e-9, "p < 0.000001")]
+    ("p_value", "text"), [(1.0, "p = 1"), (0.0432, "p = 0.043"), (1e-4, "p = 0.0001"), (1e-9, "p < 1e-6")]
 )
 def test_p_values_in_words(p_value, text):
     assert p_value_text(p_value) == text

@@ -49,7 +49,7 @@ def meanings(confidence: float, verdict: Verdict) -> dict[Certainty, str]:
 def p_value_text(p_value: float) -> str:
     """The p-value of "nothing changed" in words."""
     if p_value < 1e-6:
-        return "p < 0.000001"
+        return "p < 1e-6"
     return f"p = {p_value:.2g}" if p_value < 1 else "p = 1"
 
 

@@ -51,9 +51,10 @@ def collection(tmp_path) -> Collection:
 
 @pytest.fixture
 def counted(collection) -> Collection:
-    """The same, with reports and a tally."""
+    """The same, with reports, their tally, and a later tally."""
     assert collection.run("privatize", "plan.json", "data.csv", "--column", "browser", "-o", "reports.bin") == 0
     assert collection.run("tally", "plan.json", "reports.bin", "-o", "tally.bin") == 0
+    collection.plan.simulate(["Chrome"] * 1000 + ["Edge"] * 500, seed=1).save(collection.directory / "later.bin")
     return collection
 
 

@@ -13,13 +13,14 @@ from sunzi.formatting import display_width
 PRINTING = {
     "plan": ("--size", "9", "--epsilon", "1", "--users", "100", "--protocol", "grr"),
     "estimate": ("plan.json", "tally.bin"),
+    "diff": ("plan.json", "tally.bin", "later.bin"),
     "inspect": ("plan.json", "tally.bin", "reports.bin"),
     "compare": ("--size", "9", "--protocols", "grr,ss", "--epsilon", "1,2"),
     "attack": ("plan.json", "--trials", "50", "--seed", "1"),
     "audit": ("plan.json", "--trials", "500", "--seed", "1", "--no-exact"),
     "poison": ("plan.json", "--users", "200", "--runs", "2", "--attacks", "input", "--share", "0.05"),
 }
-WRITING = {"plan", "privatize", "tally", "merge", "estimate", "compare", "attack", "audit", "poison", "inspect", "demo"}
+WRITING = {*PRINTING, "privatize", "tally", "merge", "demo"}
 
 
 @pytest.mark.parametrize("command", PRINTING)

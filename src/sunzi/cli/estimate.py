@@ -24,24 +24,31 @@ from sunzi.cli.files import (
     check_order,
     check_paths,
     check_suffix,
-    input_name,
     is_standard_output,
     load_labelled_plan,
     open_output,
-    read_tally,
 )
 from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
-from sunzi.cli.results import add_format, chosen_format, refuse_format, say_written
+from sunzi.cli.queries import (
+    add_estimation,
+    add_groups,
+    add_sums,
+    check_plan_file,
+    estimated,
+    estimated_file,
+    regrouped,
+    sums_result,
+)
+from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import ParameterError, TallyError
+from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
     from sunzi.estimate import Estimate, PostprocessedHistogram
     from sunzi.plan import Plan
     from sunzi.tables.writers import HistogramTable, Note
-    from sunzi.tally import Tally
     from sunzi.verdicts import Verdict
 
 _PICTURES = (".png", ".svg")
@@ -91,20 +98,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=_POSTPROCESSING,
         help="add a column of post-processed frequencies; these are biased and have no confidence intervals",
     )
-    parser.add_argument(
-        "--target",
-        choices=("reporters", "population"),
-        default="reporters",
-        help="the group that the intervals describe: the users who reported, or the population they are a random "
-        "sample of (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--weights",
-        choices=("efficient", "planned"),
-        default="efficient",
-        help="how reports are weighted: efficient weights follow the reports and give the smallest error; planned ones "
-        "are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
-    )
+    add_estimation(parser, target="reporters")
+    add_sums(parser)
+    add_groups(parser)
     add_format(parser)
     add_group_options(parser)
     parser.set_defaults(run=run)
@@ -128,7 +124,7 @@ class _Histogram:
             "plan": self.plan.fingerprint,
             "protocol": self.plan.protocol.name,
             "epsilon": str(self.plan.epsilon),
-            "domain_size": self.plan.domain.size,
+            "domain_size": self.estimate.domain.size,
         }
         return histogram_table(
             self.estimate,
@@ -152,6 +148,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     if is_grouped(arguments):
         return run_groups(arguments)
+    if arguments.sums:
+        return _run_sums(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     method = arguments.postprocess
@@ -165,6 +163,16 @@ def run(arguments: argparse.Namespace) -> int:
             write(stream, histogram)
         if not is_standard_output(path):
             say_written(path, f"the histogram of {counted(estimate.reports, 'report')}")
+    return 0
+
+
+def _run_sums(arguments: argparse.Namespace) -> int:
+    for name in ("top", "postprocess", "title"):
+        if getattr(arguments, name) is not None:
+            raise ParameterError(f"--{name} is for histograms; leave it or --sum out")
+    check_output(arguments, TABLES)
+    _, estimate, _ = _estimate(arguments)
+    deliver(arguments, sums_result(arguments, estimate))
     return 0
 
 
@@ -204,22 +212,14 @@ def _check_source(arguments: argparse.Namespace) -> None:
 
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
     """The plan, the estimate, and the collection's name if it is known."""
+    name = None
     if arguments.source:
         plan, tally, name = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
-        return plan, _decoded(plan, tally, arguments.weights), name
-    if arguments.plan == STANDARD:
-        raise ParameterError("the plan must be a file; only the tally can come from standard input")
-    plan = load_labelled_plan(arguments.plan, arguments.labels)
-    tally = read_tally(arguments.tally)
-    try:
-        return plan, _decoded(plan, tally, arguments.weights), None
-    except TallyError as error:
-        raise TallyError(f"{input_name(arguments.tally)}: {error}") from None
-
-
-def _decoded(plan: Plan, tally: Tally, weights: str) -> Estimate:
-    """The estimate. Registered protocols need not know the option, so the default is not passed on."""
-    return plan.estimate(tally) if weights == "efficient" else plan.estimate(tally, weights=weights)
+        estimate = estimated(plan, tally, arguments.weights)
+    else:
+        plan = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)
+        estimate = estimated_file(plan, arguments.tally, arguments.weights)
+    return plan, regrouped(estimate, arguments.groups), name
 
 
 def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:
@@ -259,7 +259,7 @@ def _print_table(histogram: _Histogram) -> None:
     plan, processed = histogram.plan, histogram.processed
     rows = histogram.rows(_SHOWN)
     found = histogram.verdicts(rows)
-    values = counted(plan.domain.size, "value")
+    values = counted(histogram.estimate.domain.size, "value" if histogram.arguments.groups is None else "group")
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
     say()

@@ -55,8 +55,10 @@ def is_grouped(arguments: argparse.Namespace) -> bool:
 
 def run_groups(arguments: argparse.Namespace) -> int:
     """Estimate every group, then write or print the histograms."""
-    if arguments.postprocess:
-        raise ParameterError("--postprocess is for one tally; name a single file of the folder")
+    options = {"--postprocess": arguments.postprocess, "--sum": arguments.sums, "--groups": arguments.groups}
+    for name, value in options.items():
+        if value:
+            raise ParameterError(f"{name} is for one tally; name a single file of the folder")
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file")
     check_output(arguments, _SUFFIXES)

@@ -25,6 +25,7 @@ COMMANDS = {
     "tally": "count reports",
     "merge": "add up tallies of one plan",
     "estimate": "turn a tally into a histogram with confidence intervals",
+    "diff": "compare two tallies: what changed, with confidence intervals and verdicts",
     "inspect": "describe a plan, a file of reports or a tally, and check its integrity",
     "serve": "collect reports over HTTP, count each exactly once, and show a live page",
     "simulate": "send reports of simulated users to a collector",

@@ -83,14 +83,8 @@ class CollectedEpoch:
     tally: Tally
 
 
-def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
-    """Add ``--from``, ``--collection`` and ``--epoch``.
-
-    Parameters
-    ----------
-    parser: the command's parser.
-    default: the choice of epochs without ``--epoch``, for the help.
-    """
+def add_collection(parser: argparse.ArgumentParser) -> None:
+    """Add ``--from`` and ``--collection``."""
     parser.add_argument(
         "--from",
         dest="source",
@@ -99,6 +93,17 @@ def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
         "admin token) or from its store (a file or postgresql://…) instead of from files",
     )
     parser.add_argument("--collection", metavar="NAME", help="collection, with --from (default: the only one)")
+
+
+def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
+    """Add ``--from``, ``--collection`` and ``--epoch``.
+
+    Parameters
+    ----------
+    parser: the command's parser.
+    default: the choice of epochs without ``--epoch``, for the help.
+    """
+    add_collection(parser)
     parser.add_argument(
         "--epoch",
         metavar="EPOCHS",
@@ -139,10 +144,11 @@ def read_epoch(
     if chosen is not None:
         which = f"epoch {numbers[0]}" if len(numbers) == 1 else f"epochs {numbers[0]} to {numbers[-1]}"
         name = f"{name}, {which}"
-    return epochs[0].plan, _summed(epochs), name
+    return epochs[0].plan, summed(epochs), name
 
 
-def _summed(epochs: Sequence[CollectedEpoch]) -> Tally:
+def summed(epochs: Sequence[CollectedEpoch]) -> Tally:
+    """The sum of the tallies of epochs, which must have one plan."""
     first = epochs[0]
     other = next((each for each in epochs if each.plan.fingerprint != first.plan.fingerprint), None)
     if other is not None:

@@ -1,0 +1,214 @@
+"""``sunzi diff``: what changed between two tallies: a table, a data file, a picture or a page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sunzi.cli.files import PICTURES, TABLES, add_labels, check_order, check_paths, load_labelled_plan
+from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, summed
+from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.errors import ParameterError
+from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
+
+if TYPE_CHECKING:
+    from sunzi.changes import Change, Difference
+    from sunzi.estimate import Estimate
+
+_SUFFIXES = (*TABLES, *PICTURES, ".html")
+_SHOWN = 20
+_ON_A_PAGE = 50
+_LONGEST_LABEL = 40
+_CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``diff`` to the command line."""
+    description = (
+        "Compare two tallies of one domain: by how much each value became more or less frequent, with confidence "
+        "intervals, the clearest changes first; which values changed; and a test of whether anything did. Prints a "
+        "table on a terminal, CSV of all values in a pipe."
+    )
+    parser = commands.add_parser("diff", description=description)
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; left out with --from")
+    parser.add_argument("before", metavar="BEFORE", help="tally file; with --from, epochs such as 1 or 1:7")
+    parser.add_argument("after", metavar="AFTER", help="tally file, or - for standard input; with --from, epochs")
+    parser.add_argument("--plan-after", metavar="FILE", help="plan of AFTER, if it is another plan of the same domain")
+    add_collection(parser)
+    add_output(parser, _SUFFIXES)
+    add_labels(parser)
+    add_groups(parser)
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=int,
+        help=f"only the N clearest changes (default: {_SHOWN} on a terminal and in a picture, {_ON_A_PAGE} on a page, "
+        "otherwise all)",
+    )
+    parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: how many changed)")
+    parser.add_argument(
+        "--verdict",
+        choices=("any", "discoveries"),
+        default="any",
+        help="what the error rate limits: the probability of any false verdict, or the expected share of false ones "
+        "among the values that are said to have changed, which finds more (default: %(default)s)",
+    )
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument(
+        "--confidence",
+        metavar="C",
+        type=float,
+        default=0.95,
+        help="confidence level of the intervals; 1 - C is the error rate of the verdicts (default: %(default)s)",
+    )
+    level.add_argument(
+        "--error-rate", metavar="R", type=float, help="error rate of the verdicts; the same as --confidence 1-R"
+    )
+    add_estimation(parser, target="population")
+    add_format(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, then write or print the changes."""
+    from sunzi.changes import difference
+
+    _check(arguments)
+    if arguments.error_rate is not None:
+        if not 0 < arguments.error_rate < 1:
+            raise ParameterError(f"--error-rate must lie between 0 and 1, got {arguments.error_rate:g}")
+        arguments.confidence = 1 - arguments.error_rate
+    names, before, after = (_from_source if arguments.source else _from_files)(arguments)
+    found = difference(regrouped(before, arguments.groups), regrouped(after, arguments.groups), arguments.target)
+    deliver(arguments, _result(arguments, names, found))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    check_output(arguments, _SUFFIXES)
+    if arguments.top is not None and arguments.top < 1:
+        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
+    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
+        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
+    if arguments.source and (arguments.plan or arguments.plan_after):
+        raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
+    if not arguments.source:
+        if arguments.collection:
+            raise ParameterError("--collection needs --from")
+        if arguments.plan is None:
+            raise ParameterError("give a plan and two tallies, or --from and two epochs")
+
+
+def _from_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
+    tallies = [arguments.before, arguments.after]
+    check_order("diff", arguments.plan, tallies)
+    check_paths([arguments.plan, *tallies], force=arguments.force)
+    before = after = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)
+    if arguments.plan_after is not None:
+        after = load_labelled_plan(check_plan_file(arguments.plan_after), arguments.labels)
+    estimates = [
+        estimated_file(plan, path, arguments.weights) for plan, path in zip((before, after), tallies, strict=True)
+    ]
+    return ("before", "after"), estimates[0], estimates[1]
+
+
+def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
+    sides = []
+    for text in (arguments.before, arguments.after):
+        try:
+            chosen = EpochChoice.parse(text)
+        except argparse.ArgumentTypeError as error:
+            raise ParameterError(str(error)) from None
+        sides.append(read_epochs(arguments.source, arguments.collection, chosen, arguments.labels))
+    common = {epoch.number for epoch in sides[0]} & {epoch.number for epoch in sides[1]}
+    if common:
+        raise ParameterError(f"epoch {min(common)} is on both sides; compare epochs that have no reports in common")
+    before, after = (estimated(side[0].plan, summed(side), arguments.weights) for side in sides)
+    return (_name(sides[0]), _name(sides[1])), before, after
+
+
+def _name(epochs: Sequence[CollectedEpoch]) -> str:
+    first, last = epochs[0].number, epochs[-1].number
+    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+
+
+def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Difference) -> Result:
+    options = {"confidence": arguments.confidence, "verdict": arguments.verdict}
+
+    def changes(number: int) -> list[Change]:
+        return found.top(arguments.top or number, **options)
+
+    def rows() -> list[dict[str, Any]]:
+        return [_row(change, has_labels=found.domain.has_labels) for change in changes(found.domain.size)]
+
+    def document() -> dict[str, Any]:
+        notes = {
+            "before": names[0],
+            "after": names[1],
+            "reports_before": found.before.reports,
+            "reports_after": found.after.reports,
+            "domain_size": found.domain.size,
+            "target": found.target,
+            **options,
+            "p_value": found.p_value(),
+        }
+        return {**notes, "changes": rows()}
+
+    return Result(
+        table=lambda: _print_table(arguments, names, found, changes(_SHOWN)),
+        document=document,
+        rows=rows,
+        picture=partial(found.plot, top=arguments.top or _SHOWN, **options),
+        page=partial(found.to_html, arguments.title, names=names, top=arguments.top or _ON_A_PAGE, **options),
+    )
+
+
+def _row(change: Change, *, has_labels: bool) -> dict[str, Any]:
+    return {
+        "label": change.label if has_labels else change.index,
+        "before": change.before,
+        "after": change.after,
+        "change": change.change,
+        "low": change.low,
+        "high": change.high,
+        "standard_error": change.standard_error,
+        "changed": change.changed,
+    }
+
+
+def _print_table(
+    arguments: argparse.Namespace, names: tuple[str, str], found: Difference, changes: Sequence[Change]
+) -> None:
+    """Print the clearest changes; those that chance could explain are dimmed."""
+    from sunzi.changes_page import certainty, meanings, p_value_text
+
+    decimals = decimals_for(change.standard_error for change in changes)
+    verdicts = [certainty(change) for change in changes]
+    cells = [
+        [
+            shortened(printable(change.label), _LONGEST_LABEL),
+            percent(change.before, decimals),
+            percent(change.after, decimals),
+            signed_percent(change.change, decimals),
+            f"{signed_percent(change.low, decimals)} to {signed_percent(change.high, decimals)}",
+            _CHANGED[verdict],
+        ]
+        for change, verdict in zip(changes, verdicts, strict=True)
+    ]
+    reports = [counted(estimate.reports, "report") for estimate in (found.before, found.after)]
+    say(f"{names[0]}: {reports[0]}; {names[1]}: {reports[1]}")
+    say()
+    header = ["value", *names, "change", f"{100 * arguments.confidence:g} % interval", "changed"]
+    print_table(header, cells, styles=["dim" if verdict == "unclear" else None for verdict in verdicts])
+    say()
+    p_value = p_value_text(found.p_value())
+    total = counted(found.domain.size, "value" if arguments.groups is None else "group")
+    say_wrapped(f"{len(changes):,} of {total}, the clearest changes first. Test that nothing changed: {p_value}.")
+    words = meanings(arguments.confidence, arguments.verdict)
+    for verdict in ("clear", "alone"):
+        if verdict in verdicts:
+            say_wrapped(f"{_CHANGED[verdict].capitalize()}: {words[verdict].removeprefix('changed').lstrip(': ')}.")
