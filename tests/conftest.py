@@ -19,6 +19,7 @@ _REQUIRE_ALL = os.environ.get("SUNZI_REQUIRE_ALL", "") not in {"", "0"}
 
 # Test machines are busy, so examples have no deadline; with SUNZI_REQUIRE_ALL the examples are the same in every run.
 settings.register_profile("sunzi", deadline=None, derandomize=_REQUIRE_ALL)
+settings.register_profile("quick", settings.get_profile("sunzi"), max_examples=25)
 settings.load_profile("sunzi")
 
 
@@ -32,6 +33,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """One directory for the temporary files of all processes, removed at the end; ``tmp_path`` stays where it was."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("quick")
     if not hasattr(config, "workerinput"):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
         directory = tempfile.TemporaryDirectory(prefix="sunzi-tests-", ignore_cleanup_errors=True)

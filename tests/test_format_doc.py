@@ -5,6 +5,7 @@ example, in ``EXAMPLES`` of the doctests) and ``hex NAME``. A JSON or hex exampl
 """
 
 import doctest
+import functools
 import io
 import json
 import re
@@ -45,6 +46,7 @@ def document():
     """The names that the document's listings define."""
     namespace = {"__name__": "format_document"}
     exec(compile(PROGRAM, "docs/format.md", "exec"), namespace)
+    namespace["load_plan"] = functools.cache(namespace["load_plan"])  # several tests read each plan
     return namespace
 
 

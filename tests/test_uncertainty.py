@@ -91,6 +91,7 @@ def test_solved_queries_are_those_of_the_formed_matrix():
     assert information.solve_rows(rows) == pytest.approx(formed, abs=2e-3 * np.abs(formed).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epsilon", "weights"),
     [("grr", 5, "planned"), ("oue", 1, "planned"), ("ss-compact", 3, "efficient"), ("mss-compact", 3, "planned")],

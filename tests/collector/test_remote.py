@@ -12,6 +12,7 @@ import pytest
 from running import running
 
 import sunzi
+from sunzi.collector import remote as remote_module
 from sunzi.collector.remote import RemoteCollector
 from sunzi.device.device import Device, Sender
 from sunzi.errors import PlanError, PrivacyError, ReportError, StoreError, SunziError
@@ -19,10 +20,16 @@ from sunzi.errors import PlanError, PrivacyError, ReportError, StoreError, Sunzi
 PLAN = sunzi.make_plan("ss-compact", [f"word {number}" for number in range(50)], 2)
 
 
-@pytest.fixture
-def service(tmp_path):
-    with running(tmp_path / "store.db", {"default": PLAN}) as made:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("service") / "store.db", {"default": PLAN}) as made:
         yield made
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Each attempt gets a fifth of a second, not a whole one."""
+    monkeypatch.setattr(remote_module, "_LEAST_SECONDS", 0.2)
 
 
 def batch():
@@ -151,7 +158,7 @@ def test_a_strange_retry_after_holds_up_no_other_collector(service, tmp_path, wa
     with hostile(response(b"busy", f"Retry-After: {wait}", status="503 Busy"), b"") as address:
         device.queue(PLAN, "word", "word 1", f"{address}/v1/collections/default/epochs/1")
         device.queue(PLAN, "word", "word 1", f"{service.address}/v1/collections/default/epochs/1")
-        with closing(Sender(patience=0.2)) as sender:
+        with closing(Sender(patience=0.1)) as sender:
             assert device.flush(sender) == 1
     assert len(device.waiting()) == 1
 
@@ -166,6 +173,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize("pieces", ENDLESS, ids=range(len(ENDLESS)))
+@pytest.mark.usefixtures("hurried")
 def test_endless_answers_are_not_read(pieces):
     with hostile(pieces) as address:
         remote = RemoteCollector(address, max_epsilon=2, patience=0)
@@ -174,21 +182,23 @@ def test_endless_answers_are_not_read(pieces):
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"], ids=range(3))
+@pytest.mark.usefixtures("hurried")
 def test_dripping_bytes_end_with_patience(start):
     """Each byte comes within a socket's timeout; the server goes on until the client leaves."""
     left = threading.Event()
 
     def drip():
         yield start
-        while not left.wait(0.05):
+        while not left.wait(0.02):
             yield b"H"
 
     with hostile(drip()) as address:
-        with closing(RemoteCollector(address, max_epsilon=2, patience=0.5)) as remote, pytest.raises(StoreError):
+        with closing(RemoteCollector(address, max_epsilon=2, patience=0.3)) as remote, pytest.raises(StoreError):
             remote.current()
         left.set()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_dns_lookup_ends_with_patience(monkeypatch):
     answered = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
@@ -198,6 +208,7 @@ def test_a_dns_lookup_ends_with_patience(monkeypatch):
         answered.set()
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_silent_tls_handshake_ends_with_patience():
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,

@@ -28,9 +28,10 @@ def spread_over(size: int, users: int, items: np.ndarray) -> np.ndarray:
     return np.resize(items, users) if items.size else np.empty(0, dtype=np.int64)
 
 
-def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int) -> np.ndarray:
+def frequencies(plan: sunzi.Plan, values: np.ndarray, runs: int, weights: str = "efficient") -> np.ndarray:
     """Estimates of repeated collections, one per row."""
-    return np.array([plan.estimate(plan.simulate(values, seed=run)).frequencies for run in range(runs)])
+    tallies = (plan.simulate(values, seed=run) for run in range(runs))
+    return np.array([plan.estimate(tally, weights=weights).frequencies for tally in tallies])
 
 
 # --- error ------------------------------------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ def test_standard_error_of_support_protocols(name):
     """An empty item's squared error over many collections, against the formula."""
     users, runs = 500, 1000
     plan = sunzi.make_plan(name, 20, 2)
-    errors = frequencies(plan, spread_over(20, users, np.delete(np.arange(20), 10)), runs)[:, 10]
+    errors = frequencies(plan, spread_over(20, users, np.delete(np.arange(20), 10)), runs, "planned")[:, 10]
     measured = (errors**2).mean()
     assert (
         abs(measured / evaluate(plan, users).standard_error ** 2 - 1) < SURE * (errors**2).std() / measured / runs**0.5
@@ -111,7 +112,8 @@ def test_detectable_share_is_detected_four_times_in_five(name, epsilon, users):
     curve, share = error_curve(plan.protocol), result.detectable_share
     holders = round(share * users)
     others = spread_over(size, users - holders, np.delete(np.arange(size), item))
-    estimates = frequencies(plan, np.concatenate([np.full(holders, item), others]), runs)[:, item]
+    weights = "planned" if name in MODULAR else "efficient"
+    estimates = frequencies(plan, np.concatenate([np.full(holders, item), others]), runs, weights)[:, item]
     threshold = NormalDist().inv_cdf(0.975) * curve.standard_error(users)
     detected = np.mean(np.abs(estimates) > threshold)
     assert abs(detected - 0.8) < SURE * math.sqrt(0.16 / runs) + 0.015

@@ -81,6 +81,7 @@ for line in sys.stdin.read().splitlines():
 """
 
 
+@pytest.mark.slow
 def test_a_protocol_of_another_package_works_in_every_command(tmp_path):
     install(tmp_path, "hadamard", "hadamard_response:HadamardResponse")
     examples = Path(__file__).resolve().parents[2] / "examples"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -33,6 +34,18 @@ def root(tmp_path_factory):
     return tmp_path_factory.mktemp("reproduction")
 
 
+@pytest.fixture
+def no_pdf(monkeypatch):
+    """Write empty PDF files: those of all experiments are drawn in test_committed.py, from the committed tables."""
+    draw = Figure.savefig
+
+    def drawn(figure, stream, *, format, **options):
+        return stream.write(b"%PDF") if format == "pdf" else draw(figure, stream, format=format, **options)
+
+    monkeypatch.setattr(Figure, "savefig", drawn)
+
+
+@pytest.mark.usefixtures("no_pdf")
 @pytest.mark.parametrize("name", catalogue.NAMES)
 def test_runs_draws_and_judges(name, root):
     experiment = catalogue.find(name)

@@ -306,6 +306,13 @@ def test_files_that_are_no_parquet(tmp_path):
     for id_column in (None, "report"):
         with pytest.raises(ParameterError):
             tally(damaged, PLAN, id_column=id_column, jobs=1)
+
+
+@pytest.mark.slow
+def test_processes_name_a_damaged_file(tmp_path):
+    good = write(tmp_path / "t/good.parquet", {"report": pa.array(REPORTS)})
+    data, damaged = good.read_bytes(), tmp_path / "t/damaged.parquet"
+    damaged.write_bytes(data[:4] + bytes(100) + data[104:])
     with pytest.raises(ParameterError, match=r"damaged\.parquet.*the table cannot be read|cannot be read.*damaged"):
         tally([good, damaged], PLAN, jobs=2)
 
