@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from serving import serving
 import sunzi
 from sunzi.cli import serve as serve_command
 from sunzi.cli.main import main
-from sunzi.collector import Collector, Settings, serve
+from sunzi.collector import Collector, RemoteCollector, Settings, serve
 from sunzi.collector.sqlite import SqliteStore
+from sunzi.errors import ReportError
 
 LABELS = ["apple", "pear", "plum", "fig"]
 
@@ -157,3 +159,44 @@ def test_a_store_without_collections_needs_a_plan(plan, capsys):
     SqliteStore("sunzi.db").close()
     assert main(["serve"]) == 2
     assert "sunzi.db holds no collection yet; give a plan file" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_epochs_that_were_due_rotate_at_the_start(plan, tmp_path):
+    with closing(SqliteStore("sunzi.db")) as store:
+        epoch = Collector(store).open("default", plan).epoch
+        store._execute("UPDATE epochs SET opened_at = 0 WHERE key = ?", (epoch.key,))
+    with serving(tmp_path, "--rotate", "daily", "--grace", "0", "--audit-log", "audit.log") as address:
+        remote = RemoteCollector(address, max_epsilon=None)
+        until = time.monotonic() + 30
+        while len(Path("audit.log").read_bytes().splitlines() if Path("audit.log").exists() else ()) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        current = remote.current()
+        assert (current.number, current.is_open) == (2, True)
+        with pytest.raises(ReportError, match="410"):
+            remote.send(1, plan.fingerprint, plan.client().report("fig"), bytes(16))
+        assert remote.upload(current, plan.client().report("fig")) == "counted"
+        remote.close()
+    lines = [json.loads(line) for line in Path("audit.log").read_text().splitlines()]
+    assert [(line["operator"], line["action"], line["epoch"]) for line in lines] == [
+        ("schedule", "open_epoch", 2),
+        ("schedule", "close_epoch", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rotate", "0 25 * * *"], "the hour of the schedule '0 25 * * *' must be 0 to 23"),
+        (["--rotate", "daily", "--rotate-at", "4"], "a time of day is HH:MM"),
+        (["--rotate", "daily", "--time-zone", "Berlin"], "there is no time zone 'Berlin' here"),
+        (["--rotate", "daily", "--grace", "-1"], "grace_seconds must not be negative"),
+        (["--grace", "60"], "--grace is about --rotate; add --rotate daily"),
+        (["--rotate-at", "04:00"], "--rotate-at is about --rotate"),
+    ],
+)
+def test_schedules_that_are_refused(plan, capsys, words, message):
+    assert main(["serve", "plan.json", *words, "--port", "0"]) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("sunzi.db").exists()

@@ -129,3 +129,27 @@ def test_a_key_is_subtracted(filled, capsys):
     where = {"operator": "local", "status": 200, "collection": "default", "epoch": 1}
     assert subtracted == where | {"action": "subtract_key", "key": "app", "reports": 7}
     assert closed == where | {"action": "close_epoch"}
+
+
+def test_open_the_next_epoch(filled, capsys):
+    assert main(["store", "open", "sunzi.db", "--audit-log", "audit.log"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "opened epoch 3 of default",
+        "epoch 1 is closed",
+        "epoch 2 is closed",
+    ]
+    epochs = shown(capsys, "show", "sunzi.db")["epochs"]
+    assert [(epoch["epoch"], epoch["open"]) for epoch in epochs] == [(1, False), (2, False), (3, True)]
+    assert epochs[2]["plan"] == epochs[1]["plan"]
+    assert json.loads(Path("audit.log").read_text())["action"] == "open_epoch"
+    assert main(["store", "open", "sunzi.db", "plan.json", "--keep"]) == 0
+    assert "epoch 3 stays open for late reports" in capsys.readouterr().err
+    epochs = shown(capsys, "show", "sunzi.db")["epochs"]
+    assert [(epoch["epoch"], epoch["open"]) for epoch in epochs[2:]] == [(3, True), (4, True)]
+    assert epochs[3]["plan"] == filled.fingerprint
+
+
+def test_open_an_epoch_of_a_new_collection(filled, complaint):
+    assert main(["store", "open", "sunzi.db", "--collection", "words"]) == 2
+    assert "no collection 'words'" in complaint()
+    assert main(["store", "open", "sunzi.db", "plan.json", "--collection", "words"]) == 0

@@ -207,3 +207,11 @@ def test_labels_are_matched_without_case():
     numbers = make_plan("grr", 10, 1)
     assert matching_labels(numbers, "7", 5) == [7]
     assert matching_labels(numbers, "10", 5) == matching_labels(numbers, "seven", 5) == []
+
+
+def test_the_next_epoch_of_a_plan_keeps_the_labels_of_its_file(collector):
+    labelled = make_plan("grr", Domain(["a", "b"], separate_labels=True), 1)
+    collector.open("fruit", labelled)
+    assert collector.open_next("fruit").number == 2
+    assert collector.find("fruit").plan.domain.labels == ("a", "b")
+    assert [epoch.is_open for epoch in collector.epochs("fruit")] == [False, True]

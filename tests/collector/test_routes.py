@@ -5,6 +5,9 @@ import csv
 import gzip
 import io
 import json
+import os
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -321,3 +324,27 @@ def test_a_wrong_admin_token_is_answered_slowly(guarded, monkeypatch):
 def test_every_response_refuses_other_sites(service):
     for path in ("/", "/health", f"{BASE}/plan", f"{BASE}/status.json", "/nowhere"):
         assert service.get(path).headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_the_documented_requests_work_with_curl(tmp_path):
+    """All curl commands of docs/collector.md, in their order, with this service's address."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "collector.md").read_text()
+    lines = page.replace("\\\n", " ").splitlines()
+    commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ") and "curl " in line]
+    assert len(commands) == 3
+    plans = [sunzi.make_plan("grr", LABELS, epsilon) for epsilon in (1, 2)]
+    for name, plan in zip(("plan.json", "plan2.json"), plans, strict=True):
+        plan.save(tmp_path / name)
+    (tmp_path / "report.bin").write_bytes(plans[1].client().report("apple"))
+    with running(tmp_path / "store.db", {"browsers": plans[0]}) as service:
+        epoch = f"{service.address}/v1/collections/browsers/epochs/2"
+        variables = {"EPOCH": epoch, "FINGERPRINT": plans[1].fingerprint, "PATH": os.environ["PATH"]}
+        answers = []
+        for command in commands:
+            shell = command.replace("http://127.0.0.1:8765", service.address).replace("curl ", "curl -sS -m 30 ")
+            run = subprocess.run(["bash", "-c", shell], cwd=tmp_path, env=variables, capture_output=True, check=True)
+            answers.append(json.loads(run.stdout))
+    closed, opened, counted = answers
+    assert (closed["epoch"], closed["open"]) == (1, False)
+    assert (opened["epoch"], opened["open"], opened["plan"]) == (2, True, plans[1].fingerprint)
+    assert counted["outcome"] == "counted"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,11 @@ from sunzi.formatting import counted, privacy_bound
 if TYPE_CHECKING:
     from sunzi.collector import Collector
     from sunzi.collector.collector import OldPlan
+    from sunzi.collector.schedules import Schedule
     from sunzi.collector.settings import Settings
     from sunzi.plan import Plan
+
+_GRACE_SECONDS = 3600.0
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,6 +50,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("close", "keep"),
         help="what to do if a collection's open epoch has another plan: close it, or keep it open to count late "
         "reports; clients fetch the new plan (default: an error that says what would change)",
+    )
+    parser.add_argument(
+        "--rotate",
+        metavar="SCHEDULE",
+        help="open a new epoch of every collection by a schedule: daily, weekly (on Mondays), or five fields of cron, "
+        "such as '0 4 * * *'; rotations that were missed while no collector ran are done once (default: never)",
+    )
+    parser.add_argument(
+        "--rotate-at", metavar="HH:MM", help="time of day for --rotate daily and weekly (default: 00:00)"
+    )
+    parser.add_argument(
+        "--time-zone", metavar="ZONE", help="time zone of --rotate, such as Europe/Berlin (default: UTC)"
+    )
+    parser.add_argument(
+        "--grace",
+        metavar="SECONDS",
+        type=float,
+        help="how long the old epoch still counts late reports after a rotation; then it is closed (default: 3600)",
     )
     parser.add_argument("--shard", metavar="I/N", help="accept only ids of shard I of N, such as 0/4")
     add_labels(parser)
@@ -142,6 +164,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise ParameterError(f"{arguments.store} holds no collection yet; give a plan file")
 
         def started(address: str) -> None:
+            if settings.rotate is not None:
+                following = settings.rotate.following(datetime.now(UTC)).astimezone(settings.rotate.zone)
+                say(f"epochs rotate {settings.rotate.text}, next on {following:%Y-%m-%d at %H:%M %Z}", sys.stderr)
             say(f"collecting at {address}; press Ctrl+C to stop", sys.stderr)
 
         server = make_server(create_app(collector, settings), settings, started)
@@ -185,7 +210,21 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         single_use_tokens=arguments.single_use_tokens,
         allow_origins=tuple(arguments.allow_origin),
         trusted_proxies=tuple(arguments.trust_proxy),
+        rotate=_schedule(arguments),
+        grace_seconds=_GRACE_SECONDS if arguments.grace is None else arguments.grace,
     )
+
+
+def _schedule(arguments: argparse.Namespace) -> Schedule | None:
+    from sunzi.collector.schedules import Schedule
+
+    if arguments.rotate is not None:
+        return Schedule.parse(arguments.rotate, arguments.rotate_at, arguments.time_zone or "UTC")
+    given = {"--rotate-at": arguments.rotate_at, "--time-zone": arguments.time_zone, "--grace": arguments.grace}
+    extra = next((name for name, value in given.items() if value is not None), None)
+    if extra is not None:
+        raise ParameterError(f"{extra} is about --rotate; add --rotate daily, weekly or a schedule of cron")
+    return None
 
 
 def _named(plans: list[str]) -> dict[str | None, str]:

@@ -1,4 +1,4 @@
-"""``sunzi store``: show, back up, restore or merge a collector's store, close an epoch in it, or subtract a key."""
+"""``sunzi store``: show, back up, restore or merge a collector's store, open or close an epoch, or subtract a key."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_epoch(merge)
     merge.add_argument("-o", "--output", metavar="FILE", help="tally file (default: standard output)")
     add_force(merge)
+    opening = add_action("open", _open, "open a new epoch of a collection, with its own or a new plan")
+    opening.description = (
+        f"{opening.description} Older epochs are closed, unless --keep. While a collector uses an SQLite store, send "
+        "the request to the collector instead, POST /v1/collections/NAME/epochs, or let it rotate its epochs."
+    )
+    opening.add_argument("store", metavar="STORE", help=store)
+    opening.add_argument("plan", metavar="PLAN", nargs="?", help="plan file (default: the plan of the newest epoch)")
+    opening.add_argument("--collection", metavar="NAME", help="collection (default: the only one)")
+    opening.add_argument("--keep", action="store_true", help="keep older epochs open, to count late reports")
+    _add_audit_log(opening)
     close = add_action("close", _close, "close an epoch permanently and delete its ids")
     close.description = (
         f"{close.description} While a collector uses an SQLite store, send the request to the collector instead: "
@@ -178,6 +188,24 @@ def _merge(arguments: argparse.Namespace) -> int:
         stream.write(tally.to_bytes())
     reports, shards = counted(tally.reports, "report"), counted(len(stores), "shard")
     say_written(arguments.output, f"the tally of {reports} from {shards}")
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> int:
+    from sunzi.collector.collector import Collector
+    from sunzi.plan import load_plan
+
+    plan = load_plan(arguments.plan) if arguments.plan else None
+    with _opened(arguments.store) as store:
+        collection = arguments.collection or only_collection(store, arguments.store)
+        store.claim()
+        were_open = [epoch.number for epoch in store.epochs(collection) if epoch.is_open]
+        opened = Collector(store).open_next(collection, plan, old="keep" if arguments.keep else "close")
+        _audit(arguments, "open_epoch", collection=collection, epoch=opened.number)
+    say(f"opened epoch {opened.number} of {collection}", sys.stderr)
+    for number in were_open:
+        state = "stays open for late reports" if arguments.keep else "is closed"
+        say(f"epoch {number} {state}", sys.stderr)
     return 0
 
 

@@ -7,6 +7,7 @@ from sunzi.collector.epochs import Shard as Shard
 from sunzi.collector.remote import RemoteCollector as RemoteCollector
 from sunzi.collector.remote import RemoteEpoch as RemoteEpoch
 from sunzi.collector.remote import UnauthorizedError as UnauthorizedError
+from sunzi.collector.schedules import Schedule as Schedule
 from sunzi.collector.server import RunningCollector as RunningCollector
 from sunzi.collector.server import create_app as create_app
 from sunzi.collector.server import serve as serve

@@ -44,6 +44,11 @@ class AuditLog:
         with self._lock:
             self._append(operator, action, status, details)
 
+    def write_scheduled(self, action: str, details: dict[str, object]) -> None:
+        """Append a line about something that no operator requested at this time."""
+        with self._lock:
+            self._append("schedule", action, 200, details)
+
     def write_refusal(self, status: int, method: str, route: str, key: str | None) -> None:
         """Count a request without the operator's secret; write a line unless the same was written a minute ago.
 

@@ -145,7 +145,8 @@ class Collector:
         if plan is None:
             data = self.store.plan(epoch.key)
             with self._lock:
-                plan = next((each for each in self._plans.values() if each.contract.canonical == data), None)
+                known = chain(self._with_own_labels.values(), self._plans.values())
+                plan = next((each for each in known if each.contract.canonical == data), None)
             plan = plan or stored_plan(self.store, epoch)
             self._keep(epoch.key, plan)
         return LiveEpoch(epoch, plan)
@@ -193,6 +194,26 @@ class Collector:
             self._keep(live.epoch.key, live.plan)
             if live.plan.domain.labels is not None and live.plan.domain.labels_sha256 is not None:
                 self._with_own_labels[live.epoch.key] = live.plan
+        return opened
+
+    def open_next(self, collection: str, plan: Plan | None = None, *, old: OldPlan = "close") -> Epoch:
+        """Open a new epoch, also if the open one has the same plan.
+
+        Parameters
+        ----------
+        collection: a name of a-z, 0-9, - and _.
+        plan: the plan; None takes that of the newest epoch.
+        old: "close" all older epochs, or "keep" those that are open open for late reports.
+        """
+        with self.store.transaction():
+            self.store.lock_epochs()
+            plan = plan or stored_plan(self.store, find_epoch(self.store, collection))
+            older = [epoch for epoch in self.store.epochs(collection) if epoch.is_open]
+            layout = plan.protocol.tally_layout
+            opened = self.store.open_epoch(collection, plan.contract.canonical, layout.length)
+        for epoch in older if old == "close" else ():
+            self.store.close_epoch(epoch.key)
+        self.refresh()
         return opened
 
     def _opened(self, collection: str, plan: Plan, others: Sequence[Epoch], old_plan: OldPlan | None) -> Epoch:

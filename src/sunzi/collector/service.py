@@ -19,6 +19,7 @@ from sunzi.collector.audit import AuditLog
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.refusals import RefusalError
+from sunzi.collector.rotation import Rotation, Rotator, Step
 from sunzi.collector.settings import LiveSettings, Settings, is_local
 from sunzi.collector.store import Store
 from sunzi.collector.trends import TrendCache
@@ -156,6 +157,7 @@ class Service:
     lookups: ThreadQueue
     plans: ThreadQueue
     readiness: Readiness
+    rotator: Rotator | None
 
     @classmethod
     def start(cls, settings: Settings, collector: Collector) -> Service:
@@ -167,10 +169,10 @@ class Service:
                 loop.call_soon_threadsafe(_resolve, results)
 
         writer: Writer[Ticket] = Writer(collector.store, deliver, settings.waiting_deposits, settings.waiting_bytes)
-        trends = TrendCache(collector)
+        trends, audit = TrendCache(collector), AuditLog(settings.audit_log)
         return cls(
             LiveSettings(settings),
-            AuditLog(settings.audit_log),
+            audit,
             collector,
             trends,
             writer,
@@ -180,6 +182,7 @@ class Service:
             lookups=ThreadQueue(workers=1, waiting=settings.connections),
             plans=ThreadQueue(workers=1, waiting=settings.connections),
             readiness=Readiness(collector.store, writer),
+            rotator=_rotator(settings, collector, writer, audit),
         )
 
     @property
@@ -189,9 +192,24 @@ class Service:
 
     def stop(self) -> None:
         """Commit all accepted reports and close the store; give up on a store that does not answer."""
+        if self.rotator is not None:
+            self.rotator.stop(_CLOSE_SECONDS)
         self.writer.close(_CLOSE_SECONDS)
         self.audit.close()
         self.collector.store.close()
+
+
+def _rotator(settings: Settings, collector: Collector, writer: Writer[Ticket], audit: AuditLog) -> Rotator | None:
+    """Start to rotate epochs, if the settings say so."""
+    if settings.rotate is None:
+        return None
+
+    def stepped(step: Step) -> None:
+        audit.write_scheduled(step.action, {"collection": step.collection, "epoch": step.epoch})
+        if step.action == "close_epoch":
+            writer.settle()  # a concurrent reader may have kept the ids from being wiped
+
+    return Rotator(Rotation(collector, settings.rotate, settings.grace_seconds), stepped)
 
 
 def _resolve(results: list[tuple[Ticket, Result]]) -> None:

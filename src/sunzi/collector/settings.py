@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sunzi.collector.schedules import Schedule
 from sunzi.errors import ParameterError
 
 _log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ class Settings:
     single_use_tokens: whether every upload must spend a token.
     allow_origins: the web origins that may fetch plans and upload (CORS).
     trusted_proxies: the addresses or networks of proxies whose forwarded headers are used.
+    rotate: when a new epoch of every collection is opened; None leaves that to the operator.
+    grace_seconds: with ``rotate``, how long the old epoch still counts late reports.
 
     >>> Settings(port=0, body_bytes=1 << 20).host
     '127.0.0.1'
@@ -92,6 +95,8 @@ class Settings:
     single_use_tokens: bool = False
     allow_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    rotate: Schedule | None = None
+    grace_seconds: float = 3600.0
 
     def __post_init__(self) -> None:
         if self.admin_token is None and self.host not in _LOOPBACK:
@@ -104,6 +109,8 @@ class Settings:
         for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise ParameterError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.grace_seconds < 0:
+            raise ParameterError(f"grace_seconds must not be negative, got {self.grace_seconds}")
         if not 0 <= self.port < 1 << 16:
             raise ParameterError(f"a port is a number from 0 to 65535, got {self.port}")
         names = [key.name for key in self.upload_keys]

@@ -93,6 +93,26 @@ class Store(Database):
             key = self._insert_epoch(collection, number, plan, page_cells, time.time())
             return self._select_epochs("key = ?", key)[0]
 
+    def open_next_epoch(self, collection: str, due: float, now: float) -> Epoch | None:
+        """Open an epoch with the plan of the newest open one, if that was opened before a time; None if there is none.
+
+        Concurrent callers open one epoch.
+
+        Parameters
+        ----------
+        collection: the collection's name.
+        due: the time, in seconds since 1970.
+        now: when the new epoch is opened, at least ``due``.
+        """
+        with self.transaction():
+            self.lock_epochs()
+            newest = self.find_epoch(collection)
+            if newest is None or not newest.is_open or newest.opened_at >= due:
+                return None
+            number = 1 + max(epoch.number for epoch in self.epochs(collection))
+            key = self._insert_epoch(collection, number, self.plan(newest.key), newest.page_cells, now)
+            return self._select_epochs("key = ?", key)[0]
+
     def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
         """Return the newest open epoch with this plan, or open one. Concurrent callers get the same epoch."""
         with self.transaction():
