@@ -91,29 +91,42 @@ def test_solved_queries_are_those_of_the_formed_matrix():
     assert information.solve_rows(rows) == pytest.approx(formed, abs=2e-3 * np.abs(formed).max())
 
 
+def crowded(plan):
+    """One value has half of the users, and one that collides with it modulo the first modulus a quarter."""
+    modulus = plan.protocol.responses[0].design.points if plan.protocol.name.startswith("mss") else 7
+    frequencies = np.full(plan.domain.size, 0.25 / plan.domain.size)
+    frequencies[[1, 1 + modulus % 20]] += [0.5, 0.25]
+    return frequencies
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "epsilon", "weights"),
-    [("grr", 5, "planned"), ("oue", 1, "planned"), ("ss-compact", 3, "efficient"), ("mss-compact", 3, "planned")],
+    ("name", "epsilon", "weights", "runs"),
+    [
+        ("grr", 5, "planned", 400),
+        ("oue", 0.5, "planned", 400),
+        ("ss-compact", 3, "efficient", 300),
+        ("pgr", 1, "planned", 100),
+        ("mss-compact", 4, "planned", 60),
+        ("mss", 2, "efficient", 40),
+    ],
 )
-def test_intervals_cover(name, epsilon, weights):
-    """Ten queries in 300 runs. If the queries of a run were all alike, 5 standard deviations of the mean were 6.3 %."""
-    size, runs, users = 30, 300, 3000
-    plan = sunzi.make_plan(name, size, epsilon)
-    generator = np.random.default_rng(7)
-    frequencies = 1 / np.arange(1, size + 1)
-    frequencies /= frequencies.sum()
-    rows = (generator.random((10, size)) < np.linspace(0.1, 0.9, 10)[:, None]).astype(float)
+def test_intervals_cover(name, epsilon, weights, runs):
+    """Sums that have heavy and colliding values, and sums that have not."""
+    plan = sunzi.make_plan(name, 30, epsilon)
+    generator, frequencies, users = np.random.default_rng(7), crowded(plan), 3000
+    rows = (generator.random((10, 30)) < np.linspace(0.1, 0.9, 10)[:, None]).astype(float)
     covered = {"reporters": 0, "population": 0}
     for run in range(runs):
-        values = generator.choice(size, users, p=frequencies)
-        own = np.bincount(values, minlength=size) / users
+        values = generator.choice(30, users, p=frequencies)
+        own = np.bincount(values, minlength=30) / users
         found = plan.estimate(plan.simulate(values, seed=run), weights=weights)._query(rows)
         for target, truth in (("reporters", own), ("population", frequencies)):
             low, high = found.interval(0.95, target, "auto")
             covered[target] += np.count_nonzero((low <= rows @ truth) & (rows @ truth <= high))
     for target, number in covered.items():
-        assert abs(number / (10 * runs) - 0.95) < 0.063, target
+        # Measured with more runs: 94.9 to 96.1 %. The seeds are fixed, so the outcome is too.
+        assert abs(number / (10 * runs) - 0.95) < 0.015, target
 
 
 PLAN = sunzi.make_plan("ss-compact", ["Chrome", "Edge", "Opera", "Safari", "Firefox"], 2)

@@ -123,9 +123,9 @@ class Domain:
 
     def exact_indices(self, values: Iterable[object]) -> Integers:
         """:meth:`exact_index` of many values. The error for an unknown label names the label that is most like it."""
-        listed = list(values)
+        listed = values if isinstance(values, np.ndarray) else list(values)
         found = self.locate(listed)
-        if listed and found.min() < 0:
+        if found.size and found.min() < 0:
             value = listed[int(found.argmin())]
             if not (self.has_labels and isinstance(value, str) and value):
                 raise self.refusal(value)
