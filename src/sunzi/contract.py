@@ -17,6 +17,7 @@ from sunzi.atomic_files import write_atomically
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.records import read_domain
 
 FORMAT = "sunzi-plan"
 VERSION = 1
@@ -92,7 +93,7 @@ class Contract:
         if not isinstance(protocol, str) or not isinstance(parameters, dict):
             raise PlanError("protocol must be a name and parameters an object")
         canonical_json(value)
-        return cls(protocol, _epsilon(value["epsilon"]), Domain.from_json(value["domain"]), parameters)
+        return cls(protocol, _epsilon(value["epsilon"]), read_domain(value["domain"]), parameters)
 
     @classmethod
     def load(cls, path: str | Path) -> Contract:

@@ -139,7 +139,7 @@ class Domain:
     def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""
         column = _check_column(values, "values must be a list, an array or a column")
-        listed = _as_list(column) if self.has_labels else _as_array(column)
+        listed = _as_list(column) if self.has_labels else as_array(column)
         found = self.replace_by_other(self.locate(listed))
         if found.size and found.min() < 0:
             # Missing values come first, since in some libraries they turn all integers of a column into floats.
@@ -148,7 +148,7 @@ class Domain:
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The index of each value, or UNKNOWN, UNUSABLE or MISSING if it has none; ``other`` replaces nothing here."""
-        return self._locate_labels(values) if self.has_labels else self._locate_integers(_as_array(values))
+        return self._locate_labels(values) if self.has_labels else self._locate_integers(as_array(values))
 
     def replace_by_other(self, located: Integers) -> Integers:
         """What :meth:`locate` returned, with the index of ``other`` (if any) for unknown and missing values."""
@@ -158,7 +158,7 @@ class Domain:
 
     def refusal(self, value: object) -> DomainError:
         """The error that says why a value has no index."""
-        if _is_missing(value):
+        if is_missing(value):
             can_get_other = self.has_labels and self.other is None
             hint = "fill it in, leave its row out, or give the domain an 'other'"
             hint = hint if can_get_other else "fill it in or leave its row out"
@@ -188,7 +188,7 @@ class Domain:
         return np.where((array >= 0) & (array < size), integers, UNKNOWN)
 
     def _locate_oddity(self, value: object) -> int:
-        if _is_missing(value):
+        if is_missing(value):
             return MISSING
         if not _is_integer(value):
             return UNUSABLE
@@ -199,7 +199,7 @@ class Domain:
         found = [positions.get(value, UNKNOWN) if isinstance(value, str) else UNUSABLE for value in values]
         indices = np.array(found, dtype=np.int64)
         for place in np.flatnonzero(indices == UNUSABLE).tolist():
-            if _is_missing(values[place]):
+            if is_missing(values[place]):
                 indices[place] = MISSING
         return indices
 
@@ -297,7 +297,7 @@ def _as_list(values: Any) -> list[Any]:
     return listed
 
 
-def _as_array(values: Any) -> NDArray[Any]:
+def as_array(values: Any) -> NDArray[Any]:
     """A column of any data frame library as a numpy vector; Python's own values stay objects."""
     if isinstance(values, np.ndarray):
         return values
@@ -308,7 +308,7 @@ def _as_array(values: Any) -> NDArray[Any]:
     return array
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, empty text, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
     if isinstance(value, str):
         return not value

@@ -98,7 +98,7 @@ class PostprocessedHistogram(_Histogram):
     ``method`` names the post-processing and ``effect`` describes its bias.
     """
 
-    method: Postprocessing
+    method: Postprocessing | Literal["smooth"]
     effect: str
 
     def _rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
@@ -301,10 +301,12 @@ class Estimate(_Histogram):
         >>> engines["Chromium"].low < 0.5 < engines["Chromium"].high
         True
         """
-        uncertainty = self._query(group_rows(self.domain, groups))
-        return Estimate(
-            Domain(list(groups)), self.reports, uncertainty.values, uncertainty, weights=self.weights, plan=self.plan
-        )
+        return self._regrouped(Domain(list(groups)), group_rows(self.domain, groups))
+
+    def _regrouped(self, domain: Domain, rows: Floats) -> Estimate:
+        """The estimate of queries, as values of a domain."""
+        uncertainty = self._query(rows)
+        return Estimate(domain, self.reports, uncertainty.values, uncertainty, weights=self.weights, plan=self.plan)
 
     def _query(self, rows: Floats) -> QueryUncertainty:
         uncertainty = self._known_uncertainty()

@@ -58,7 +58,9 @@ class Plan:
         """Rebuild the protocol from the contract's integers and check each of them."""
         parameters = contract.to_json()["parameters"]
         try:
-            made = find(contract.protocol).from_parameters(contract.domain.size, contract.epsilon, parameters)
+            kind = find(contract.protocol)
+            kind.check_domain(contract.domain)
+            made = kind.from_parameters(contract.domain.size, contract.epsilon, parameters)
         except UnknownProtocolError:
             raise
         except ParameterError as error:
@@ -274,7 +276,7 @@ class Plan:
             ("privacy", privacy_bound(self.epsilon)),
             ("values", _values_in_words(self.domain)),
             ("report", bits),
-            ("error", f"{', '.join(errors)} (standard error of a frequency)"),
+            ("error", f"{', '.join(errors)} (standard error of {self.protocol.question})"),
             ("attacker", attacker_success(self.attackability, self.domain.size)),
         ]
 

@@ -14,7 +14,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
 from sunzi.numerics.checks import real_number
@@ -22,6 +22,7 @@ from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.protocols.channel import Channel
 from sunzi.protocols.decoder_rows import DecoderRow
+from sunzi.records import RecordDomain
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -45,6 +46,8 @@ class Protocol(ABC):
     """
 
     name: ClassVar[str]
+    question: ClassVar[str] = "a frequency"
+    """What :meth:`expected_mse` is the error of."""
     draws_selector: ClassVar[bool] = False
     """Whether the first word of a report selects its channel."""
 
@@ -114,6 +117,12 @@ class Protocol(ABC):
     @abstractmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
         """The instance that a plan describes; validates everything, raises PlanError."""
+
+    @classmethod
+    def check_domain(cls, domain: Domain) -> None:
+        """Raise PlanError unless the protocol can ask about this domain."""
+        if isinstance(domain, RecordDomain):
+            raise PlanError(f"{cls.name} asks about single values, not about records; plan tables with make_tables")
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

@@ -7,12 +7,12 @@ integer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from math import exp, inf
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,20 @@ from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.estimate import Errors, Estimate, Weights
-from sunzi.numerics.bits import index_bits
 from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.toeplitz import ToeplitzGram
-from sunzi.protocols.base import Protocol, check_histogram, check_users
+from sunzi.protocols.base import check_histogram, check_users
 from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
 from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
-from sunzi.tally import Tally, TallyLayout
+from sunzi.protocols.selection import JointMessages, SelectingProtocol
+from sunzi.tally import Tally
 from sunzi.wire import EncodedReports, ReportLayout
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,12 @@ class ModularMessages:
 
 
 @dataclass(frozen=True)
-class ModularProtocol(Protocol):
+class ModularProtocol(SelectingProtocol):
     """ℓ block responses, one per modulus; a report uses one of them, drawn uniformly, on the value's residue, with the
-    whole ε.
-
-    Draw order of a batch: one word per report for its selector j; then, for j = 0, 1, …, the words of the block
-    responses of the reports that drew j, in their order. The selector is independent of the value, so ε-LDP of every
-    response is ε-LDP of the whole.
+    whole ε. The order of draws is that of :class:`~sunzi.protocols.selection.SelectingProtocol`.
     """
 
     designs: ClassVar[frozenset[str]]
-    draws_selector = True
 
     domain_size: int
     responses: tuple[BlockResponse, ...] = field()
@@ -98,17 +91,6 @@ class ModularProtocol(Protocol):
     def moduli(self) -> tuple[int, ...]:
         """The moduli m_j in order."""
         return tuple(response.design.points for response in self.responses)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The ε of every response."""
-        return self.responses[0].epsilon
-
-    @cached_property
-    def tally_layout(self) -> TallyLayout:
-        """One block of counters per modulus."""
-        designs = [response.design for response in self.responses]
-        return TallyLayout(tuple((design.counter_count, design.counter_weight) for design in designs))
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
         """If ``smallest``, with one small design of every kind in use, or two of the only kind."""
@@ -180,25 +162,15 @@ class ModularProtocol(Protocol):
         """The selector and a block response."""
         return 1 + sum(response.words_per_report for response in self.responses) / len(self.responses)
 
-    def _respond(
-        self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
-    ) -> tuple[Integers, NDArray[np.intp], list[Result]]:
-        """Draw selectors; act on the residues of every selector's reports. Also returns the order that sorts reports
-        by selector.
-        """
-        words = source.words(values.size).reshape(-1, 1)
+    def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
+        """Each modulus is equally likely."""
+        words = source.words(count).reshape(-1, 1)
         bound = np.array([len(self.responses)], dtype=np.uint64)
-        selectors = uniform_below(words, bound, source)[:, 0].astype(np.uint16)
-        order = np.argsort(selectors, kind="stable")
-        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
-        results, start = [], 0
-        for response, stop in zip(self.responses, stops.tolist(), strict=True):
-            results.append(action(response, values[order[start:stop]] % response.design.points))
-            start = stop
-        return selectors.astype(np.int64), order, results
+        return uniform_below(words, bound, source)[:, 0].astype(np.uint16)
 
-    def _randomize(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], list[Integers]]:
-        return self._respond(values, source, lambda response, residues: response.randomize(residues, source))
+    def points(self, selector: int, values: Integers) -> Integers:
+        """The residues."""
+        return values % self.moduli[selector]
 
     @cached_property
     def moments(self) -> tuple[BlockMoments, ...]:
@@ -288,10 +260,6 @@ class ModularProtocol(Protocol):
         sums = [response.best_guess_sum(min(self.domain_size, response.design.points)) for response in self.responses]
         return sum(sums) / (len(self.responses) * self.domain_size)
 
-    def support_probabilities(self) -> list[tuple[float, float]]:
-        """The probabilities p and q of every block."""
-        return [(response.probabilities.true, response.probabilities.false) for response in self.responses]
-
 
 @dataclass(frozen=True)
 class ModularSubsetSelection(ModularProtocol):
@@ -367,10 +335,8 @@ class ModularSubsetSelection(ModularProtocol):
 
 
 @dataclass(frozen=True)
-class CompactModularSubsetSelection(ModularProtocol):
-    """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j: the offset of block j plus the
-    block's own message.
-    """
+class CompactModularSubsetSelection(JointMessages, ModularProtocol):
+    """Compact MSS: cyclotomic blocks. A message is one integer below Σ_j e_j·m_j."""
 
     name = "mss-compact"
     designs = frozenset({"cyclotomic", "singletons"})
@@ -389,50 +355,6 @@ class CompactModularSubsetSelection(ModularProtocol):
         sizes = design.block_size, optimal_block_size(modulus, epsilon)
         reached, best = (BlockMoments.at(modulus, size, epsilon).flat(domain_size) for size in sizes)
         return reached if reached <= _COMPACT_TOLERANCE * best else None
-
-    @cached_property
-    def _offsets(self) -> Integers:
-        sizes = [response.design.message_count for response in self.responses]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-    @cached_property
-    def report_layout(self) -> ReportLayout:
-        """One payload for all moduli."""
-        total = int(self._offsets[-1])
-        return ReportLayout((index_bits(total),), (total,))
-
-    def randomize(self, values: Integers, source: WordSource) -> Integers:
-        """The joint message of every value."""
-        _, order, parts = self._randomize(values, source)
-        joint = np.empty(values.size, dtype=np.int64)
-        joint[order] = self.join(parts)
-        return joint
-
-    def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
-        """Split the messages by the offsets of the blocks."""
-        selectors = np.searchsorted(self._offsets, messages, side="right").astype(np.int64) - 1
-        starts = enumerate(self._offsets[:-1].tolist())
-        return selectors, tuple(messages[selectors == index] - start for index, start in starts)
-
-    def join(self, parts: Sequence[Integers]) -> Integers:
-        """Each part moved by the offset of its block."""
-        return np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
-
-    def wire_report(self, channel: int, payload: int) -> tuple[int, int]:
-        """No selector; the payload moved by the offset of its block."""
-        return 0, int(self._offsets[channel]) + payload
-
-    def encode(self, messages: Integers) -> EncodedReports:
-        """The messages, which are already integers below the layout's limit."""
-        return EncodedReports.single(messages.view(np.uint64))
-
-    def decode(self, encoded: EncodedReports) -> Integers:
-        """The payloads, which are already messages."""
-        return np.asarray(encoded.payloads[0], dtype=np.uint64).view(np.int64)
-
-    def count(self, messages: Integers) -> Counters:
-        """The message is the counter's index."""
-        return Counters.of_cells(self.tally_layout.length, messages)
 
 
 _WANTED_ERROR = 1.25

@@ -16,7 +16,9 @@ from sunzi.protocols.block_protocols import (
     SubsetSelection,
 )
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
+from sunzi.protocols.views import OrderedViews, TableViews
 
 ENTRY_POINTS = "sunzi.protocols"
 """The group of entry points by which other packages offer protocols."""
@@ -35,6 +37,9 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
     )
 }
 
+# Plans of these have makers of their own, since they ask about other things than single values.
+_VIEWS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in (OrderedViews, RoundedNumbers, TableViews)}
+
 
 def catalogue() -> tuple[str, ...]:
     """The names of all protocols, registered ones last; those of other packages once they were used.
@@ -49,7 +54,7 @@ def find(name: object) -> type[Protocol]:
     """The protocol class of a name; UnknownProtocolError if there is none."""
     if not isinstance(name, str):
         raise ParameterError(f"protocol must be one of {', '.join(_PROTOCOLS)}; got {shown(name)}")
-    return _PROTOCOLS.get(name) or _load(name)
+    return _PROTOCOLS.get(name) or _VIEWS.get(name) or _load(name)
 
 
 def _load(name: str) -> type[Protocol]:

@@ -1,0 +1,254 @@
+"""Estimates of cross tables: cells, margins, conditional shares, and a test of independence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, prod
+
+import numpy as np
+from scipy.stats import chi2
+
+from sunzi._typing import Floats
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.estimate import Estimate
+from sunzi.numerics import intervals, simplex
+from sunzi.numerics.effects import Attributes, Effects
+from sunzi.records import RecordDomain
+from sunzi.uncertainty import JointErrors, Method, QueryErrors, QueryUncertainty, Target
+
+_CELLS_AT_ONCE = 1 << 22
+_MOST_TESTED_CELLS = 2500
+
+
+@dataclass(frozen=True, eq=False)
+class TableUncertainty:
+    """The errors of a table that is joined from views (docs/mathematics.md §14), given the reports of every view."""
+
+    effects: Effects
+    wanted: Attributes
+    views: Mapping[Attributes, tuple[JointErrors, int]]
+    """How errors of one report go together, and the number of reports, of every view that has some."""
+    plausible: Mapping[Attributes, Floats]
+    """The histogram of every view at which variances are computed."""
+    frequencies: Floats
+    reports: int
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of linear queries on the table."""
+        covariance, excess = np.zeros((len(rows), len(rows))), np.zeros(rows.shape)
+        for view, (errors, reports) in self.views.items():
+            if set(view).isdisjoint(self.wanted):
+                continue
+            directions = self.effects.rows(rows, self.wanted, view)
+            added, more = errors.query(directions, self.plausible[view], reports)
+            covariance += added
+            excess += self._on_cells(more, view)
+        return QueryErrors(rows, covariance, excess, self.frequencies, self.reports)
+
+    def _on_cells(self, excess: Floats, view: Attributes) -> Floats:
+        """What the cells of a view add, for the cells of the table: the mean over attributes that it lacks."""
+        sizes, count = self.effects.sizes, len(excess)
+        table = excess.reshape(count, *(sizes[attribute] for attribute in view))
+        others = tuple(1 + place for place, attribute in enumerate(view) if attribute not in self.wanted)
+        table = table.mean(axis=others) if others else table
+        shape = [sizes[attribute] if attribute in view else 1 for attribute in self.wanted]
+        full = [sizes[attribute] for attribute in self.wanted]
+        return np.broadcast_to(table.reshape(count, *shape), (count, *full)).reshape(count, -1)
+
+    def _portions(self) -> Iterator[QueryUncertainty]:
+        """All cells as queries, some at a time."""
+        cells = self.frequencies.size
+        largest = max(self.effects.cells(view) for view in self.views)
+        step = max(1, _CELLS_AT_ONCE // max(cells, largest))
+        for start in range(0, cells, step):
+            rows = np.eye(min(step, cells - start), cells, start)
+            yield QueryUncertainty(self, rows, self.frequencies[start : start + step])
+
+    @cached_property
+    def _known(self) -> dict[Target, Floats]:
+        return {}
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every cell."""
+        if target not in self._known:
+            self._known[target] = np.concatenate([portion.variances(target) for portion in self._portions()])
+        return self._known[target]
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Score intervals of every cell."""
+        found = [portion.interval(confidence, target, method) for portion in self._portions()]
+        return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+
+
+@dataclass(frozen=True)
+class ConditionalShare:
+    """The share of some values among the records with others. Without ``is_bounded`` the reports do not tell that there
+    are such records at all, so that the interval is everything.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    is_bounded: bool
+
+
+@dataclass(frozen=True)
+class IndependenceTest:
+    """A test of "the two attributes are independent", whose covariance knows the noise."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEstimate(Estimate):
+    """The table of some attributes: an estimate with one value per cell. Tables of one tally agree in their margins."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes in the order of the table's axes."""
+        return tuple(self._records.attributes)
+
+    @property
+    def _records(self) -> RecordDomain:
+        assert isinstance(self.domain, RecordDomain), "a plan of tables makes it"
+        return self.domain
+
+    @property
+    def table(self) -> Floats:
+        """The frequencies as an array with one axis per attribute."""
+        return self.frequencies.reshape(self._records.sizes)
+
+    def margin(self, *names: str) -> Estimate:
+        """The table of some of the attributes, summed over the others, with intervals.
+
+        Parameters
+        ----------
+        names: attributes of this table.
+        """
+        numbers = self._records.numbers(names)
+        part = self._records.part(numbers)
+        cells = [part.index({name: self._label(name, digits) for name in part.attributes}) for digits in self._digits()]
+        rows = np.zeros((part.size, self.domain.size))
+        rows[cells, np.arange(self.domain.size)] = 1.0
+        return self._regrouped(part, rows)
+
+    def _digits(self) -> Iterator[dict[str, int]]:
+        for index in range(self.domain.size):
+            yield dict(zip(self.attributes, self._records.digits(index), strict=True))
+
+    def _label(self, name: str, digits: Mapping[str, int]) -> object:
+        domain = self._records.attributes[name]
+        return domain.label(digits[name]) if domain.has_labels else digits[name]
+
+    def _matching(self, values: Mapping[str, object]) -> Floats:
+        """1 for the cells with these values, 0 for others."""
+        if not values:
+            raise ParameterError(f"give a mapping of attributes to values, got {values!r}")
+        self._records.numbers(values)
+        found = np.ones(self._records.sizes)
+        for axis, (name, domain) in enumerate(self._records.attributes.items()):
+            if name in values:
+                chosen = np.zeros(domain.size)
+                chosen[domain.exact_index(values[name])] = 1.0
+                found = found * chosen.reshape([-1 if place == axis else 1 for place in range(found.ndim)])
+        return found.reshape(-1)
+
+    def share(
+        self,
+        values: Mapping[str, object],
+        given: Mapping[str, object],
+        confidence: float = 0.95,
+        *,
+        target: Target = "reporters",
+    ) -> ConditionalShare:
+        """The share of some values among the records with others, by Fieller's method.
+
+        Parameters
+        ----------
+        values: attributes and their values, whose share is wanted.
+        given: other attributes and their values.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], 3)
+        >>> records = [{"version": "2", "crashed": "yes"}] * 3000 + [{"version": "2", "crashed": "no"}] * 7000
+        >>> estimate = plan.estimate(plan.simulate(records, seed=1))
+        >>> found = estimate.share({"crashed": "yes"}, given={"version": "2"})
+        >>> found.low < 0.3 < found.high
+        True
+        """
+        if set(values) & set(given):
+            raise ParameterError(f"{sorted(set(values) & set(given))[0]!r} is both asked about and given")
+        confidence = intervals.check_confidence(confidence)
+        rows = np.stack([self._matching({**given, **values}), self._matching(given)])
+        found = self._query(rows)
+        (x, y), covariance = found.values, found.covariance(target)
+        factor = float(intervals.normal_quantile(confidence)) ** 2
+        constant, middle, square = (
+            x**2 - factor * covariance[0, 0],
+            x * y - factor * covariance[0, 1],
+            y**2 - factor * covariance[1, 1],
+        )
+        value = float(x / y) if y else inf
+        if square <= 0:
+            return ConditionalShare(value, -inf, inf, confidence, False)
+        spread = max(middle**2 - constant * square, 0.0) ** 0.5
+        return ConditionalShare(
+            value, float((middle - spread) / square), float((middle + spread) / square), confidence, True
+        )
+
+    def independence(self) -> IndependenceTest:
+        """Whether the two attributes of this table are independent in the population: a χ² test.
+
+        The covariance of all cells accounts for the noise. Pearson's test on an estimated table does not, and raises an
+        alarm always.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=3)
+        >>> records = [{"a": x, "b": x} for x in "01"] * 5000
+        >>> plan.estimate(plan.simulate(records, seed=1)).independence().p_value < 1e-6
+        True
+        """
+        sizes = self._records.sizes
+        if len(sizes) != 2:
+            raise EstimateError(f"a test of independence takes a table of two attributes, got {list(self.attributes)}")
+        if prod(sizes) > _MOST_TESTED_CELLS:
+            raise EstimateError(
+                f"a test of independence takes at most {_MOST_TESTED_CELLS} cells, got {prod(sizes)}; regroup first"
+            )
+        known = self._known_uncertainty()
+        assert isinstance(known, TableUncertainty), "a plan of tables makes it"
+        table = self.table
+        margins = table.sum(axis=1), table.sum(axis=0)
+        bases = [_contrasts(size) for size in sizes]
+        # The product of margins is not linear: its derivative at the margins takes their part.
+        sides = [
+            base @ (np.eye(size) - np.outer(margin, np.ones(size)))
+            for base, size, margin in zip(bases, sizes, margins, strict=True)
+        ]
+        residuals = (bases[0] @ (table - np.outer(*margins)) @ bases[1].T).reshape(-1)
+        projected = [simplex.project(margin) for margin in margins]
+        flat = {known.wanted: np.outer(*projected), known.wanted[:1]: projected[0], known.wanted[1:]: projected[1]}
+        plausible = {
+            view: flat[view].reshape(-1) if view in flat else known.plausible[view] for view in known.plausible
+        }
+        under = replace(known, plausible=plausible, frequencies=flat[known.wanted].reshape(-1))
+        covariance = under.query(np.asarray(np.kron(*sides), dtype=np.float64)).population
+        statistic = float(residuals @ np.linalg.solve(covariance, residuals))
+        degrees = (sizes[0] - 1) * (sizes[1] - 1)
+        return IndependenceTest(statistic, degrees, float(chi2.sf(statistic, degrees)))
+
+    def __repr__(self) -> str:
+        """The attributes and the number of reports."""
+        return f"TableEstimate({' × '.join(self.attributes)}, {self.reports} reports)"
+
+
+def _contrasts(size: int) -> Floats:
+    """size − 1 orthonormal rows that sum to 0."""
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))
+    return basis[:, 1:].T

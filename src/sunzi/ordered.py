@@ -1,0 +1,250 @@
+"""Estimates of ordered values: ranges, the cumulative distribution, quantiles and the mean, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from sunzi._typing import Floats, Integers
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError, ParameterError
+from sunzi.estimate import Estimate, PostprocessedHistogram, QueryResult
+from sunzi.numerics import intervals
+from sunzi.numerics.checks import real_number
+from sunzi.numerics.dyadic import Dyadic
+from sunzi.records import OrderedDomain
+from sunzi.uncertainty import Method, QueryErrors, Target
+
+_RANGES_AT_ONCE = 512
+_SMOOTHED = (
+    "details that noise explains are shrunk at every level, and the cumulative distribution made to rise: biased, so "
+    "without intervals"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeUncertainty:
+    """The errors of an estimate from halving levels (docs/mathematics.md §13), given the reports n_l of every level."""
+
+    tree: Dyadic
+    light: Floats
+    """d0/n of every level, 0 for one without reports; so are the next two."""
+    heavy: Floats
+    """d1/n."""
+    inverse: Floats
+    """1/n."""
+    plausible: Floats
+    """The histogram at which variances are computed: the estimate, in which they are linear up to a square."""
+    reports: int
+
+    @cached_property
+    def _cumulative(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.plausible)])
+
+    def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
+        """The variances of the frequencies of ranges of bins [low, high)."""
+        parts = [np.zeros(0)]
+        for start in range(0, low.size, _RANGES_AT_ONCE):
+            place = slice(start, start + _RANGES_AT_ONCE)
+            sums = self.tree.range_sums(low[place], high[place], self._cumulative)
+            level = self.light * sums.squares + self.heavy * np.maximum(sums.weighted, 0.0)
+            parts.append((level - self.inverse * sums.means**2) @ (self.tree.weights * self.tree.widths) ** 2)
+        variances = np.concatenate(parts)
+        if target == "population":
+            return variances
+        share = np.clip(self._cumulative[high] - self._cumulative[low], 0.0, 1.0)
+        return variances - share * (1 - share) / self.reports
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every bin."""
+        bins = np.arange(self.tree.size)
+        return self.ranges(bins, bins + 1, target)
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Normal intervals of every bin."""
+        if method == "exact":
+            raise EstimateError("method 'exact' is for protocols that count each value; leave it out")
+        half = intervals.normal_quantile(confidence) * intervals.standard_error(self.variances(target))
+        return self.plausible - half, self.plausible + half
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of any linear queries, in O(D) each."""
+        solved = self.tree.solve(rows)
+        covariance, excess = np.zeros((len(rows), len(rows))), np.zeros(rows.shape)
+        for level in np.flatnonzero(self.inverse).tolist():
+            directions = self.tree.weights[level] * self.tree.node_sums(solved, level + 1)
+            nodes = self.tree.node_sums(self.plausible, level + 1)
+            means, squares = directions @ nodes, directions**2
+            covariance += self.light[level] * directions @ directions.T
+            covariance += self.heavy[level] * (directions * nodes) @ directions.T
+            covariance -= self.inverse[level] * np.outer(means, means)
+            excess += self.heavy[level] * np.repeat(squares, self.tree.widths[level], axis=1)
+        return QueryErrors(rows, covariance, excess, self.plausible, self.reports)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile with its interval; both ends are edges of bins."""
+
+    probability: float
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeDistribution:
+    """The share of values below every edge of a bin, with intervals; raw, so that it may fall a little."""
+
+    edges: Floats
+    values: Floats
+    standard_errors: Floats
+    low: Floats
+    high: Floats
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderedEstimate(Estimate):
+    """The histogram of an ordered plan, which also answers ranges, quantiles and the mean."""
+
+    @property
+    def bins(self) -> OrderedDomain:
+        """The range and its bins."""
+        if not isinstance(self.domain, OrderedDomain):
+            raise EstimateError("this plan's values are indices or labels without numbers; plan with make_ordered")
+        return self.domain
+
+    @property
+    def _tree(self) -> TreeUncertainty:
+        found = self._known_uncertainty()
+        assert isinstance(found, TreeUncertainty), "an ordered plan makes it"
+        return found
+
+    def range(
+        self, low: object, high: object, confidence: float = 0.95, *, target: Target = "reporters"
+    ) -> QueryResult:
+        """The share of values from ``low`` to below ``high``, with its interval.
+
+        Parameters
+        ----------
+        low, high: edges of bins, as numbers or dates.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_ordered(0, 1000, 64, epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate([300] * 5000 + [700] * 5000, seed=1))
+        >>> share = estimate.range(0, 500)
+        >>> share.low < 0.5 < share.high
+        True
+        """
+        ends = self.bins.position(low), self.bins.position(high)
+        if not ends[0] < ends[1]:
+            raise ParameterError(f"low must be below high, got {low} and {high}")
+        confidence = intervals.check_confidence(confidence)
+        variance = self._tree.ranges(np.array(ends[:1]), np.array(ends[1:]), target)
+        value = float(self.frequencies[ends[0] : ends[1]].sum())
+        error = float(intervals.standard_error(variance)[0])
+        half = float(intervals.normal_quantile(confidence)) * error
+        return QueryResult(value, error, value - half, value + half, confidence)
+
+    def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
+        """The cumulative distribution at all edges of bins.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`; each interval covers with this probability.
+        """
+        confidence = intervals.check_confidence(confidence)
+        ends = np.arange(1, self.domain.size)
+        inner = intervals.standard_error(self._tree.ranges(np.zeros_like(ends), ends, target))
+        errors = np.concatenate([[0.0], inner, [0.0]])
+        values = np.concatenate([[0.0], np.cumsum(self.frequencies)])
+        half = float(intervals.normal_quantile(confidence)) * errors
+        return CumulativeDistribution(self.bins.edges, values, errors, values - half, values + half, confidence)
+
+    def quantile(self, probability: float, confidence: float = 0.95, *, target: Target = "reporters") -> Quantile:
+        """A quantile, such as the median for ½, with its interval.
+
+        Parameters
+        ----------
+        probability: the share of values below the quantile, between 0 and 1.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_ordered(0, 1000, 64, epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate([300] * 5000 + [700] * 4000, seed=1))
+        >>> median = estimate.quantile(0.5)
+        >>> median.low <= 300 <= median.high
+        True
+        """
+        share = real_number("probability", probability)
+        if not 0 < share < 1:
+            raise ParameterError(f"probability must lie between 0 and 1, got {probability}")
+        found = self.cdf(confidence, target=target)
+        inner = slice(1, -1)
+        weights = 1 / np.maximum(found.standard_errors[inner], 1e-12) ** 2
+        rising = np.clip(isotonic_regression(found.values[inner], weights=weights).x, 0.0, 1.0)
+        half = found.high[inner] - found.values[inner]
+        curves = [np.concatenate([[0.0], curve, [1.0]]) for curve in (rising, rising + half, rising - half)]
+        middle, first, last = (int(np.argmax(curve[1:] >= share)) for curve in curves)
+        step = curves[0][middle + 1] - curves[0][middle]
+        within = float((share - curves[0][middle]) / step) if step > 0 else 0.5
+        value = float(found.edges[middle] + within * self.bins.width)
+        return Quantile(share, value, float(found.edges[first]), float(found.edges[last + 1]), found.confidence)
+
+    def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
+        """The mean of the values, each counted as the middle of its bin, with its interval.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`.
+        """
+        return self.combine(self.bins.centres, confidence, target=target)
+
+    def histogram(self, edges: Sequence[object]) -> Estimate:
+        """The histogram of wider bins, with intervals.
+
+        Parameters
+        ----------
+        edges: the ends of the bins, from the range's low to its high end; edges of the plan's bins.
+        """
+        places = [self.bins.position(edge) for edge in edges]
+        if len(places) < 3 or places[0] != 0 or places[-1] != self.domain.size or places != sorted(set(places)):
+            ends = f"{self.bins.shown_edge(0)} to {self.bins.shown_edge(self.domain.size)}"
+            raise ParameterError(f"edges must rise from {ends} in at least two bins, got {list(edges)}")
+        rows, labels = np.zeros((len(places) - 1, self.domain.size)), []
+        for row, (start, stop) in zip(rows, pairwise(places), strict=True):
+            row[start:stop] = 1.0
+            labels.append(f"{self.bins.shown_edge(start)} to {self.bins.shown_edge(stop)}")
+        return self._regrouped(Domain(labels), rows)
+
+    def smooth(self) -> PostprocessedHistogram:
+        """A picture of the histogram without most of its noise; biased, so without intervals.
+
+        The details of every level are shrunk as far as noise explains them (positive-part James and Stein), then the
+        cumulative distribution is made to rise.
+        """
+        tree = self._tree.tree
+        coarser = np.full(tree.size, 1 / tree.size)
+        smooth = coarser.copy()
+        for level, value in enumerate(tree.spectrum.tolist(), start=1):
+            width = int(tree.widths[level - 1])
+            finer = np.repeat(tree.node_sums(self.frequencies, level) / width, width)
+            detail = finer - coarser
+            noise, energy = ((1 << level) // 2 - 2) / value, float(detail @ detail)
+            smooth += max(0.0, 1 - max(noise, 0.0) / energy) * detail if energy > 0 else 0.0
+            coarser = finer
+        rising = np.clip(isotonic_regression(np.cumsum(smooth)[:-1]).x, 0.0, 1.0)
+        frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
+        return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
+
+    def __repr__(self) -> str:
+        """Size only; use :meth:`quantile`, :meth:`range` or :meth:`top`."""
+        return f"OrderedEstimate({self.domain!r}, {self.reports} reports)"

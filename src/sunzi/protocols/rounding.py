@@ -1,0 +1,183 @@
+"""Means of numbers: unbiased rounding to a few points, then randomised response (docs/mathematics.md §15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import exp
+from typing import Any, Self
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import only_parameters
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError, PlanError
+from sunzi.means import MeanEstimate
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.protocols.base import Protocol, check_users
+from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
+from sunzi.protocols.channel import Channel
+from sunzi.records import OrderedDomain
+from sunzi.tally import Tally, TallyLayout
+from sunzi.wire import EncodedReports, ReportLayout
+
+_MOST_POINTS = 256
+_PLACES = 257
+
+
+@dataclass(frozen=True)
+class RoundedNumbers(Protocol):
+    """The number is rounded up or down to one of K equally spaced points, by chance so that it is right on average; the
+    point is reported by randomised response.
+
+    Draw order of a batch: one word per report for its rounding, then the words of the block response. Rounding comes
+    before the ε-LDP response, so it needs no privacy of its own.
+    """
+
+    name = "number"
+    question = "the mean, as a share of the range"
+
+    domain_size: int
+    response: BlockResponse
+
+    def __post_init__(self) -> None:
+        if self.response.design.kind != Singletons.kind:
+            raise PlanError(f"{self.name} uses the design {Singletons.kind}, got {self.response.design.kind!r}")
+        if not 2 <= self.grid_points <= min(_MOST_POINTS, self.domain_size):
+            raise PlanError(f"numbers are rounded to 2 to {_MOST_POINTS} points, got {self.grid_points}")
+
+    @property
+    def grid_points(self) -> int:
+        """K."""
+        return self.response.design.points
+
+    @property
+    def responses(self) -> tuple[BlockResponse, ...]:
+        """The one response."""
+        return (self.response,)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """None: analyses of single reports assume that a value is one point."""
+        return ()
+
+    @cached_property
+    def _rounded(self) -> GeneralizedRandomizedResponse:
+        """The protocol for rounded numbers."""
+        return GeneralizedRandomizedResponse(self.grid_points, self.response)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The response's."""
+        return self.response.epsilon
+
+    @property
+    def report_layout(self) -> ReportLayout:
+        """That of randomised response."""
+        return self._rounded.report_layout
+
+    @property
+    def tally_layout(self) -> TallyLayout:
+        """One counter per point."""
+        return self._rounded.tally_layout
+
+    @classmethod
+    def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
+        """The number of points with the least worst-case variance."""
+        points = min(range(2, min(_MOST_POINTS, domain_size) + 1), key=lambda number: worst_variance(number, epsilon))
+        return cls(domain_size, BlockResponse(Singletons(points), epsilon))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """Read the response from a plan."""
+        only_parameters(parameters, ["response"])
+        return cls(domain_size, BlockResponse.from_parameters(parameters["response"], epsilon))
+
+    @classmethod
+    def check_domain(cls, domain: Domain) -> None:
+        """Means are of numbers."""
+        if not isinstance(domain, OrderedDomain):
+            raise PlanError(f"a plan of a number needs a range, got {domain!r}")
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the response."""
+        return {"response": self.response.parameters()}
+
+    @property
+    def words_per_report(self) -> float:
+        """The rounding and the response."""
+        return 1 + self.response.words_per_report
+
+    def round(self, values: Integers, source: WordSource) -> Integers:
+        """The points of values: x·(K−1)/(D−1), rounded up with a probability equal to its fraction."""
+        steps = self.domain_size - 1
+        points, rest = np.divmod(values * (self.grid_points - 1), steps)
+        words = source.words(values.size).reshape(-1, 1)
+        drawn = uniform_below(words, np.array([steps], dtype=np.uint64), source)[:, 0].astype(np.int64)
+        return points + (drawn < rest)
+
+    def randomize(self, values: Integers, source: WordSource) -> Integers:
+        """Round, then respond."""
+        return self.response.randomize(self.round(values, source), source)
+
+    def encode(self, messages: Integers) -> EncodedReports:
+        """The points."""
+        return self._rounded.encode(messages)
+
+    def decode(self, encoded: EncodedReports) -> Integers:
+        """The points."""
+        return self._rounded.decode(encoded)
+
+    def count(self, messages: Integers) -> Counters:
+        """One counter per point."""
+        return self._rounded.count(messages)
+
+    def estimate(self, domain: Domain, tally: Tally) -> MeanEstimate:
+        """The frequencies of the points, from which the mean follows."""
+        assert isinstance(domain, OrderedDomain), "the plan has checked it"
+        grid = np.linspace(domain.centres[0], domain.centres[-1], self.grid_points)
+        points = Domain([f"{point:.10g}" for point in grid])
+        found = self._rounded.estimate(points, tally)
+        return MeanEstimate(points, tally.reports, found.frequencies, found._known_uncertainty(), grid=grid)
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """Of the mean, relative to the squared range, about a population of numbers that are all equally frequent."""
+        check_users(users)
+        if histogram is not None:
+            raise ParameterError("a plan of a number tells the error of the mean; leave histogram out")
+        return float(_variances(self.grid_points, self.epsilon).mean()) / 4 / users
+
+    def worst_mse(self, users: int) -> float:
+        """Of the mean, relative to the squared range, at the worst numbers."""
+        check_users(users)
+        return worst_variance(self.grid_points, self.epsilon) / 4 / users
+
+    @property
+    def attackability(self) -> float:
+        """The attacker names the likeliest point."""
+        return self._rounded.attackability * self.grid_points / self.domain_size
+
+    def support_probabilities(self) -> list[tuple[float, float]]:
+        """p and q of the points."""
+        return self._rounded.support_probabilities()
+
+
+def _variances(points: int, epsilon: Fraction) -> Floats:
+    """The variance of one report about its own number, for numbers spread evenly over [−1, 1]."""
+    grid, odds = np.linspace(-1, 1, points), exp(epsilon)
+    true, false = odds / (odds + points - 1), 1 / (odds + points - 1)
+    # A fine grid, with all points of the coarse one and all middles between them, where the worst cases are.
+    numbers = np.linspace(-1, 1, (points - 1) * 2 * (_PLACES // (2 * points - 2) + 1) + 1)
+    second = np.interp(numbers, grid, grid**2)
+    return (true * second + false * (float(grid @ grid) - second)) / (true - false) ** 2 - numbers**2
+
+
+def worst_variance(points: int, epsilon: Fraction) -> float:
+    """The largest variance of one report about its own number in [−1, 1], with this many points to round to."""
+    return float(_variances(points, epsilon).max())

@@ -1,0 +1,128 @@
+"""Protocols whose reports choose one of several block responses: a residue of the value, or one view of a record."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi._typing import Integers
+from sunzi.designs.response import BlockResponse
+from sunzi.numerics.bits import index_bits
+from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import WordSource
+from sunzi.protocols.base import Protocol
+from sunzi.tally import TallyLayout
+from sunzi.wire import EncodedReports, ReportLayout
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class SelectingProtocol(Protocol):
+    """A report draws one of the responses, and answers it with the whole ε.
+
+    Draw order of a batch: one word per report for its selector j; then, for j = 0, 1, …, the words of the block
+    responses of the reports that drew j, in their order. The selector is independent of the value, so ε-LDP of every
+    response is ε-LDP of the whole.
+    """
+
+    draws_selector = True
+
+    @abstractmethod
+    def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
+        """Which response each report answers."""
+
+    @abstractmethod
+    def points(self, selector: int, values: Integers) -> Integers:
+        """The points of values that answer this response."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε of every response."""
+        return self.responses[0].epsilon
+
+    @cached_property
+    def tally_layout(self) -> TallyLayout:
+        """One block of counters per response."""
+        designs = [response.design for response in self.responses]
+        return TallyLayout(tuple((design.counter_count, design.counter_weight) for design in designs))
+
+    def _respond(
+        self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
+    ) -> tuple[Integers, NDArray[np.intp], list[Result]]:
+        """Draw selectors; act on the points of every selector's reports. Also returns the order that sorts reports
+        by selector.
+        """
+        selectors = self.draw_selectors(values.size, source)
+        order = np.argsort(selectors, kind="stable")
+        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
+        results, start = [], 0
+        for index, (response, stop) in enumerate(zip(self.responses, stops.tolist(), strict=True)):
+            results.append(action(response, self.points(index, values[order[start:stop]])))
+            start = stop
+        return selectors.astype(np.int64), order, results
+
+    def _randomize(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], list[Integers]]:
+        return self._respond(values, source, lambda response, points: response.randomize(points, source))
+
+    def support_probabilities(self) -> list[tuple[float, float]]:
+        """The probabilities p and q of every block."""
+        return [(response.probabilities.true, response.probabilities.false) for response in self.responses]
+
+
+@dataclass(frozen=True)
+class JointMessages(SelectingProtocol):
+    """Designs whose messages are short integers. A report is one integer below Σ_j M_j: the offset of response j plus
+    the message of its own.
+    """
+
+    @cached_property
+    def _offsets(self) -> Integers:
+        sizes = [response.design.message_count for response in self.responses]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def report_layout(self) -> ReportLayout:
+        """One payload for all responses."""
+        total = int(self._offsets[-1])
+        return ReportLayout((index_bits(total),), (total,))
+
+    def randomize(self, values: Integers, source: WordSource) -> Integers:
+        """The joint message of every value."""
+        _, order, parts = self._randomize(values, source)
+        joint = np.empty(values.size, dtype=np.int64)
+        joint[order] = self.join(parts)
+        return joint
+
+    def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
+        """Split the messages by the offsets of the blocks."""
+        selectors = np.searchsorted(self._offsets, messages, side="right").astype(np.int64) - 1
+        starts = enumerate(self._offsets[:-1].tolist())
+        return selectors, tuple(messages[selectors == index] - start for index, start in starts)
+
+    def join(self, parts: Sequence[Integers]) -> Integers:
+        """Each part moved by the offset of its block."""
+        return np.concatenate([part + offset for part, offset in zip(parts, self._offsets, strict=False)])
+
+    def wire_report(self, channel: int, payload: int) -> tuple[int, int]:
+        """No selector; the payload moved by the offset of its block."""
+        return 0, int(self._offsets[channel]) + payload
+
+    def encode(self, messages: Integers) -> EncodedReports:
+        """The messages, which are already integers below the layout's limit."""
+        return EncodedReports.single(messages.view(np.uint64))
+
+    def decode(self, encoded: EncodedReports) -> Integers:
+        """The payloads, which are already messages."""
+        return np.asarray(encoded.payloads[0], dtype=np.uint64).view(np.int64)
+
+    def count(self, messages: Integers) -> Counters:
+        """The message is the counter's index."""
+        return Counters.of_cells(self.tally_layout.length, messages)

@@ -1,0 +1,91 @@
+"""Plans about numbers and records: ranges and quantiles, means, and cross tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sunzi.contract import Contract
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Epsilon, Plan
+from sunzi.protocols.rounding import RoundedNumbers
+from sunzi.protocols.views import OrderedViews, TableViews
+from sunzi.records import OrderedDomain, RecordDomain
+
+_STEPS = 1 << 20
+
+
+def make_ordered(
+    low: object, high: object, bins: int, epsilon: Epsilon, *, clamp: bool = False, unit: str = ""
+) -> Plan:
+    """Plan a collection of numbers or dates, for ranges, quantiles and the cumulative distribution.
+
+    Parameters
+    ----------
+    low, high: the range: numbers, or dates, which are then the first day and the day after the last.
+    bins: a power of two; histograms of wider bins are sums.
+    epsilon: the privacy budget of one report.
+    clamp: report numbers outside the range as its nearest end, instead of refusing them.
+    unit: shown after numbers, such as "ms".
+
+    >>> import sunzi
+    >>> plan = sunzi.make_ordered(0, 5000, 256, epsilon=1, clamp=True, unit="ms")
+    >>> plan.domain.shown(3)
+    '58.59375 to 78.125 ms'
+    """
+    domain = OrderedDomain(low, high, bins, clamp=clamp, unit=unit)
+    budget = parse_epsilon(epsilon)
+    made = OrderedViews.choose(domain.size, budget)
+    return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+
+
+def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = False, unit: str = "") -> Plan:
+    """Plan a collection of numbers of which only the mean is wanted.
+
+    Parameters
+    ----------
+    low, high: the range. Numbers count as the nearest of a million equal steps.
+    epsilon, clamp, unit: as for :func:`make_ordered`.
+
+    >>> import sunzi
+    >>> sunzi.make_number(0, 5000, epsilon=4).protocol.grid_points
+    5
+    """
+    domain = OrderedDomain(low, high, _STEPS, clamp=clamp, unit=unit)
+    budget = parse_epsilon(epsilon)
+    made = RoundedNumbers.choose(domain.size, budget)
+    return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+
+
+def make_tables(
+    attributes: Mapping[str, Domain | Iterable[str]], wanted: Sequence[Sequence[str]], epsilon: Epsilon
+) -> Plan:
+    """Plan a collection of records with several attributes, for the tables of some of them.
+
+    Parameters
+    ----------
+    attributes: for every attribute its values: labels, or a :class:`Domain` (with ``other=`` for missing values).
+    wanted: the tables, each a list of attributes; every attribute is in some table.
+    epsilon: the privacy budget of one report, for the whole record.
+
+    >>> import sunzi
+    >>> survey = {"country": ["DE", "FR", "IT"], "crashed": ["no", "yes"], "version": ["1", "2"]}
+    >>> plan = sunzi.make_tables(survey, [("country",), ("version", "crashed")], epsilon=2)
+    >>> estimate = plan.estimate(plan.simulate([{"country": "FR", "crashed": "no", "version": "2"}] * 500, seed=1),
+    ...                          table=("country",))
+    >>> estimate.top(1)[0].label
+    'country FR'
+    """
+    domain = RecordDomain(attributes)
+    if isinstance(wanted, str) or not wanted:
+        raise ParameterError(f"wanted must be a list of tables, each a list of attributes, got {wanted!r}")
+    tables = [domain.numbers(table) for table in wanted]
+    if len(set(tables)) != len(tables):
+        raise ParameterError("a table is wanted twice")
+    unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]
+    if unused:
+        raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or leave the attribute out")
+    budget = parse_epsilon(epsilon)
+    made = TableViews.choose(domain.size, budget, domain.sizes, tables)
+    return Plan(Contract(made.name, budget, domain, made.parameters()), made)

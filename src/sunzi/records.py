@@ -1,0 +1,400 @@
+"""Domains of numbers and of whole records: what ordered plans and table plans ask about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi._typing import Floats, Integers
+from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, is_missing
+from sunzi.errors import DomainError, PlanError
+from sunzi.numerics.checks import shown, whole_number
+
+MOST_RECORDS = (1 << 53) - 1
+"""JSON's and JavaScript's largest exact integer."""
+MOST_BINS = 1 << 30
+MOST_ATTRIBUTES = 64
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,14}[1-9])?")
+_LONGEST_UNIT = 32
+_EPOCH = date(1970, 1, 1)
+_DAYS = "days since 1970-01-01"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class OrderedDomain(Domain):
+    """Numbers or dates from ``low`` to ``high``, in bins of equal width. Immutable.
+
+    The bin of x is ⌊(x − low)·bins/(high − low)⌋, computed in double precision in this order, so that all clients
+    agree; ``high`` itself is in the last bin.
+
+    Parameters
+    ----------
+    low, high: the ends: numbers, or dates, which are then the first day and the day after the last.
+    bins: how many bins.
+    clamp: report numbers below ``low`` as ``low``, and above ``high`` as ``high``, instead of refusing them.
+    unit: shown after numbers, such as "ms".
+
+    >>> OrderedDomain(0, 5000, 100, unit="ms").shown(2)
+    '100 to 150 ms'
+    """
+
+    low: float
+    high: float
+    clamp: bool
+    unit: str
+
+    def __init__(self, low: object, high: object, bins: int, *, clamp: bool = False, unit: str = "") -> None:
+        if isinstance(low, date) and isinstance(high, date):
+            if unit:
+                raise DomainError(f"dates have no unit, got {unit!r}; leave it out")
+            low, high, unit = (low - _EPOCH).days, (high - _EPOCH).days, _DAYS
+        least, most = _checked_number("low", low), _checked_number("high", high)
+        if not least < most:
+            raise DomainError(f"low must be below high, got {least:g} and {most:g}")
+        if len(unit) > _LONGEST_UNIT or not unit.isprintable():
+            raise DomainError(f"a unit is a printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
+        self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
+        vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
+
+    @property
+    def is_dates(self) -> bool:
+        """Whether values are dates."""
+        return self.unit == _DAYS
+
+    @property
+    def width(self) -> float:
+        """The width of a bin."""
+        return (self.high - self.low) / self.size
+
+    @property
+    def edges(self) -> Floats:
+        """The ends of all bins: one more than there are bins."""
+        return self.low + self.width * np.arange(self.size + 1, dtype=np.float64)
+
+    @property
+    def centres(self) -> Floats:
+        """The middles of all bins."""
+        return self.low + self.width * np.arange(0.5, self.size)
+
+    def position(self, value: object) -> int:
+        """The edge that a number or date is: 0 for ``low``, the number of bins for ``high``."""
+        number = self._number(value)
+        if number is None:
+            raise self.refusal(value)
+        place = (number - self.low) / self.width
+        if not isfinite(place) or abs(place - round(place)) > 1e-6 or not 0 <= round(place) <= self.size:
+            below = min(max(int(np.floor(place)), 0), self.size - 1) if isfinite(place) else 0
+            raise DomainError(
+                f"{shown(value)} is not the edge of a bin; the nearest are {self.shown_edge(below)} and "
+                f"{self.shown_edge(below + 1)}"
+            )
+        return round(place)
+
+    def count_outside(self, values: object) -> int:
+        """How many of these numbers lie outside; with ``clamp`` they are reported as the nearest end."""
+        numbers = self._numbers(as_array(values))
+        return int(np.count_nonzero((numbers < self.low) | (numbers > self.high)))
+
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
+        """The bin of each value, or UNKNOWN, UNUSABLE or MISSING if it has none."""
+        numbers = self._numbers(as_array(values))
+        bad = np.isnan(numbers)
+        if self.clamp:
+            numbers = np.clip(numbers, self.low, self.high)
+        outside = ~bad & ~((numbers >= self.low) & (numbers <= self.high))
+        scaled = np.where(bad | outside, self.low, numbers)
+        found = np.floor((scaled - self.low) * self.size / (self.high - self.low)).astype(np.int64)
+        found = np.minimum(found, self.size - 1)
+        found[outside] = UNKNOWN
+        for place in np.flatnonzero(bad).tolist():
+            found[place] = MISSING if is_missing(values[place]) else UNUSABLE
+        return found
+
+    def _numbers(self, values: NDArray[Any]) -> Floats:
+        """Values as numbers, NaN if they are none."""
+        if values.dtype.kind in "iuf":
+            return values.astype(np.float64)
+        found = (self._number(value) for value in values.tolist())
+        return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
+
+    def _number(self, value: object) -> float | None:
+        if isinstance(value, str):
+            value = self._parsed(value)
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC).date() if value.tzinfo else value.date()
+        if isinstance(value, date):
+            return float((value - _EPOCH).days) if self.is_dates else None
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            return None
+        return None if np.isnan(value) else float(value)
+
+    def _parsed(self, text: str) -> object:
+        """A number or date from text, as in the cells of a table."""
+        try:
+            return datetime.fromisoformat(text) if self.is_dates else float(text)
+        except ValueError:
+            return None
+
+    def refusal(self, value: object) -> DomainError:
+        """The error that says why a value has no bin."""
+        if is_missing(value):
+            return DomainError("a value is missing (null, NaN or empty text); fill it in or leave its row out")
+        if self._number(value) is None:
+            return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}")
+        return DomainError(
+            f"value {shown(value)} is outside {self.shown_edge(0)} to {self.shown_edge(self.size)}; leave it out, or "
+            "plan with a wider range or with clamp"
+        )
+
+    def shown_edge(self, place: int) -> str:
+        """An edge of a bin, for display."""
+        number = self.low + self.width * place
+        return str(_EPOCH + timedelta(days=number)) if self.is_dates else f"{number:.10g}"
+
+    def label(self, index: int) -> str:
+        """The bin as a text."""
+        return self.shown(index)
+
+    def shown(self, index: int) -> str:
+        """The bin as a text, such as "100 to 150 ms"."""
+        unit = "" if self.is_dates or not self.unit else f" {self.unit}"
+        return f"{self.shown_edge(index)} to {self.shown_edge(index + 1)}{unit}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as a plan file records it."""
+        bounds: dict[str, Any] = {"low": _decimal(self.low), "high": _decimal(self.high)}
+        if self.clamp:
+            bounds["clamp"] = True
+        if self.unit:
+            bounds["unit"] = self.unit
+        return {"size": self.size, "range": bounds}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> OrderedDomain:
+        """The inverse of :meth:`to_json`."""
+        bounds = record["range"]
+        if set(record) != {"size", "range"} or not isinstance(bounds, Mapping):
+            raise PlanError(f"a domain of numbers has a size and a range, got {shown(record)}")
+        if not {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"} or bounds.get("clamp") not in (
+            None,
+            True,
+        ):
+            raise PlanError(f"a range has low, high and optionally clamp: true and a unit, got {shown(bounds)}")
+        ends = [bounds[name] for name in ("low", "high")]
+        for end in ends:
+            if not isinstance(end, str) or not _NUMBER.fullmatch(end) or end == "-0":
+                raise PlanError(f'an end of a range is a decimal number as text, such as "0.5", got {shown(end)}')
+        if type(record["size"]) is not int:
+            raise PlanError(f"domain size must be a whole number, got {shown(record['size'])}")
+        unit = bounds.get("unit", "")
+        if not isinstance(unit, str) or (not unit and "unit" in bounds):
+            raise PlanError(f"a unit is a text, got {shown(unit)}")
+        return cls(float(ends[0]), float(ends[1]), record["size"], clamp="clamp" in bounds, unit=unit)
+
+    def __repr__(self) -> str:
+        """The range and the number of bins."""
+        return f"OrderedDomain({self.shown_edge(0)} to {self.shown_edge(self.size)}, {self.size} bins)"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class RecordDomain(Domain):
+    """Records with several attributes, each of its own labels. Immutable.
+
+    The index of a record is the mixed-radix number of its attributes' indices, the last attribute running fastest.
+
+    Parameters
+    ----------
+    attributes: for every attribute its values: labels, or a :class:`Domain` (with ``other=`` for missing values).
+
+    >>> RecordDomain({"version": ["1", "2"], "crashed": ["no", "yes"]}).index({"version": "2", "crashed": "no"})
+    2
+    """
+
+    attributes: Mapping[str, Domain]
+
+    def __init__(self, attributes: Mapping[str, Domain | Iterable[str]]) -> None:
+        if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
+            raise DomainError(f"a record has 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
+        for name in attributes:
+            if not name or not name.isprintable():
+                raise DomainError(f"an attribute's name must be printable text, got {shown(name)}")
+        found = {name: values if isinstance(values, Domain) else Domain(values) for name, values in attributes.items()}
+        size = prod(domain.size for domain in found.values())
+        if size > MOST_RECORDS:
+            raise DomainError(
+                f"these attributes have {size:.3g} combinations, more than 2^53; plan two collections with half of the "
+                "attributes each, or join rare values"
+            )
+        self._set(size, None, None, None)
+        vars(self)["attributes"] = found
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        return tuple(domain.size for domain in self.attributes.values())
+
+    def numbers(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The places of these attributes, rising."""
+        known = list(self.attributes)
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in known:
+                raise DomainError(f"there is no attribute {shown(name)}; the attributes are {', '.join(known)}")
+        if len(set(wanted)) != len(wanted) or not wanted:
+            raise DomainError(f"a table has different attributes, got {wanted}")
+        return tuple(sorted(known.index(name) for name in wanted))
+
+    def part(self, numbers: Sequence[int]) -> RecordDomain:
+        """The domain of some attributes."""
+        names = list(self.attributes)
+        return RecordDomain({names[number]: self.attributes[names[number]] for number in numbers})
+
+    def indices(self, values: object) -> Integers:
+        """The indices of many records: a list of mappings, or a table with a column per attribute."""
+        return self._joined(self._columns(values))
+
+    def _columns(self, values: object) -> Mapping[str, Any]:
+        """The values of every attribute, from records or from a table."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise DomainError(f"records are a list of mappings, or a table, got {shown(values)}")
+        if isinstance(values, Mapping) or hasattr(type(values), "columns"):
+            table: Any = values
+            absent = next((name for name in self.attributes if name not in _names(table)), None)
+            if absent is not None:
+                raise DomainError(f"there is no column {absent!r}; the attributes are {self._listed()}")
+            return {name: table[name] for name in self.attributes}
+        records = [self._checked(record) for record in values]
+        return {name: [record.get(name) for record in records] for name in self.attributes}
+
+    def _checked(self, record: object) -> Mapping[str, Any]:
+        if not isinstance(record, Mapping):
+            raise DomainError(f"a record is a mapping of attributes to values, got {shown(record)}")
+        unknown = next((name for name in record if name not in self.attributes), None)
+        if unknown is not None:
+            raise DomainError(f"there is no attribute {shown(unknown)}; the attributes are {self._listed()}")
+        return record
+
+    def _joined(self, columns: Mapping[str, Any]) -> Integers:
+        total: Integers | None = None
+        for name, domain in self.attributes.items():
+            try:
+                found = domain.indices(columns[name])
+            except DomainError as error:
+                raise DomainError(f"attribute {name!r}: {error}") from None
+            total = found if total is None else total * domain.size + found
+        assert total is not None, "there is an attribute"
+        return total
+
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
+        """The index of each record; records with an unknown value or attribute are UNKNOWN."""
+        found = []
+        for value in values:
+            try:
+                found.append(int(self.indices([value])[0]))
+            except DomainError:
+                found.append(UNKNOWN)
+        return np.array(found, dtype=np.int64)
+
+    def refusal(self, value: object) -> DomainError:
+        """The error that says why a record has no index."""
+        try:
+            self.indices([value])
+        except DomainError as error:
+            return error
+        return DomainError(f"record {shown(value)} is not in the domain")
+
+    def _listed(self) -> str:
+        return ", ".join(self.attributes)
+
+    def digits(self, index: int) -> tuple[int, ...]:
+        """The indices of the attributes of a record."""
+        found = []
+        for size in reversed(self.sizes):
+            index, digit = divmod(index, size)
+            found.append(digit)
+        return tuple(reversed(found))
+
+    def label(self, index: int) -> str:
+        """The record as a text."""
+        return self.shown(index)
+
+    def shown(self, index: int) -> str:
+        """The record as a text, such as "version 2, crashed no"."""
+        parts = zip(self.attributes.items(), self.digits(index), strict=True)
+        return ", ".join(f"{name} {domain.shown(digit)}" for (name, domain), digit in parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as a plan file records it."""
+        listed = [{"name": name, "domain": domain.to_json()} for name, domain in self.attributes.items()]
+        return {"size": self.size, "attributes": listed}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> RecordDomain:
+        """The inverse of :meth:`to_json`."""
+        listed = record["attributes"]
+        if set(record) != {"size", "attributes"} or not isinstance(listed, list):
+            raise PlanError(f"a domain of records has a size and a list of attributes, got {shown(record)}")
+        found: dict[str, Domain | Iterable[str]] = {}
+        for each in listed:
+            if not isinstance(each, Mapping) or set(each) != {"name", "domain"} or not isinstance(each["name"], str):
+                raise PlanError(f"an attribute has a name and a domain, got {shown(each)}")
+            if each["name"] in found:
+                raise PlanError(f"the attribute {each['name']!r} occurs twice")
+            found[each["name"]] = _read_attribute(each["domain"])
+        domain = cls(found)
+        if type(record["size"]) is not int or domain.size != record["size"]:
+            raise PlanError(f"size is {shown(record['size'])} but the attributes have {domain.size} combinations")
+        return domain
+
+    def __repr__(self) -> str:
+        """The attributes and their sizes."""
+        parts = (f"{name} ({domain.size})" for name, domain in self.attributes.items())
+        return f"RecordDomain({', '.join(parts)})"
+
+
+def read_domain(record: object) -> Domain:
+    """A domain of any kind, as a plan file records it."""
+    try:
+        if isinstance(record, Mapping) and "attributes" in record:
+            return RecordDomain.read(record)
+        return _read_attribute(record)
+    except DomainError as error:
+        raise PlanError(f"domain: {error}") from None
+
+
+def _read_attribute(record: object) -> Domain:
+    if isinstance(record, Mapping) and "range" in record:
+        return OrderedDomain.read(record)
+    return Domain.from_json(record)
+
+
+def _names(values: Any) -> Sequence[str]:
+    if isinstance(values, Mapping):
+        return list(values)
+    columns = getattr(values, "column_names", None)
+    return list(values.columns if columns is None else columns)
+
+
+def _checked_number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise DomainError(f"{name} must be a number or a date, got {shown(value)}")
+    number = float(value)
+    if not isfinite(number) or not _NUMBER.fullmatch(_decimal(number)):
+        raise DomainError(
+            f"{name} must be a number of at most 15 digits before and after the point, got {shown(value)}"
+        )
+    return number
+
+
+def _decimal(number: float) -> str:
+    """The shortest decimal form of a number, without an exponent."""
+    text = np.format_float_positional(number, trim="-")
+    return "0" if text == "-0" else text
