@@ -64,6 +64,7 @@ TESTED_IN = {
     "analysis/residuals": "analysis/test_health",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
+    "protocols/selection": "protocols/test_modular",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Integers
 from sunzi.errors import DomainError, PlanError
+from sunzi.formatting import shortened
 from sunzi.numerics.checks import shown
 
 MOST_VALUES = 1 << 30
 # Comparing an unknown label with these takes a second at most.
 _MOST_COMPARED = 50_000
+_LABELS_SHOWN, _LONGEST_LABEL = 8, 30
 
 UNKNOWN, UNUSABLE, MISSING = -1, -2, -3
 """What :meth:`Domain.locate` returns for a value without an index: outside the domain, of the wrong type, or missing
@@ -112,6 +114,11 @@ class Domain:
     def has_labels(self) -> bool:
         """Whether values are labels rather than the integers 0 … k−1."""
         return self.labels is not None or self.labels_sha256 is not None
+
+    @property
+    def is_indices(self) -> bool:
+        """Whether the values are the integers 0 … k−1."""
+        return not self.has_labels
 
     def index(self, value: object) -> int:
         """The index of one value."""
@@ -212,6 +219,18 @@ class Domain:
         if self.labels is not None:
             return self.labels[index]
         return f"index {index}" if self.has_labels else str(index)
+
+    def in_words(self) -> str:
+        """How many values there are, and which."""
+        if self.labels is not None:
+            first = ", ".join(shortened(label, _LONGEST_LABEL) for label in self.labels[:_LABELS_SHOWN])
+            kind = f"labels {first}{', …' if self.size > _LABELS_SHOWN else ''}"
+        elif self.labels_sha256 is not None:
+            kind = f"labels in a separate file, SHA-256 {self.labels_sha256}"
+        else:
+            kind = f"the integers 0 … {self.size - 1}"
+        other = "" if self.other is None else f"; all other values count as {self.other!r}"
+        return f"{self.size:,}: {kind}{other}"
 
     def to_json(self) -> dict[str, Any]:
         """The domain as a plan file records it."""

@@ -464,7 +464,7 @@ def _largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
 
 def labels_column(domain: Domain) -> list[str] | Integers:
     """The labels of all values; their indices where there are none."""
-    if not domain.has_labels:
+    if domain.is_indices:
         return np.arange(domain.size)
     return list(domain.labels or map(domain.shown, range(domain.size)))
 

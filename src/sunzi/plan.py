@@ -19,7 +19,7 @@ from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
 from sunzi.estimate import Estimate
-from sunzi.formatting import attacker_success, percent, privacy_bound, shortened
+from sunzi.formatting import attacker_success, percent, privacy_bound
 from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
@@ -33,7 +33,6 @@ Epsilon = int | float | str | Decimal | Fraction
 Reports = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
 _REPORTS_AT_ONCE = 1 << 14
-_LABELS_SHOWN, _LONGEST_LABEL = 8, 30
 _USERS = (10_000, 1_000_000)
 
 
@@ -274,7 +273,7 @@ class Plan:
             ("fingerprint", self.fingerprint),
             ("protocol", self.protocol.name),
             ("privacy", privacy_bound(self.epsilon)),
-            ("values", _values_in_words(self.domain)),
+            ("values", self.domain.in_words()),
             ("report", bits),
             ("error", f"{', '.join(errors)} (standard error of {self.protocol.question})"),
             ("attacker", attacker_success(self.attackability, self.domain.size)),
@@ -283,18 +282,6 @@ class Plan:
     def _repr_html_(self) -> str:
         """The facts as a table, for notebooks."""
         return for_notebook(facts_table(self.facts()))
-
-
-def _values_in_words(domain: Domain) -> str:
-    if domain.labels is not None:
-        first = ", ".join(shortened(label, _LONGEST_LABEL) for label in domain.labels[:_LABELS_SHOWN])
-        kind = f"labels {first}{', …' if domain.size > _LABELS_SHOWN else ''}"
-    elif domain.labels_sha256 is not None:
-        kind = f"labels in a separate file, SHA-256 {domain.labels_sha256}"
-    else:
-        kind = f"the integers 0 … {domain.size - 1}"
-    other = "" if domain.other is None else f"; all other values count as {domain.other!r}"
-    return f"{domain.size:,}: {kind}{other}"
 
 
 def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
@@ -391,8 +378,10 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
         raise ParameterError("domain is already a Domain: pass other= to Domain()")
     terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
     budget = parse_epsilon(epsilon)
+    kind = find(protocol)
+    kind.check_domain(terms)
     with _refusing_options(protocol, options):
-        made = find(protocol).choose(terms.size, budget, **options)
+        made = kind.choose(terms.size, budget, **options)
     return Plan(Contract(protocol, budget, terms, made.parameters()), made)
 
 

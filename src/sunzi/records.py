@@ -65,6 +65,11 @@ class OrderedDomain(Domain):
         vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
 
     @property
+    def is_indices(self) -> bool:
+        """They are numbers or dates."""
+        return False
+
+    @property
     def is_dates(self) -> bool:
         """Whether values are dates."""
         return self.unit == _DAYS
@@ -134,7 +139,10 @@ class OrderedDomain(Domain):
             return float((value - _EPOCH).days) if self.is_dates else None
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             return None
-        return None if np.isnan(value) else float(value)
+        try:
+            return None if np.isnan(value) else float(value)
+        except (OverflowError, TypeError):  # an integer beyond the floats
+            return np.inf if value > 0 else -np.inf
 
     def _parsed(self, text: str) -> object:
         """A number or date from text, as in the cells of a table."""
@@ -167,6 +175,12 @@ class OrderedDomain(Domain):
         """The bin as a text, such as "100 to 150 ms"."""
         unit = "" if self.is_dates or not self.unit else f" {self.unit}"
         return f"{self.shown_edge(index)} to {self.shown_edge(index + 1)}{unit}"
+
+    def in_words(self) -> str:
+        """The range and its bins."""
+        outside = "; numbers outside count as its nearest end" if self.clamp else ""
+        unit = "" if self.is_dates or not self.unit else f" {self.unit}"
+        return f"{self.shown_edge(0)} to {self.shown_edge(self.size)}{unit} in {self.size:,} bins{outside}"
 
     def to_json(self) -> dict[str, Any]:
         """The domain as a plan file records it."""
@@ -237,6 +251,11 @@ class RecordDomain(Domain):
         vars(self)["attributes"] = found
 
     @property
+    def is_indices(self) -> bool:
+        """They are records."""
+        return False
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many values each attribute has."""
         return tuple(domain.size for domain in self.attributes.values())
@@ -263,14 +282,14 @@ class RecordDomain(Domain):
 
     def _columns(self, values: object) -> Mapping[str, Any]:
         """The values of every attribute, from records or from a table."""
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise DomainError(f"records are a list of mappings, or a table, got {shown(values)}")
         if isinstance(values, Mapping) or hasattr(type(values), "columns"):
             table: Any = values
             absent = next((name for name in self.attributes if name not in _names(table)), None)
             if absent is not None:
                 raise DomainError(f"there is no column {absent!r}; the attributes are {self._listed()}")
             return {name: table[name] for name in self.attributes}
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise DomainError(f"records are a list of mappings, or a table, got {shown(values)}")
         records = [self._checked(record) for record in values]
         return {name: [record.get(name) for record in records] for name in self.attributes}
 
@@ -331,6 +350,11 @@ class RecordDomain(Domain):
         parts = zip(self.attributes.items(), self.digits(index), strict=True)
         return ", ".join(f"{name} {domain.shown(digit)}" for (name, domain), digit in parts)
 
+    def in_words(self) -> str:
+        """The attributes and how many values each has."""
+        parts = (f"{name} ({domain.size:,})" for name, domain in self.attributes.items())
+        return f"records of {', '.join(parts)}"
+
     def to_json(self) -> dict[str, Any]:
         """The domain as a plan file records it."""
         listed = [{"name": name, "domain": domain.to_json()} for name, domain in self.attributes.items()]
@@ -356,8 +380,7 @@ class RecordDomain(Domain):
 
     def __repr__(self) -> str:
         """The attributes and their sizes."""
-        parts = (f"{name} ({domain.size})" for name, domain in self.attributes.items())
-        return f"RecordDomain({', '.join(parts)})"
+        return f"RecordDomain({self.in_words()})"
 
 
 def read_domain(record: object) -> Domain:

@@ -17,9 +17,9 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
-from sunzi.means import MeanEstimate
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource, uniform_below
+from sunzi.ordered import MeanEstimate
 from sunzi.protocols.base import Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import Channel

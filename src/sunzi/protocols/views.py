@@ -257,9 +257,7 @@ class OrderedViews(ViewsProtocol):
         """Weighted least squares for all levels at once."""
         check_reports(tally)
         if not tally.block_reports[-1]:
-            raise EstimateError(
-                "no report answered for single bins yet, so that nothing can be estimated; wait for more"
-            )
+            raise EstimateError("no report was about single bins yet, so that they are unknown; wait for more reports")
         reports = tally.block_reports
         tree = self.tree(self.weights(reports))
         levels: list[Floats | None] = [None] * tree.levels

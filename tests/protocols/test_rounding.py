@@ -1,0 +1,83 @@
+"""Means of numbers: rounding, the number of points, and errors beside those of other mechanisms."""
+
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.randomness import ReproducibleSource
+from sunzi.protocols.rounding import worst_variance
+
+
+def duchi(epsilon):
+    return ((exp(epsilon) + 1) / (exp(epsilon) - 1)) ** 2
+
+
+def piecewise(epsilon, number):
+    half = exp(epsilon / 2)
+    return number**2 / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)
+
+
+def hybrid(epsilon):
+    """The worst variance of the hybrid mechanism (Wang et al. 2019): piecewise with share 1 − e^(−ε/2)."""
+    if epsilon <= 0.61:
+        return duchi(epsilon)
+    share = 1 - exp(-epsilon / 2)
+    numbers = np.linspace(0, 1, 101)
+    return (share * piecewise(epsilon, numbers) + (1 - share) * (duchi(epsilon) - numbers**2)).max()
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", "1/2", "3/4", "1", "5/4", "3/2", "2", "3", "4", "6", "8"])
+def test_the_worst_case_is_near_the_best_known(epsilon):
+    plan = sunzi.make_number(-1, 1, epsilon)
+    worst = worst_variance(plan.protocol.grid_points, Fraction(epsilon))
+    assert worst == pytest.approx(4 * plan.worst_mse(1))
+    assert worst <= 1.10 * hybrid(float(Fraction(epsilon)))
+    if Fraction(epsilon) >= 2:
+        assert worst <= hybrid(float(Fraction(epsilon)))
+
+
+def test_two_points_are_the_mechanism_of_duchi():
+    assert worst_variance(2, Fraction(1)) == pytest.approx(duchi(1), rel=1e-4)
+
+
+def test_rounding_is_unbiased_and_to_neighbours():
+    plan = sunzi.make_number(0, 1, epsilon=4)
+    protocol, source = plan.protocol, ReproducibleSource(1)
+    for value in (0, 1, 200_000, (1 << 20) - 1):
+        points = protocol.round(np.full(50_000, value), source)
+        exact = value * (protocol.grid_points - 1) / ((1 << 20) - 1)
+        assert set(points.tolist()) <= {int(exact), min(int(exact) + 1, protocol.grid_points - 1)}
+        # 6 standard errors of a coin: a false alarm in 1e-8.
+        assert abs(points.mean() - exact) <= 6 * 0.5 / 50_000**0.5
+
+
+def test_the_mean_has_the_planned_error():
+    plan, runs, users = sunzi.make_number(-1, 1, epsilon=1), 200, 500
+    values = np.linspace(-1, 1, users)
+    errors = [plan.estimate(plan.simulate(values, seed=seed)).mean().value for seed in range(runs)]
+    planned = 4 * plan.expected_mse(users)
+    # The variance of a sample variance of normal errors, times 6: a false alarm in 1e-8.
+    assert abs(np.mean(np.square(errors)) / planned - 1) <= 6 * (2 / runs) ** 0.5
+    assert abs(np.mean(errors)) <= 6 * (planned / runs) ** 0.5
+    assert plan.expected_mse(users) <= plan.worst_mse(users)
+
+
+def test_wrong_plans_are_refused():
+    with pytest.raises(PlanError, match="needs a range"):
+        sunzi.Plan.from_json(
+            sunzi.make_number(0, 1, 1).contract.canonical.replace(b'"range":{"high":"1","low":"0"},', b"")
+        )
+    with pytest.raises(ParameterError, match="leave histogram out"):
+        sunzi.make_number(0, 1, 1).expected_mse(1, np.ones(2) / 2)
+
+
+def test_reports_take_a_few_bits():
+    plan = sunzi.make_number(0, 100, epsilon=4)
+    assert plan.max_report_bits == 3
+    assert plan.tally(plan.client().reports([0, 50.5, 100])).reports == 3
+    assert 0 < plan.attackability < 1e-4
+    assert plan.protocol.support_probabilities()[0][0] > 0.5

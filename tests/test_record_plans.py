@@ -1,0 +1,62 @@
+"""Making plans of ordered values, numbers and tables: what is refused."""
+
+import pytest
+
+import sunzi
+from sunzi.errors import SunziError
+
+ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ([], "wanted must be a list of tables"),
+        ("ab", "wanted must be a list of tables"),
+        ([("a",)], "no table has the attribute 'b'"),
+        ([("a", "b"), ("b", "a")], "a table is wanted twice"),
+        ([("a", "d")], "no attribute 'd'"),
+        ([("a", "a"), ("b",)], "different attributes"),
+    ],
+)
+def test_wrong_tables_are_refused(wanted, message):
+    with pytest.raises(SunziError, match=message):
+        sunzi.make_tables(ATTRIBUTES, wanted, epsilon=1)
+
+
+def test_splitting_the_budget_is_never_better():
+    """A report of one of two attributes with the whole ε, against one of each with half of it."""
+    views = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a",), ("b",)], epsilon=2)
+    split = sunzi.make_plan("grr", 2, epsilon=1)
+    assert views.protocol.table_variance((0,), 1) < split.expected_mse(1) + 0.25
+
+
+def test_facts_say_what_is_asked():
+    facts = {
+        plan.protocol.name: dict(plan.facts())
+        for plan in (
+            sunzi.make_ordered(0, 1, 4, epsilon=1, clamp=True),
+            sunzi.make_number(0, 1, epsilon=1, unit="s"),
+            sunzi.make_tables(ATTRIBUTES, [("a", "b")], epsilon=1),
+        )
+    }
+    assert facts["ordered"]["values"] == "0 to 1 in 4 bins; numbers outside count as its nearest end"
+    assert "standard error of a single bin" in facts["ordered"]["error"]
+    assert facts["number"]["values"].startswith("0 to 1 s in 1,048,576 bins")
+    assert "standard error of the mean, as a share of the range" in facts["number"]["error"]
+    assert facts["tables"]["values"] == "records of a (2), b (3)"
+
+
+def test_other_protocols_refuse_records():
+    with pytest.raises(SunziError, match="plan tables with make_tables"):
+        sunzi.make_plan("grr", sunzi.RecordDomain(ATTRIBUTES), epsilon=1)
+
+
+def test_other_protocols_take_ranges_as_bins():
+    plan = sunzi.make_plan("ss-compact", sunzi.OrderedDomain(0, 10, 5), epsilon=2)
+    assert plan.estimate(plan.simulate([1.0, 3.5] * 200, seed=1))[3.0].label == "2 to 4"
+
+
+def test_tables_are_made_by_their_own_maker():
+    with pytest.raises(SunziError, match="needs a domain of records"):
+        sunzi.make_plan("tables", 6, epsilon=1)

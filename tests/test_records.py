@@ -1,0 +1,191 @@
+"""Domains of numbers, dates and records."""
+
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi import Domain, OrderedDomain, RecordDomain
+from sunzi.errors import DomainError, PlanError
+from sunzi.records import read_domain
+
+
+@pytest.fixture
+def times():
+    return OrderedDomain(0, 1000, 8, unit="ms")
+
+
+@pytest.fixture
+def records():
+    return RecordDomain({"country": ["DE", "FR", "IT"], "crashed": Domain(["no", "yes", "?"], other="?")})
+
+
+def test_numbers_fall_into_bins_of_equal_width(times):
+    assert times.indices([0, 124.999, 125, 999.9, 1000]).tolist() == [0, 0, 1, 7, 7]
+    assert times.indices(np.array([0, 500])).tolist() == [0, 4]
+    assert times.indices(["12.5", "1e2"]).tolist() == [0, 0]
+    assert times.shown(1) == "125 to 250 ms"
+    assert times.width == 125
+    np.testing.assert_allclose(times.centres[[0, -1]], [62.5, 937.5])
+
+
+@pytest.mark.parametrize("value", [-0.001, 1000.001, float("inf"), float("-inf"), 10**400])
+def test_numbers_outside_are_refused(times, value):
+    with pytest.raises(DomainError, match="outside 0 to 1000; leave it out, or plan with a wider range or with clamp"):
+        times.index(value)
+
+
+@pytest.mark.parametrize("value", [True, "many", [1], b"1", date(2026, 1, 1)])
+def test_what_is_no_number_is_refused(times, value):
+    with pytest.raises(DomainError, match="is not a number"):
+        times.indices([value])
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "", np.float64("nan")])
+def test_missing_numbers_are_refused(times, value):
+    with pytest.raises(DomainError, match="a value is missing"):
+        times.indices([3, value])
+
+
+def test_clamping_is_on_request_and_counted():
+    domain = OrderedDomain(0, 10, 4, clamp=True)
+    values = [-5, 3, 11, float("inf")]
+    assert domain.indices(values).tolist() == [0, 1, 3, 3]
+    assert domain.count_outside(values) == 3
+    with pytest.raises(DomainError, match="missing"):
+        domain.index(float("nan"))
+
+
+def test_dates_are_days():
+    domain = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8)
+    assert domain.indices([date(2026, 1, 1), "2026-01-03", datetime(2026, 1, 8, 23, tzinfo=UTC)]).tolist() == [0, 2, 7]
+    assert domain.shown(1) == "2026-01-02 to 2026-01-03"
+    assert read_domain(domain.to_json()) == domain
+    with pytest.raises(DomainError, match="is not a date"):
+        domain.index("yesterday")
+
+
+def test_edges_are_found_and_others_refused(times):
+    assert [times.position(edge) for edge in (0, 125, 1000)] == [0, 1, 8]
+    with pytest.raises(DomainError, match="130 is not the edge of a bin; the nearest are 125 and 250"):
+        times.position(130)
+    with pytest.raises(DomainError, match="not the edge"):
+        times.position(2000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1, 1, 4), "low must be below high"),
+        ((0, float("nan"), 4), "high must"),
+        ((0, 1e20, 4), "high must be a number of at most 15 digits"),
+        (("0", 1, 4), "low must be a number or a date"),
+        ((0, 1, 1), "bins"),
+    ],
+)
+def test_wrong_ranges_are_refused(arguments, message):
+    with pytest.raises(sunzi.SunziError, match=message):
+        OrderedDomain(*arguments)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"low": "0"},
+        {"low": 0, "high": "1"},
+        {"low": "0", "high": "1e3"},
+        {"low": "00", "high": "1"},
+        {"low": "-0", "high": "1"},
+        {"low": "0", "high": "1.50"},
+        {"low": "0", "high": "1", "clamp": False},
+        {"low": "0", "high": "1", "unit": ""},
+        {"low": "0", "high": "1", "unit": 3},
+        {"low": "0", "high": "1", "unit": "m\n"},
+        {"low": "0", "high": "1", "scale": "log"},
+        "0:1",
+    ],
+)
+def test_ranges_of_plans_have_one_form(bounds):
+    with pytest.raises(PlanError):
+        read_domain({"size": 4, "range": bounds})
+
+
+def test_records_are_mixed_radix_numbers(records):
+    assert records.size == 9
+    values = [{"country": country, "crashed": crashed} for country in ("DE", "FR", "IT") for crashed in ("no", "yes")]
+    assert records.indices(values).tolist() == [0, 1, 3, 4, 6, 7]
+    assert records.digits(7) == (2, 1)
+    assert records.shown(7) == "country IT, crashed yes"
+    columns = {"country": ["FR", "IT"], "crashed": ["no", "yes"], "unused": [1, 2]}
+    assert records.indices(columns).tolist() == [3, 7]
+
+
+def test_missing_attributes_are_declared_or_refused(records):
+    assert records.index({"country": "DE"}) == 2
+    assert records.index({"country": "DE", "crashed": None}) == 2
+    with pytest.raises(DomainError, match="attribute 'country': a value is missing"):
+        records.index({"crashed": "no"})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([{"country": "DE", "version": "1"}], "there is no attribute 'version'; the attributes are country, crashed"),
+        ([{"country": "ES"}], "attribute 'country': label 'ES' is not in the domain"),
+        (["DE"], "a record is a mapping"),
+        ("DE", "records are a list of mappings"),
+        ({"country": ["DE"]}, "there is no column 'crashed'"),
+    ],
+)
+def test_wrong_records_are_refused(records, values, message):
+    with pytest.raises(DomainError, match=message):
+        records.indices(values)
+
+
+def test_frames_of_any_library_are_tables(records):
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    columns = {"country": ["FR", "IT"], "crashed": ["no", "yes"]}
+    for table in (pandas.DataFrame(columns), polars.DataFrame(columns), arrow.table(columns)):
+        assert records.indices(table).tolist() == [3, 7]
+
+
+def test_both_kinds_come_back_from_json(records, times):
+    for domain in (
+        records,
+        times,
+        OrderedDomain(-0.5, 2.25, 4, clamp=True),
+        RecordDomain({"ms": times, "no": ["a", "b"]}),
+    ):
+        found = read_domain(domain.to_json())
+        assert found == domain
+        assert type(found) is type(domain)
+        assert hash(found) == hash(domain)
+
+
+def test_too_many_combinations_are_refused():
+    with pytest.raises(DomainError, match=r"more than 2\^53"):
+        RecordDomain({f"a{number}": [str(value) for value in range(10)] for number in range(16)})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"size": 4, "attributes": {"a": 2}},
+        {"size": 5, "attributes": [{"name": "a", "domain": {"size": 4}}]},
+        {"size": 4, "attributes": [{"name": "a", "domain": {"size": 2}}, {"name": "a", "domain": {"size": 2}}]},
+        {"size": 4, "attributes": [{"name": "a"}]},
+        {"size": 1, "attributes": []},
+        {"size": 4, "attributes": [{"name": "", "domain": {"size": 4}}]},
+    ],
+)
+def test_wrong_records_in_plans_are_refused(record):
+    with pytest.raises(PlanError):
+        read_domain(record)
+
+
+def test_names_of_tables_are_checked(records):
+    assert records.numbers(["crashed", "country"]) == (0, 1)
+    for names, message in ((["version"], "no attribute"), (["country", "country"], "different"), ([], "different")):
+        with pytest.raises(DomainError, match=message):
+            records.numbers(names)
