@@ -13,10 +13,11 @@ from scipy.optimize import isotonic_regression
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Estimate, PostprocessedHistogram, QueryResult
+from sunzi.estimate import Estimate, PostprocessedHistogram
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.dyadic import Dyadic
+from sunzi.queries import QueryResult
 from sunzi.records import OrderedDomain
 from sunzi.uncertainty import Method, QueryErrors, Target
 
