@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,14 @@ from typing import Any
 from sunzi.atomic_files import write_atomically
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
+from sunzi.groups import DeclaredGroups, declare_groups
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.records import read_domain
 
 FORMAT = "sunzi-plan"
 VERSION = 1
 _KEYS = ("format", "version", "protocol", "epsilon", "domain", "parameters")
+_OPTIONAL_KEYS = ("groups",)
 _LARGEST_NUMBER = (1 << 53) - 1
 _DEEPEST = 16
 _FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
@@ -29,7 +31,8 @@ _FRACTION = re.compile("[0-9]{1,19}(/[0-9]{1,19})?")
 
 @dataclass(frozen=True)
 class Contract:
-    """All that a client must know: protocol, ε as a rational, domain, and every integer of the randomiser. Immutable.
+    """All that a client must know: protocol, ε as a rational, domain, every integer of the randomiser, and the public
+    groups that uploads may name. Immutable.
 
     Numbers in ``parameters`` are integers below 2^53; larger ones are decimal strings. Its objects are read-only
     mappings and its lists are tuples, so the terms cannot change under their fingerprint.
@@ -39,18 +42,19 @@ class Contract:
     epsilon: Fraction
     domain: Domain
     parameters: Mapping[str, Any]
+    groups: DeclaredGroups = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take a read-only copy of the parameters."""
-        vars(self)["parameters"] = _read_only(self.parameters)
+        """Take a read-only copy of the parameters and groups."""
+        vars(self).update(parameters=_read_only(self.parameters), groups=declare_groups(self.groups))
 
     def __getstate__(self) -> dict[str, Any]:
         """Read-only mappings cannot be pickled, plain ones can."""
-        return {**vars(self), "parameters": _plain(self.parameters)}
+        return {**vars(self), "parameters": _plain(self.parameters), "groups": dict(self.groups)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """The inverse of :meth:`__getstate__`."""
-        vars(self).update(state, parameters=_read_only(state["parameters"]))
+        vars(self).update(state, parameters=_read_only(state["parameters"]), groups=_read_only(state["groups"]))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a new JSON value."""
@@ -61,6 +65,7 @@ class Contract:
             "epsilon": str(self.epsilon),
             "domain": self.domain.to_json(),
             "parameters": _plain(self.parameters),
+            **({"groups": _plain(self.groups)} if self.groups else {}),
         }
 
     @cached_property
@@ -87,13 +92,19 @@ class Contract:
             raise PlanError(
                 f"plan version {value.get('version')!r} is not known here; this release reads version {VERSION}"
             )
-        if set(value) != set(_KEYS):
-            raise PlanError(f"a plan has exactly the keys {list(_KEYS)}; got {sorted(value)}")
+        if set(value) - set(_OPTIONAL_KEYS) != set(_KEYS):
+            raise PlanError(
+                f"a plan has exactly the keys {list(_KEYS)}, and may have {list(_OPTIONAL_KEYS)}; got {sorted(value)}"
+            )
+        if value.get("groups") == {}:
+            raise PlanError("groups must not be empty; leave them out")
         protocol, parameters = value["protocol"], value["parameters"]
         if not isinstance(protocol, str) or not isinstance(parameters, dict):
             raise PlanError("protocol must be a name and parameters an object")
         canonical_json(value)
-        return cls(protocol, _epsilon(value["epsilon"]), read_domain(value["domain"]), parameters)
+        return cls(
+            protocol, _epsilon(value["epsilon"]), read_domain(value["domain"]), parameters, value.get("groups", {})
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Contract:

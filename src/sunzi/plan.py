@@ -20,6 +20,7 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
 from sunzi.estimate import Estimate
 from sunzi.formatting import attacker_success, percent, privacy_bound
+from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
 from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
@@ -75,13 +76,29 @@ class Plan:
 
     def with_labels(self, path: str | Path) -> Plan:
         """The same plan with its labels, read from the file that the plan names by its hash."""
-        terms = self.contract
-        return Plan(Contract(terms.protocol, terms.epsilon, terms.domain.attach(path), terms.parameters), self.protocol)
+        return Plan(replace(self.contract, domain=self.domain.attach(path)), self.protocol)
+
+    def with_groups(self, groups: Mapping[str, Iterable[str]]) -> Plan:
+        """The same plan with these public groups, which uploads may name; its fingerprint differs.
+
+        Groups are not protected: the collector learns them as they are, and counts a tally for each.
+
+        Parameters
+        ----------
+        groups: for every attribute, such as "country", all of its values.
+        """
+        declared = declare_groups(groups)
+        return Plan(replace(self.contract, groups=declared), self.protocol)
 
     @property
     def domain(self) -> Domain:
         """The values, as labels and indices."""
         return self.contract.domain
+
+    @property
+    def groups(self) -> DeclaredGroups:
+        """The public groups that uploads may name: for every attribute its values."""
+        return self.contract.groups
 
     @property
     def epsilon(self) -> Fraction:
@@ -274,6 +291,7 @@ class Plan:
             ("protocol", self.protocol.name),
             ("privacy", privacy_bound(self.epsilon)),
             ("values", self.domain.in_words()),
+            *([("groups", groups_in_words(self.groups))] if self.groups else []),
             ("report", bits),
             ("error", f"{', '.join(errors)} (standard error of {self.protocol.question})"),
             ("attacker", attacker_success(self.attackability, self.domain.size)),
@@ -302,11 +320,17 @@ def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[
 
 
 DomainLike = int | Iterable[str] | Domain
+GroupLists = Mapping[str, Iterable[str]]
 
 
 @overload
 def make_plan(
-    protocol: Literal["grr", "rappor", "oue"], domain: DomainLike, epsilon: Epsilon, *, other: str | None = None
+    protocol: Literal["grr", "rappor", "oue"],
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    groups: GroupLists | None = None,
 ) -> Plan: ...
 @overload
 def make_plan(
@@ -315,6 +339,7 @@ def make_plan(
     epsilon: Epsilon,
     *,
     other: str | None = None,
+    groups: GroupLists | None = None,
     block_size: int | None = None,
     code: Literal["arithmetic", "bitmap"] | None = None,
 ) -> Plan: ...
@@ -325,6 +350,7 @@ def make_plan(
     epsilon: Epsilon,
     *,
     other: str | None = None,
+    groups: GroupLists | None = None,
     classes: int | None = None,
     points: int | None = None,
 ) -> Plan: ...
@@ -335,6 +361,7 @@ def make_plan(
     epsilon: Epsilon,
     *,
     other: str | None = None,
+    groups: GroupLists | None = None,
     order: int | None = None,
 ) -> Plan: ...
 @overload
@@ -344,15 +371,30 @@ def make_plan(
     epsilon: Epsilon,
     *,
     other: str | None = None,
+    groups: GroupLists | None = None,
     moduli: Iterable[int] | None = None,
     count: int = ...,
 ) -> Plan: ...
 # This one admits registered protocols, and with them any options: the overloads above serve completion, not checking.
 @overload
 def make_plan(
-    protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str | None = None, **options: Any
+    protocol: str,
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    groups: GroupLists | None = None,
+    **options: Any,
 ) -> Plan: ...
-def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str | None = None, **options: Any) -> Plan:
+def make_plan(
+    protocol: str,
+    domain: DomainLike,
+    epsilon: Epsilon,
+    *,
+    other: str | None = None,
+    groups: GroupLists | None = None,
+    **options: Any,
+) -> Plan:
     """Plan a collection with a protocol of your choice; :func:`sunzi.planning.recommend` chooses one for you.
 
     Parameters
@@ -361,6 +403,8 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
     domain: the number of values (which are then 0 … k−1), a list of labels, or a :class:`Domain`.
     epsilon: the privacy budget of one report. A float means the fraction of its shortest decimal form.
     other: the label that unknown and missing values are reported as.
+    groups: public groups that uploads to a collector may name, such as ``{"country": ["DE", "FR"]}``; nothing protects
+        them.
     options: the protocol's own; all have good defaults.
 
         - ``grr``, ``rappor``, ``oue``: none.
@@ -382,7 +426,7 @@ def make_plan(protocol: str, domain: DomainLike, epsilon: Epsilon, *, other: str
     kind.check_domain(terms)
     with _refusing_options(protocol, options):
         made = kind.choose(terms.size, budget, **options)
-    return Plan(Contract(protocol, budget, terms, made.parameters()), made)
+    return Plan(Contract(protocol, budget, terms, made.parameters(), declare_groups(groups or {})), made)
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:

@@ -23,7 +23,7 @@ from sunzi.collector import Collector, UploadKey, backup, merge_shards, open_sto
 from sunzi.errors import StoreError
 
 PLANS = {
-    "web": sunzi.make_plan("grr", ["Firefox", "Chrome", "other"], epsilon=2),
+    "web": sunzi.make_plan("grr", ["Firefox", "Chrome", "other"], epsilon=2, groups={"country": ["DE", "FR"]}),
     "mobile": sunzi.make_plan("mss", 40, epsilon=1),
 }
 KEYS = (None, UploadKey("partner", bytes(32), 1000))
@@ -41,7 +41,9 @@ def fill(path: Path) -> None:
             for key in KEYS:
                 for index in range(20):
                     number += 1
-                    store.commit([collector.deposit(live, an_id(number), client.report_index(index % 3), key=key)])
+                    groups = {"country": "DE"} if plan.groups and index < 5 else None
+                    report = client.report_index(index % 3)
+                    store.commit([collector.deposit(live, an_id(number), report, key=key, groups=groups)])
             if name == "mobile":
                 collector.subtract(live, "partner")
             if is_closed:
@@ -55,12 +57,15 @@ def read(path: Path) -> None:
     try:
         collector = Collector(store)
         for epoch in collector.epochs():
-            store.contributions(epoch.key)
+            store.contributions(epoch.key, None)
             store.progress(epoch.key)
             store.identity_count(epoch.key)
             list(store.identities(epoch.key))
             list(store.tokens(epoch.key))
-            collector.tally(collector.find(epoch.collection, epoch.number))
+            live = collector.find(epoch.collection, epoch.number)
+            collector.tally(live)
+            for group in store.group_reports(epoch.key):
+                collector.tally(live, group)
         backup(store, path.with_name("backup"))
     finally:
         store.close()

@@ -26,12 +26,16 @@ from sunzi.collector.stores import find_epoch, stored_tally
 pytestmark = pytest.mark.slow
 
 KILLS = 5
-PLAN = sunzi.make_plan("grr", 60_000, 5)
+PLAN = sunzi.make_plan("grr", 60_000, 5, groups={"parity": ["even", "odd"]})
 
 
 def crafted(value):
     """The two bytes of a truthful report of this value."""
     return value.to_bytes(2, "little")
+
+
+def group_of(value):
+    return f"parity={'odd' if value % 2 else 'even'}"
 
 
 class Service:
@@ -74,7 +78,7 @@ def upload_until_dead(connection, chance, pending, acknowledged, until):
             continue
         path = f"/v1/collections/default/epochs/1/reports?plan={PLAN.fingerprint}"
         try:
-            connection.request("POST", path, framed(crafted(value), identity))
+            connection.request("POST", path, framed(crafted(value), identity, groups=group_of(value)))
             answer = connection.getresponse()
             content = json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
@@ -116,9 +120,12 @@ def test_every_acknowledged_report_is_counted_once_despite_kills(tmp_path):
         send(port, random.Random(9), pending, last, time.monotonic() + 1)
     service.kill()
     store = SqliteStore(tmp_path / "store.db", create=False)
-    tally = stored_tally(store, find_epoch(store, "default"), PLAN)
+    epoch = find_epoch(store, "default")
+    tally, odd, even = (stored_tally(store, epoch, PLAN, group) for group in ("", "parity=odd", "parity=even"))
     store.close()
     sent = np.zeros(PLAN.domain.size, dtype=np.int64)
     sent[: next(values)] = 1
     assert np.array_equal(tally.counts, sent)
+    assert np.array_equal(odd.counts, sent * (np.arange(sent.size) % 2))
+    assert tally == odd + even
     assert len(acknowledged) > 50

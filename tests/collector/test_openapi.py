@@ -11,7 +11,7 @@ import sunzi
 
 pytestmark = pytest.mark.slow
 
-PLAN = sunzi.make_plan("ss-compact", 50, 2)
+PLAN = sunzi.make_plan("ss-compact", 50, 2, groups={"country": ["DE", "FR"]})
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 SHORT = ("--max-examples", "8", "--phases", "examples,fuzzing")
@@ -21,7 +21,7 @@ LONG = ("--max-examples", "25", "--phases", "examples,coverage,fuzzing")
 @pytest.fixture
 def service(tmp_path):
     with running(tmp_path / "store.db", {"default": PLAN}) as made:
-        made.send_batch(PLAN.client(seed=1).report_indices(np.arange(500) % 50))
+        made.send_batch(PLAN.client(seed=1).report_indices(np.arange(500) % 50), groups="country=DE")
         yield made
 
 
@@ -40,7 +40,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
             f"{base}/{name}"
             for name in ("plan", "plan/{fingerprint}", "reports", "batches", "close", "tokens", "subtract", "tally")
         ),
-        *(f"{base}/{name}.{{form}}" for name in ("status", "estimate", "progress", "keys", "health")),
+        *(f"{base}/{name}.{{form}}" for name in ("status", "estimate", "progress", "keys", "groups", "health")),
     }
     upload = described["paths"][f"{base}/batches"]["post"]
     assert {"200", "400", "404", "410", "413", "422", "429", "503"} <= set(upload["responses"])

@@ -11,7 +11,7 @@ from sunzi.errors import StoreError
 
 ROWS = RowReader("store.db")
 EPOCH = (1, "web", 2, 500, 10, 1.5, None)
-CONTRIBUTION = (1, "partner", 10, None)
+CONTRIBUTION = (1, "partner", 10, None, "country=DE")
 
 
 def test_rows_of_a_sound_store():

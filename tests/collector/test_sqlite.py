@@ -137,7 +137,7 @@ def test_a_file_that_is_not_a_database_is_refused(path, tmp_path):
 def test_a_newer_store_is_refused(store, path):
     store._connection.execute("PRAGMA user_version = 99")
     store.close()
-    with pytest.raises(StoreError, match="version 99; this release supports versions up to 2"):
+    with pytest.raises(StoreError, match="version 99; this release supports versions up to 3"):
         SqliteStore(path)
 
 
@@ -181,7 +181,7 @@ def test_an_older_store_is_upgraded_in_one_transaction(path, monkeypatch):
         step(connection)
         raise sqlite3.OperationalError("in the middle")
 
-    monkeypatch.setattr(sqlite_module, "MIGRATIONS", {1: fail})
+    monkeypatch.setattr(sqlite_module, "MIGRATIONS", {**sqlite_module.MIGRATIONS, 1: fail})
     with pytest.raises(StoreError, match="in the middle"):
         SqliteStore(path)
     steps = []
@@ -190,10 +190,10 @@ def test_an_older_store_is_upgraded_in_one_transaction(path, monkeypatch):
         step(connection)
         steps.append(1)
 
-    monkeypatch.setattr(sqlite_module, "MIGRATIONS", {1: upgrade})
+    monkeypatch.setattr(sqlite_module, "MIGRATIONS", {**sqlite_module.MIGRATIONS, 1: upgrade})
     for _ in range(2):
         store = SqliteStore(path)
-        assert store._connection.execute("PRAGMA user_version").fetchone()[0] == 2
+        assert store._connection.execute("PRAGMA user_version").fetchone()[0] == sqlite_module.SCHEMA_VERSION
         store.close()
     assert steps == [1]
     store = SqliteStore(path)

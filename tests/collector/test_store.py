@@ -444,6 +444,86 @@ def test_a_key_can_be_subtracted_from_an_open_and_from_a_closed_epoch(store, add
     )
 
 
+def in_groups(epoch, number, *groups, **options):
+    return replace(a_deposit(epoch, number, **options), groups=groups)
+
+
+def test_groups_have_tallies_of_their_own(store):
+    epoch, other = an_epoch(store), an_epoch(store)
+    deposits = [
+        in_groups(epoch, 1, "country=DE", "release=1"),
+        in_groups(epoch, 2, "country=DE"),
+        in_groups(epoch, 3, "country=FR"),
+        in_groups(epoch, 4),
+        in_groups(other, 5, "country=DE"),
+        in_groups(epoch, 3, "country=DE"),  # a repeated id
+    ]
+    for expected in (["counted"] * 5 + ["repeated"], ["repeated"] * 6):
+        assert values(store.commit(deposits)) == expected
+        assert store.group_reports(epoch.key) == {"country=DE": 2, "country=FR": 1, "release=1": 1}
+        assert (total(store, epoch), [each.reports for each in store.epochs()]) == (4, [4, 1])
+        assert np.flatnonzero(counts(store, epoch)).tolist() == [1, 2, 3, 4]
+        assert np.flatnonzero(counts(store, epoch, group="country=DE")).tolist() == [1, 2]
+        assert np.flatnonzero(counts(store, epoch, group="release=1")).tolist() == [1]
+        assert store.tally(epoch.key, LENGTH, "country=IT")[0] == 0
+        assert sum(reports for _, reports in store.progress(epoch.key)) == 4
+    assert [each.group for each in store.contributions(epoch.key)] == [""]
+    assert len(store.contributions(epoch.key, None)) == 4
+
+
+def test_a_refused_deposit_is_in_no_group(store):
+    epoch = an_epoch(store)
+    store.add_tokens(epoch.key, [bytes(32)])
+    known, unknown = bytes(32), bytes([1]) * 32
+    deposits = [in_groups(epoch, 1, "country=DE", token=known), in_groups(epoch, 2, "country=DE", token=unknown)]
+    assert values(store.commit(deposits)) == ["counted", "token refused"]
+    assert store.group_reports(epoch.key) == {"country=DE": 1}
+    store.close_epoch(epoch.key)
+    assert values(store.commit([in_groups(epoch, 3, "country=DE")])) == ["closed"]
+    assert store.group_reports(epoch.key) == {"country=DE": 1}
+
+
+def test_a_subtracted_key_leaves_its_groups(store):
+    epoch = an_epoch(store)
+    store.commit([replace(in_groups(epoch, 1, "country=DE"), uploader="good")])
+    stolen = [replace(in_groups(epoch, number, "country=DE", "release=1"), uploader="stolen") for number in (2, 3)]
+    store.commit(stolen)
+    assert store.subtract(epoch.key, "stolen") == 2
+    assert store.group_reports(epoch.key) == {"country=DE": 1}
+    assert np.flatnonzero(counts(store, epoch, group="country=DE")).tolist() == [1]
+    store.commit([replace(in_groups(epoch, 4, "country=DE"), uploader="stolen")])
+    assert store.group_reports(epoch.key) == {"country=DE": 2}
+
+
+def test_a_failure_counts_neither_the_epoch_nor_its_groups(store, monkeypatch):
+    epoch = an_epoch(store)
+    add, calls = store._add, []
+
+    def fail_at_the_group(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise StoreError("in the middle")
+        add(*arguments)
+
+    monkeypatch.setattr(store, "_add", fail_at_the_group)
+    deposit = in_groups(epoch, 1, "country=DE")
+    with pytest.raises(StoreError, match="in the middle"):
+        store.commit([deposit])
+    assert (total(store, epoch), store.group_reports(epoch.key), store.identity_count(epoch.key)) == (0, {}, 0)
+    assert values(store.commit([deposit])) == ["counted"]
+    assert store.group_reports(epoch.key) == {"country=DE": 1}
+
+
+def test_a_group_of_a_huge_domain_writes_only_its_pages(store):
+    epoch = an_epoch(store, counters=1 << 40)
+    deposit = Deposit(epoch.key, an_id(1), 2, np.array([5, 1 << 39]), np.array([1, 1]), groups=("country=DE",))
+    store.commit([deposit])
+    (group,) = store.contributions(epoch.key, "country=DE")
+    assert len(store.pages(group.key)) == 2
+    reports, counters = store.tally(epoch.key, 1 << 40, "country=DE")
+    assert (reports, [each.tolist() for each in counters.nonzero()]) == (2, [[5, 1 << 39], [1, 1]])
+
+
 def test_only_a_key_that_has_uploaded_can_be_subtracted(store):
     epoch = an_epoch(store)
     store.commit([with_key(epoch, 1, "good")])

@@ -31,11 +31,12 @@ def contents(store):
             [
                 (
                     each.uploader,
+                    each.group,
                     each.reports,
                     each.subtracted_at,
                     {k: bytes(v) for k, v in store.pages(each.key).items()},
                 )
-                for each in store.contributions(epoch.key)
+                for each in store.contributions(epoch.key, None)
             ],
             sorted(store.identities(epoch.key)),
             sorted(store.tokens(epoch.key)),
@@ -58,6 +59,8 @@ def fill(store):
     store.commit([Deposit(huge.key, an_id(1), 7, np.array([5, 1 << 39]), np.array([3, 4]))])
     store.commit([replace(a_deposit(zebra, number), uploader=f"key {number % 2}") for number in range(400, 420)])
     store.commit([replace(a_deposit(zebra, 500), uploader="key 1", reports_per_minute=90)])
+    named = replace(a_deposit(zebra, 600), uploader="key 0", groups=("country=DE", "release=1"))
+    store.commit([named, replace(a_deposit(zebra, 601), groups=("country=DE",))])
     store.subtract(zebra.key, "key 0")
     store.add_tokens(zebra.key, [bytes([number]) * 32 for number in range(3)])
     store.close_epoch(ant.key)
@@ -77,6 +80,7 @@ def test_a_copy_is_the_same_and_goes_on(store, target):
     assert copy_store(store, target) == 4
     assert contents(target) == contents(store)
     assert quotas(target) == quotas(store) != []
+    assert target.group_reports(find_epoch(target, "zebra").key) == {"country=DE": 1}
     zebra, ant = find_epoch(target, "zebra"), find_epoch(target, "ant", 1)
     group = [a_deposit(zebra, 5), a_deposit(zebra, 301, token=bytes(32)), a_deposit(ant, 1)]
     assert values(target.commit(group)) == ["repeated", "counted", "closed"]

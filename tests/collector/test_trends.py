@@ -62,7 +62,7 @@ def test_closed_epochs_are_estimated_once(collector, monkeypatch):
     live = collector.open("fruit", PLAN)
     reads = []
     real = collector.store.tally
-    monkeypatch.setattr(collector.store, "tally", lambda key, length: reads.append(key) or real(key, length))
+    monkeypatch.setattr(collector.store, "tally", lambda key, *rest: reads.append(key) or real(key, *rest))
     cache = TrendCache(collector)
     first = cache.get("fruit", 10, 1, 60)
     assert len(reads) == 3

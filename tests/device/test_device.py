@@ -333,10 +333,12 @@ INSERT INTO outbox VALUES (zeroblob(16), 'there', x'07', 1.5);
 """
 
 
-def test_a_file_of_version_1_is_upgraded(plan, path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_file_is_upgraded(plan, path, version):
     Device(path, 2, max_epsilon=1)
+    older = {1: "DROP TABLE reported; ", 2: ""}[version]
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("DROP TABLE reported; PRAGMA user_version = 1")
+        connection.executescript(f"{older}ALTER TABLE outbox DROP COLUMN groups; PRAGMA user_version = {version}")
     assert not Device(path, 2, max_epsilon=1).queue(plan, "browser", 1, THERE).is_repeated
 
 
@@ -352,3 +354,33 @@ def test_a_file_without_a_mark_is_taken_over(plan, path):
     assert [report.fingerprint for report in Device(path, 2, max_epsilon=1).waiting()] == [None, plan.fingerprint]
     assert bodies(device)[1] == MemoisingClient(plan, bytes(32), "browser", max_epsilon=32).report(1)
     assert device.flush(lambda report: None) == 2
+
+
+def test_groups_are_kept_with_the_report(path):
+    plan = sunzi.make_plan("grr", 100, 1, groups={"country": ["DE", "FR"], "release": ["1"]})
+    device = Device(path, 3, max_epsilon=1)
+    device.queue(plan, "browser", 7, THERE, groups={"release": "1", "country": "DE"})
+    device.queue(plan, "browser", 7, epoch_of(2))
+    assert [report.groups for report in Device(path, 3, max_epsilon=1).waiting()] == [
+        {"country": "DE", "release": "1"},
+        {},
+    ]
+
+
+def test_a_bad_group_costs_nothing(plan, path):
+    declaring = sunzi.make_plan("grr", 100, 1, groups={"country": ["DE", "FR"]})
+    device = Device(path, 3, max_epsilon=1)
+    for made, groups in ((declaring, {"country": "IT"}), (declaring, {"city": "Bonn"}), (plan, {"country": "DE"})):
+        with pytest.raises(ParameterError):
+            device.queue(made, "browser", 7, THERE, groups=groups)
+    assert (device.spent("browser"), device.waiting()) == (0, [])
+
+
+@pytest.mark.parametrize("named", ["", "country", "country=DE,country=FR", 7, b"x"])
+def test_damaged_groups_are_refused(plan, path, named):
+    device = Device(path, 3, max_epsilon=1)
+    device.queue(plan, "browser", 7, THERE)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE outbox SET groups = ?", (named,))
+    with pytest.raises(StoreError, match="the groups of a report are"):
+        device.waiting()

@@ -40,8 +40,8 @@ def values(outcomes: list) -> list[str]:
     return [outcome.value for outcome in outcomes]
 
 
-def counts(store: Store, epoch: Epoch, length: int = LENGTH) -> np.ndarray:
-    return store.tally(epoch.key, length)[1].dense()
+def counts(store: Store, epoch: Epoch, length: int = LENGTH, group: str = "") -> np.ndarray:
+    return store.tally(epoch.key, length, group)[1].dense()
 
 
 def total(store: Store, epoch: Epoch) -> int:

@@ -47,25 +47,27 @@ class Running:
     def post_json(self, path, value, headers=None):
         return self.request("POST", path, json.dumps(value), {"Content-Type": "application/json", **(headers or {})})
 
-    def send_batch(self, body, identity=None, epoch=1, collection="default", token=None, headers=None):
+    def send_batch(self, body, identity=None, epoch=1, collection="default", token=None, headers=None, groups=None):
         path = f"/v1/collections/{collection}/epochs/{epoch}/batches"
-        return self.post(path, framed(body, identity, token), headers)
+        return self.post(path, framed(body, identity, token, groups), headers)
 
-    def send_report(self, plan, body, identity=None, epoch=1, collection="default", token=None, headers=None):
+    def send_report(
+        self, plan, body, identity=None, epoch=1, collection="default", token=None, headers=None, groups=None
+    ):
         path = f"/v1/collections/{collection}/epochs/{epoch}/reports?plan={plan.fingerprint}"
-        return self.post(path, framed(body, identity, token), headers)
+        return self.post(path, framed(body, identity, token, groups), headers)
 
-    def tally(self, collection="default", epoch=1):
-        return self.collector.tally(self.collector.find(collection, epoch))
+    def tally(self, collection="default", epoch=1, group=""):
+        return self.collector.tally(self.collector.find(collection, epoch), group)
 
 
 def fresh_id():
     return secrets.token_hex(16)
 
 
-def framed(body, identity=None, token=None):
-    """The body of an upload: a line of its id and token, then a report or batch."""
-    return f"{identity or fresh_id()}{f' {token}' if token else ''}\n".encode() + body
+def framed(body, identity=None, token=None, groups=None):
+    """The body of an upload: a line of its id, token and groups, then a report or batch."""
+    return " ".join(part for part in (identity or fresh_id(), token, groups) if part).encode() + b"\n" + body
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
 from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
+from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import shown
 from sunzi.plan import Plan
 from sunzi.tally import Tally
@@ -31,6 +32,9 @@ OldPlan = Literal["close", "keep"]
 
 _KEPT_PLANS = 16
 _KEPT_ESTIMATES = 4
+# A page asks for many groups at once.
+_KEPT_SMALL_ESTIMATES = 64
+_SMALL_DOMAIN = 1000
 _SHOWN_LABELS = 3
 
 
@@ -84,7 +88,7 @@ class Collector:
         self._plans: OrderedDict[int, Plan] = OrderedDict()  # by the epoch's key, the one used last at the end
         self._with_own_labels: dict[int, Plan] = {}
         self._lock = threading.Lock()
-        self._estimates: OrderedDict[int, tuple[Tally, Estimate]] = OrderedDict()
+        self._estimates: OrderedDict[tuple[int, str], tuple[Tally, Estimate]] = OrderedDict()
         self._estimating = threading.Lock()
         self.refresh()
 
@@ -236,7 +240,13 @@ class Collector:
         return self.find(collection, number)
 
     def deposit(
-        self, live: LiveEpoch, identity: bytes, body: bytes, token: bytes | None = None, key: UploadKey | None = None
+        self,
+        live: LiveEpoch,
+        identity: bytes,
+        body: bytes,
+        token: bytes | None = None,
+        key: UploadKey | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> Deposit:
         """Decode an upload, a report or a batch, into a deposit. Raises if anything in it is invalid.
 
@@ -247,6 +257,7 @@ class Collector:
         body: a report or a batch.
         token: the single-use token to spend, or None.
         key: the upload key that was sent with it, or None.
+        groups: the public groups that it names: at most one value per attribute that the plan declares.
         """
         if not live.epoch.is_open:
             raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
@@ -254,19 +265,21 @@ class Collector:
             raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(identity)}")
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
+        named = chosen_groups(live.plan.groups, groups)
         reports, counters = live.plan._count(body)
         if not reports:
             raise ReportError("the batch holds no reports")
         cells, counts = counters.nonzero()
         hashed = None if token is None else hashlib.sha256(token).digest()
-        made = Deposit(live.epoch.key, identity, reports, cells, counts, hashed)
+        made = Deposit(live.epoch.key, identity, reports, cells, counts, hashed, groups=named)
         return made if key is None else replace(made, uploader=key.name, reports_per_minute=key.reports_per_minute)
 
     def subtract(self, live: LiveEpoch, uploader: str) -> int:
         """Take all reports that were uploaded with one key out of an epoch, open or closed; return their number."""
         reports = self.store.subtract(live.epoch.key, uploader)
         with self._estimating:
-            self._estimates.pop(live.epoch.key, None)
+            for cached in [cached for cached in self._estimates if cached[0] == live.epoch.key]:
+                del self._estimates[cached]
         return reports
 
     def make_tokens(self, live: LiveEpoch, count: int) -> list[str]:
@@ -275,21 +288,28 @@ class Collector:
         self.store.add_tokens(live.epoch.key, [hashlib.sha256(bytes.fromhex(token)).digest() for token in tokens])
         return tokens
 
-    def tally(self, live: LiveEpoch) -> Tally:
-        """The epoch's current tally, with its invariants checked."""
-        return stored_tally(self.store, live.epoch, live.plan)
+    def reports(self, live: LiveEpoch, group: str = "") -> int:
+        """The current number of reports of an epoch, or of a public group of it such as ``country=DE``."""
+        if group:
+            return self.store.group_reports(live.epoch.key).get(group, 0)
+        return find_epoch(self.store, live.epoch.collection, live.epoch.number).reports
 
-    def estimate(self, live: LiveEpoch) -> tuple[Tally, Estimate]:
-        """The current tally and its estimate, cached until another report is counted."""
-        key = live.epoch.key
+    def tally(self, live: LiveEpoch, group: str = "") -> Tally:
+        """The current tally of an epoch, or of a public group of it, with its invariants checked."""
+        return stored_tally(self.store, live.epoch, live.plan, group)
+
+    def estimate(self, live: LiveEpoch, group: str = "") -> tuple[Tally, Estimate]:
+        """The current tally of an epoch or group and its estimate, cached until another report is counted."""
+        key = live.epoch.key, group
         with self._estimating:  # concurrent readers share one computation
-            current = find_epoch(self.store, live.epoch.collection, live.epoch.number)
             kept = self._estimates.get(key)
-            if kept is None or kept[0].reports != current.reports:
-                tally = self.tally(live)
+            if kept is None or kept[0].reports != self.reports(live, group):
+                tally = self.tally(live, group)
                 kept = self._estimates[key] = (tally, live.plan.estimate(tally))
-                if len(self._estimates) > _KEPT_ESTIMATES:
+                most = _KEPT_ESTIMATES if live.plan.domain.size > _SMALL_DOMAIN else _KEPT_SMALL_ESTIMATES
+                while len(self._estimates) > most:
                     self._estimates.popitem(last=False)
+            self._estimates.move_to_end(key)
             return kept
 
 
@@ -310,10 +330,13 @@ def plan_changes(old: Plan, new: Plan) -> str:
             ("protocol", old.protocol.name, new.protocol.name),
             ("values", f"{old.domain.size:,}", f"{new.domain.size:,}"),
             ("other", repr(old.domain.other), repr(new.domain.other)),
+            ("groups", " ".join(old.groups) or "none", " ".join(new.groups) or "none"),
         )
         if before != after
     ]
     changes += _label_changes(old, new)
+    if old.groups != new.groups and set(old.groups) == set(new.groups):
+        changes.append("other values of groups")
     return ", ".join(changes) or "other parameters of the protocol"
 
 

@@ -15,7 +15,7 @@ from sunzi.collector.epochs import Shard
 from sunzi.collector.rows import RowReader
 from sunzi.errors import ParameterError, StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Closable(Protocol):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sunzi._typing import Integers
 from sunzi.errors import ParameterError, ReportError
+from sunzi.groups import parse_groups
 
 ID_BYTES = 16
 TOKEN_BYTES = 32
 
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-_FIRST_LINE = re.compile(rb"([0-9a-f]{32})(?: ([0-9a-f]{64}))?\n")
+_FIRST_LINE = re.compile(rb"([0-9a-f]{32})(?: ([0-9a-f]{64}))?(?: ([a-z][a-z0-9_]{0,31}=[!-~]{1,1000}))?\n")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Epoch:
 class Contribution:
     """The part of an epoch's tally that was uploaded with one key, by its name; "" without upload keys.
 
+    ``group`` is "" for all reports, or a public group such as ``country=DE``, whose reports are counted once more.
+
     A contribution that was subtracted stays in the store, but is in no total. Reports that arrive later under the same
     name start another contribution.
     """
@@ -82,6 +85,7 @@ class Contribution:
     uploader: str
     reports: int
     subtracted_at: float | None
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ class Deposit:
 
     ``cells`` are distinct counters of the epoch's tally and ``counts`` the amounts added to them. ``token`` is the
     SHA-256 of the single-use token that the deposit spends, or None if the collector requires none. ``uploader`` is the
-    name of the upload key, empty if the collector requires none, and ``reports_per_minute`` its quota.
+    name of the upload key, empty if the collector requires none, and ``reports_per_minute`` its quota. ``groups`` are
+    the public groups whose tallies count it, too, such as ``country=DE``.
     """
 
     epoch: int
@@ -101,6 +106,7 @@ class Deposit:
     token: bytes | None = None
     uploader: str = ""
     reports_per_minute: int | None = None
+    groups: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -120,9 +126,12 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Upload:
-    """The body of an upload: a first line ``ID`` or ``ID TOKEN`` in lower-case hexadecimal, then a report or a batch.
+    """The body of an upload: a first line, then a report or a batch.
 
-    Ids and tokens travel in the body, because proxies log addresses, and because browsers send a body without headers
+    The first line has the id and, after a space each, the token if there is one, both in lower-case hexadecimal, and
+    the public groups if there are any, as ``country=DE,release=124``.
+
+    They travel in the body, because proxies log addresses, and because browsers send a body without headers
     of its own to another origin without asking first.
 
     >>> Upload(bytes(16), b"report").to_bytes()
@@ -132,11 +141,13 @@ class Upload:
     identity: bytes
     content: bytes
     token: bytes | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The body."""
-        token = "" if self.token is None else f" {self.token.hex()}"
-        return f"{self.identity.hex()}{token}\n".encode() + self.content
+        token = [] if self.token is None else [self.token.hex()]
+        groups = [",".join(f"{name}={value}" for name, value in sorted(self.groups.items()))] if self.groups else []
+        return f"{' '.join([self.identity.hex(), *token, *groups])}\n".encode() + self.content
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Upload:
@@ -144,11 +155,13 @@ class Upload:
         matched = _FIRST_LINE.match(body)
         if matched is None:
             raise ReportError(
-                "an upload starts with a line: its id in 32 lower-case hexadecimal digits and, if the collector needs "
-                "a token, a space and the token in 64 digits; the report follows"
+                "an upload starts with a line: its id in 32 lower-case hexadecimal digits; if the collector needs a "
+                "token, a space and the token in 64 digits; if it names groups, a space and they as country=DE,…; the "
+                "report follows"
             )
         token = None if matched[2] is None else bytes.fromhex(matched[2].decode())
-        return cls(bytes.fromhex(matched[1].decode()), body[matched.end() :], token)
+        groups = {} if matched[3] is None else parse_groups(matched[3].decode())
+        return cls(bytes.fromhex(matched[1].decode()), body[matched.end() :], token, groups)
 
 
 def check_name(name: str) -> str:

@@ -70,6 +70,12 @@ CREATE TABLE quotas (
     uploader text PRIMARY KEY, reports_left double precision NOT NULL, filled_at double precision NOT NULL
 );
 """
+# Reports of public groups are counted once more, in contributions of their own.
+_VERSION_3: LiteralString = """
+ALTER TABLE contributions ADD COLUMN public_group text NOT NULL DEFAULT '';
+DROP INDEX contributions_of_epoch;
+CREATE INDEX contributions_of_group ON contributions (epoch, public_group, uploader);
+"""
 # The pages and minutes of an epoch become those of its only contribution, which gets the same key.
 _FROM_VERSION_1: LiteralString = """
 INSERT INTO contributions (key, epoch, uploader, reports) SELECT key, key, '', reports FROM epochs;
@@ -119,7 +125,11 @@ def _upgrade_version_1(connection: Connection) -> None:
     connection.execute(_VERSION_2 + _FROM_VERSION_1)
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _upgrade_version_1}
+def _upgrade_version_2(connection: Connection) -> None:
+    connection.execute(_VERSION_3)
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _upgrade_version_1, 2: _upgrade_version_2}
 """For each older schema version, the step to the next. Version 1 is the first."""
 
 
@@ -183,7 +193,7 @@ class PostgresStore(Store):
         connection = self._connection
         if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self.schema,)).fetchone():
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self.schema)))
-        connection.execute(_SCHEMA + _VERSION_2)
+        connection.execute(_SCHEMA + _VERSION_2 + _VERSION_3)
         settings = {"schema_version": str(SCHEMA_VERSION), "shard": str(shard), "created_at": str(time.time())}
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO settings VALUES (%s, %s)", list(settings.items()))

@@ -13,18 +13,20 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any, cast
+from urllib.parse import quote
 
 from sunzi.collector.addresses import Address, parse_collection
 from sunzi.collector.epochs import ID_BYTES, Upload, check_name, parse_token
 from sunzi.contract import Contract, parse_json
 from sunzi.errors import ParameterError, PlanError, PrivacyError, ReportError, StoreError
+from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
@@ -162,7 +164,13 @@ class RemoteCollector:
         return RemoteEpoch(plan, self.collection, number, is_open, f"{self.url}/epochs/{number}")
 
     def upload(
-        self, epoch: RemoteEpoch, body: bytes, identity: bytes | None = None, *, token: str | None = None
+        self,
+        epoch: RemoteEpoch,
+        body: bytes,
+        identity: bytes | None = None,
+        *,
+        token: str | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> str:
         """Send a report or a batch until it is acknowledged; return ``counted`` or ``repeated``.
 
@@ -176,15 +184,27 @@ class RemoteCollector:
         body: a report or a batch.
         identity: 16 random bytes, by default new ones. Pass the same id to repeat an upload.
         token: the single-use token, 64 hexadecimal digits, if the collector requires one.
+        groups: the user's public groups, such as ``{"country": "DE"}``: at most one value per attribute that the plan
+            declares. With a batch, they apply to all of its reports. Nothing protects them.
         """
-        return self.send(epoch.number, epoch.plan.fingerprint, body, identity or secrets.token_bytes(ID_BYTES), token)
+        chosen_groups(epoch.plan.groups, groups)
+        identity = identity or secrets.token_bytes(ID_BYTES)
+        return self.send(epoch.number, epoch.plan.fingerprint, body, identity, token, groups)
 
-    def send(self, number: int, fingerprint: str, body: bytes, identity: bytes, token: str | None = None) -> str:
+    def send(
+        self,
+        number: int,
+        fingerprint: str,
+        body: bytes,
+        identity: bytes,
+        token: str | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> str:
         """:meth:`upload`, given only the epoch's number and the plan's fingerprint."""
         from sunzi.wire import is_batch
 
         kind = "batches" if is_batch(body) else f"reports?plan={fingerprint}"
-        upload = Upload(identity, body, None if token is None else parse_token(token))
+        upload = Upload(identity, body, None if token is None else parse_token(token), groups or {})
         path = f"{self._path}/epochs/{number}/{kind}"
         status, answer = self._persist("POST", path, upload.to_bytes(), _LARGEST_RECEIPT_BYTES)
         said = _fields(answer)
@@ -197,15 +217,35 @@ class RemoteCollector:
             raise UnauthorizedError(f"the collector rejected this key or token {words}")
         raise ReportError(f"the collector refused an upload {words}")
 
-    def tally(self, number: int | None = None) -> tuple[Plan, Tally]:
-        """The plan and tally of an epoch, by default the current one."""
+    def groups(self, number: int | None = None) -> dict[str, int]:
+        """The number of reports of every public group of an epoch, by default the current one, that may be published.
+
+        Groups are named as in ``country=DE``.
+        """
+        path = f"epochs/{'current' if number is None else number}/groups.json"
+        answer = self._get(path, LARGEST_PLAN_BYTES)
+        try:
+            rows = cast(list[Any], parse_json(answer))
+            return {str(row["group"]): whole_number("reports", row["reports"], 0) for row in rows if row["published"]}
+        except (PlanError, ParameterError, TypeError, KeyError):
+            raise StoreError(f"{self.url}/{path} is not a collector's response: {_message(answer)}") from None
+
+    def tally(self, number: int | None = None, group: str | None = None) -> tuple[Plan, Tally]:
+        """The plan and tally of an epoch, by default the current one.
+
+        Parameters
+        ----------
+        number: the epoch's number.
+        group: only the reports of this public group, such as ``country=DE``.
+        """
         which = "current" if number is None else str(number)
         terms = self._get(f"epochs/{which}/plan", LARGEST_PLAN_BYTES)
         if not _fields(terms):
             raise StoreError(f"{self.url}/epochs/{which}/plan is not a collector's response: {_message(terms)}")
         plan = Plan.from_json(terms)
         largest = _COUNTER_BYTES * plan.protocol.tally_layout.length + _LARGEST_HEADER_BYTES
-        return plan, Tally.from_bytes(self._get(f"epochs/{which}/tally", largest))
+        query = "" if group is None else f"?group={quote(group)}"
+        return plan, Tally.from_bytes(self._get(f"epochs/{which}/tally{query}", largest))
 
     def close(self) -> None:
         """Close the connection."""

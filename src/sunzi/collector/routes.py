@@ -24,10 +24,10 @@ from sunzi.collector.collector import Collector, LiveEpoch, OldPlan, matching_la
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
-from sunzi.collector.stores import find_epoch
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
 from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate, Postprocessing
+from sunzi.groups import parse_group
 from sunzi.plan import Plan
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
@@ -35,7 +35,7 @@ _MAX_FOUND = 1000
 _TWO_SIDED_95 = 1.96  # standard errors on each side of a 95 % interval
 _KEPT_PLANS = 16
 _SMALL_BODY = 1 << 12
-_MEDIA = {
+MEDIA = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
@@ -45,11 +45,11 @@ _REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
 _ADMINISTRATION_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
 _PLAN_FILE = {"application/json": {"schema": {"type": "object"}}}
 _PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
-_RECORDS = giving("application/json", "text/csv") | _REFUSALS
+RECORDS = giving("application/json", "text/csv") | _REFUSALS
 
 
 # The page polls these every few seconds, and they say no more than the number of reports.
-_UNAUDITED = ("status", "progress", "list_epochs", "metrics")
+_UNAUDITED = ("status", "progress", "groups", "list_epochs", "metrics")
 
 
 class OperatorRoute(APIRoute):
@@ -106,29 +106,37 @@ class Current(Enum):
     CURRENT = "current"
 
 
+GroupName = Annotated[
+    str | None,
+    Query(max_length=128, description="Only reports of this public group, ATTRIBUTE=VALUE.", examples=["country=DE"]),
+]
 AnyEpoch = Annotated[
     Current | Annotated[int, Path(ge=1, le=1 << 31)],
     Path(description="The epoch's number, or `current`.", examples=["current"]),
 ]
 
 
-def _find(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
+def find_live(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
+    """The epoch that a route names."""
     number = None if isinstance(epoch, Current) else epoch
     return service_of(request).collector.find(collection, number)
 
 
-def _find_published(request: Request, collection: str, epoch: Current | int) -> LiveEpoch:
-    """An epoch with enough reports to publish; raises RefusalError if some are missing."""
-    live, service = _find(request, collection, epoch), service_of(request)
-    reports = find_epoch(service.collector.store, collection, live.epoch.number).reports
-    minimum = service.settings.minimum_reports
+def _find_published(
+    request: Request, collection: str, epoch: Current | int, group: str | None
+) -> tuple[LiveEpoch, str]:
+    """An epoch and the name of a group, "" for all; raises RefusalError if there are too few reports to publish."""
+    live, service = find_live(request, collection, epoch), service_of(request)
+    name = "" if group is None else parse_group(live.plan.groups, group)
+    reports, minimum = service.collector.reports(live, name), service.settings.minimum_reports
     if reports < minimum:
+        whose = f" of {name}" if name else ""
         raise RefusalError(
             409,
             "TooFewReports",
-            f"{minimum - reports:,} more reports are needed: nothing is published about fewer than {minimum:,}",
+            f"{minimum - reports:,} more reports{whose} are needed: nothing is published about fewer than {minimum:,}",
         )
-    return live
+    return live, name
 
 
 def listed(epoch: Epoch) -> dict[str, Any]:
@@ -219,17 +227,17 @@ def _plan_file(plan: bytes) -> tuple[str, Cacheable]:
     return hashlib.sha256(plan).hexdigest(), Cacheable.of(plan)
 
 
-@reading.get("/status.{form}", responses=_RECORDS, response_class=Response)
+@reading.get("/status.{form}", responses=RECORDS, response_class=Response)
 def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
     """An epoch's state and its number of reports."""
-    live = _find(request, collection, epoch)
+    live = find_live(request, collection, epoch)
     service_of(request).collector.refresh()
-    record = described(_find(request, collection, live.epoch.number))
+    record = described(find_live(request, collection, live.epoch.number))
     content = json.dumps(record).encode() if form == "json" else records_as("csv", [record])
-    return Response(content, media_type=_MEDIA[form])
+    return Response(content, media_type=MEDIA[form])
 
 
-@reading.get("/estimate.{form}", responses=giving(*_MEDIA.values()) | _REFUSALS, response_class=Response)
+@reading.get("/estimate.{form}", responses=giving(*MEDIA.values()) | _REFUSALS, response_class=Response)
 def estimate(
     request: Request,
     collection: CollectionName,
@@ -240,10 +248,11 @@ def estimate(
     search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
     postprocess: Literal["none"] | Postprocessing = "none",
     target: Literal["reporters", "population"] = "reporters",
+    group: GroupName = None,
 ) -> Response:
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
-    live = _find_published(request, collection, epoch)
-    _, estimated = service_of(request).collector.estimate(live)
+    live, name = _find_published(request, collection, epoch, group)
+    _, estimated = service_of(request).collector.estimate(live, name)
     stream = io.BytesIO()
     if form == "png":
         if search or postprocess != "none":
@@ -255,11 +264,12 @@ def estimate(
         processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
         among = None if search is None else np.array(matching_labels(live.plan, search, _MAX_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
+        notes |= {"group": name} if name else {}
         rows = histogram_table(
             estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
         )
         _with_verdict(rows, estimated, confidence, target).write(form, stream)
-    return Response(stream.getvalue(), media_type=_MEDIA[form])
+    return Response(stream.getvalue(), media_type=MEDIA[form])
 
 
 def _with_verdict(
@@ -272,47 +282,51 @@ def _with_verdict(
 
 
 @reading.get("/tally", responses=giving("application/octet-stream") | _REFUSALS, response_class=Response)
-def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch) -> Response:
+def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch, group: GroupName = None) -> Response:
     """The tally file, for `sunzi estimate` and `sunzi merge`."""
-    live = _find_published(request, collection, epoch)
-    content = service_of(request).collector.tally(live).to_bytes()
-    name = f"{collection}-{live.epoch.number}.tally"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    live, name = _find_published(request, collection, epoch, group)
+    content = service_of(request).collector.tally(live, name).to_bytes()
+    file = "-".join([collection, str(live.epoch.number), *([name] if name else [])])
+    headers = {"Content-Disposition": f'attachment; filename="{file}.tally"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-@reading.get("/progress.{form}", responses=_RECORDS, response_class=Response)
+@reading.get("/progress.{form}", responses=RECORDS, response_class=Response)
 def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
     """Reports per minute."""
-    live = _find(request, collection, epoch)
+    live = find_live(request, collection, epoch)
     minutes = service_of(request).collector.store.progress(live.epoch.key)
     records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
     content = records_as(form, records) if records or form == "json" else b"minute,reports\n"
-    return Response(content, media_type=_MEDIA[form])
+    return Response(content, media_type=MEDIA[form])
 
 
-@reading.get("/keys.{form}", responses=_RECORDS, response_class=Response)
+@reading.get("/keys.{form}", responses=RECORDS, response_class=Response)
 def keys(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]) -> Response:
     """The number of reports of each upload key; "" stands for uploads without a key."""
-    live = _find(request, collection, epoch)
+    live = find_live(request, collection, epoch)
     records = [
         {"key": each.uploader, "reports": each.reports, "subtracted_at": each.subtracted_at}
         for each in service_of(request).collector.store.contributions(live.epoch.key)
     ]
     content = records_as(form, records) if records or form == "json" else b"key,reports,subtracted_at\n"
-    return Response(content, media_type=_MEDIA[form])
+    return Response(content, media_type=MEDIA[form])
 
 
-@reading.get("/health.{form}", responses=_RECORDS, response_class=Response)
+@reading.get("/health.{form}", responses=RECORDS, response_class=Response)
 def tally_health(
-    request: Request, collection: CollectionName, epoch: AnyEpoch, form: Literal["json", "csv"]
+    request: Request,
+    collection: CollectionName,
+    epoch: AnyEpoch,
+    form: Literal["json", "csv"],
+    group: GroupName = None,
 ) -> Response:
     """Consistency tests of the tally: block balance, residual of the fit."""
-    live = _find_published(request, collection, epoch)
-    tally, estimated = service_of(request).collector.estimate(live)
+    live, name = _find_published(request, collection, epoch, group)
+    tally, estimated = service_of(request).collector.estimate(live, name)
     found = _with_power(check_health(live.plan, tally), estimated)
     content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])
-    return Response(content, media_type=_MEDIA[form])
+    return Response(content, media_type=MEDIA[form])
 
 
 def _with_power(health: Health, estimated: Estimate) -> dict[str, Any]:

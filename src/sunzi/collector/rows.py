@@ -10,6 +10,7 @@ import numpy as np
 from sunzi._typing import Integers
 from sunzi.collector.epochs import Contribution, Epoch, check_name
 from sunzi.errors import ParameterError, StoreError
+from sunzi.groups import parse_groups
 from sunzi.numerics.checks import shown
 
 _COUNTER_BYTES = 8
@@ -72,7 +73,7 @@ class RowReader:
 
     def contribution(self, row: tuple[object, ...]) -> Contribution:
         """The contribution of a row."""
-        key, uploader, reports, subtracted_at = row
+        key, uploader, reports, subtracted_at, group = row
         if type(uploader) is not str:
             raise self.damage(f"the upload key of a contribution is {shown(uploader)}")
         return Contribution(
@@ -80,7 +81,17 @@ class RowReader:
             uploader,
             self.whole("the number of reports of a contribution", reports),
             None if subtracted_at is None else self.real("the time of a subtraction", subtracted_at),
+            self.group(group),
         )
+
+    def group(self, value: object) -> str:
+        """The name of a public group, or "" for all reports."""
+        try:
+            if type(value) is not str or (value and len(parse_groups(value)) != 1):
+                raise ParameterError
+        except ParameterError:
+            raise self.damage(f"the group of a contribution is {shown(value)}") from None
+        return value
 
     def minute(self, row: tuple[object, ...]) -> tuple[int, int]:
         """The start of a minute and its number of reports."""

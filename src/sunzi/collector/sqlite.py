@@ -57,6 +57,12 @@ CREATE TABLE contributions (
 CREATE INDEX contributions_of_epoch ON contributions (epoch);
 CREATE TABLE quotas (uploader TEXT PRIMARY KEY, reports_left REAL NOT NULL, filled_at REAL NOT NULL) WITHOUT ROWID;
 """
+# Reports of public groups are counted once more, in contributions of their own.
+_VERSION_3 = """
+ALTER TABLE contributions ADD COLUMN public_group TEXT NOT NULL DEFAULT '';
+DROP INDEX contributions_of_epoch;
+CREATE INDEX contributions_of_group ON contributions (epoch, public_group, uploader);
+"""
 # The pages and minutes of an epoch become those of its only contribution, which gets the same key.
 _FROM_VERSION_1 = f"""{_VERSION_2}
 INSERT INTO contributions (key, epoch, uploader, reports) SELECT key, key, '', reports FROM epochs;
@@ -72,7 +78,8 @@ def _run_all(connection: sqlite3.Connection, script: str) -> None:
 
 
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
-    1: lambda connection: _run_all(connection, _FROM_VERSION_1)
+    1: lambda connection: _run_all(connection, _FROM_VERSION_1),
+    2: lambda connection: _run_all(connection, _VERSION_3),
 }
 """For each older schema version, the step to the next. Version 1 is the first."""
 
@@ -107,7 +114,7 @@ class SqliteStore(Store):
                 f"{self.path} has schema version {version}; this release supports versions up to {SCHEMA_VERSION}"
             )
         if _is_blank(connection):
-            _run_all(connection, _SCHEMA + _VERSION_2)
+            _run_all(connection, _SCHEMA + _VERSION_2 + _VERSION_3)
             settings = {"shard": str(shard or Shard()), "created_at": str(time.time())}
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

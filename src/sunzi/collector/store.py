@@ -10,7 +10,8 @@ They also hold for several processes on one store; for SQLite, docs/durability.m
 
 A tally is stored in *pages* of ``page_cells`` counters, so that a commit writes only the pages it changed. No report is
 stored: a page holds the sum of a group of deposits. Each upload key of an epoch has pages of its own, its
-*contribution*, so that it can be subtracted; the epoch's tally is the sum of its contributions.
+*contribution*, so that it can be subtracted; the epoch's tally is the sum of its contributions. A deposit that names
+public groups is added to the contributions of these groups as well, in the same transaction.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Store(Database):
     def _select_epochs(self, condition: str = "1 = 1", *parameters: object) -> list[Epoch]:
         rows = self._execute(
             "SELECT key, collection, number, page_cells, CAST((SELECT coalesce(sum(reports), 0) FROM"
-            " contributions WHERE epoch = epochs.key AND subtracted_at IS NULL) AS bigint), opened_at, closed_at"
-            f" FROM epochs WHERE {condition}",
+            " contributions WHERE epoch = epochs.key AND public_group = '' AND subtracted_at IS NULL) AS bigint),"
+            f" opened_at, closed_at FROM epochs WHERE {condition}",
             parameters,
         )
         return [self._rows.epoch(row) for row in rows]
@@ -189,10 +190,26 @@ class Store(Database):
             )
         return sum(each.reports for each in mine if each.subtracted_at is None)
 
-    def contributions(self, key: int) -> list[Contribution]:
-        """What each upload key has contributed to an epoch, with those that were subtracted, oldest first."""
-        query = "SELECT key, uploader, reports, subtracted_at FROM contributions WHERE epoch = ? ORDER BY key"
-        return [self._rows.contribution(row) for row in self._execute(query, (key,))]
+    def contributions(self, key: int, group: str | None = "") -> list[Contribution]:
+        """What each upload key has contributed to an epoch, with those that were subtracted, oldest first.
+
+        Parameters
+        ----------
+        key: the epoch's key.
+        group: a public group such as ``country=DE``; "" is all reports, and None all of these and all groups.
+        """
+        query = "SELECT key, uploader, reports, subtracted_at, public_group FROM contributions WHERE epoch = ?"
+        chosen, parameters = ("", (key,)) if group is None else (" AND public_group = ?", (key, group))
+        return [self._rows.contribution(row) for row in self._execute(f"{query}{chosen} ORDER BY key", parameters)]
+
+    def group_reports(self, key: int) -> dict[str, int]:
+        """The number of reports of every public group of an epoch that has any."""
+        rows = self._execute(
+            "SELECT public_group, CAST(sum(reports) AS bigint) FROM contributions WHERE epoch = ?"
+            " AND public_group <> '' AND subtracted_at IS NULL GROUP BY public_group",
+            (key,),
+        )
+        return {self._rows.group(name): self._rows.whole("the reports of a group", reports) for name, reports in rows}
 
     def check_identities(self, identities: Sequence[bytes]) -> None:
         """Raise unless every id has 16 bytes and belongs to this store's shard.
@@ -204,21 +221,21 @@ class Store(Database):
         if foreign is not None:
             raise StoreError(f"the id {foreign.hex()} does not belong to shard {self.shard}; send it to its own shard")
 
-    def tally(self, key: int, length: int) -> tuple[int, Counters]:
-        """An epoch's number of reports and its counters, read in one transaction."""
+    def tally(self, key: int, length: int, group: str = "") -> tuple[int, Counters]:
+        """The number of reports and the counters of an epoch, or of a public group of it, read in one transaction."""
         with self.transaction(reading=True):
             found = self._select_epochs("key = ?", key)
             if not found:
                 raise StoreError(f"there is no epoch with the key {key}")
-            epoch = found[0]
-            counters = Counters.zeros(length)
+            reports, counters = 0, Counters.zeros(length)
             try:
-                for contribution in self.contributions(key):
+                for contribution in self.contributions(key, group):
                     if contribution.subtracted_at is None:
-                        counters += self._counters(contribution.key, epoch.page_cells, length)
+                        reports += contribution.reports
+                        counters += self._counters(contribution.key, found[0].page_cells, length)
             except TallyError as error:
                 raise self._rows.damage(str(error)) from None
-        return epoch.reports, counters
+        return reports, counters
 
     def _counters(self, contribution: int, page_cells: int, length: int) -> Counters:
         """The counters of one contribution."""
@@ -237,7 +254,7 @@ class Store(Database):
         """Reports per minute, as (start of the minute in seconds since 1970, reports)."""
         rows = self._execute(
             "SELECT minute, CAST(sum(progress.reports) AS bigint) FROM progress JOIN contributions"
-            " ON contributions.key = contribution WHERE epoch = ? AND subtracted_at IS NULL"
+            " ON contributions.key = contribution WHERE epoch = ? AND public_group = '' AND subtracted_at IS NULL"
             " GROUP BY minute ORDER BY minute",
             (key,),
         )
@@ -284,25 +301,29 @@ class Store(Database):
             key = self._insert_epoch(
                 epoch.collection, epoch.number, source.plan(epoch.key), epoch.page_cells, epoch.opened_at
             )
-            for theirs in source.contributions(epoch.key):
-                mine = self._insert_contribution(key, theirs.uploader)
+            for theirs in source.contributions(epoch.key, None):
+                mine = self._insert_contribution(key, theirs.uploader, theirs.group)
                 pages = source.pages(theirs.key)
                 source._rows.pages(pages, epoch.page_cells)
                 self._write_pages(mine, pages)
-                query = "SELECT minute, reports FROM progress WHERE contribution = ?"
-                minutes = [source._rows.minute(row) for row in source._execute(query, (theirs.key,))]
-                if sum(reports for _, reports in minutes) != theirs.reports:
-                    raise source._rows.damage(
-                        f"the minutes of a contribution do not add up to {theirs.reports} reports"
-                    )
-                for minute, reports in minutes:
-                    self._add_reports(mine, reports, minute)
+                self._add_reports(mine, theirs.reports)
+                if not theirs.group:
+                    self._restore_minutes(mine, theirs, source)
                 self._execute("UPDATE contributions SET subtracted_at = ? WHERE key = ?", (theirs.subtracted_at, mine))
             self._restore_identities(key, source.identities(epoch.key))
             self._insert_tokens(key, source.tokens(epoch.key))
             if epoch.closed_at is not None:
                 self._mark_closed(key, epoch.closed_at)
                 self._forget(key)
+
+    def _restore_minutes(self, mine: int, theirs: Contribution, source: Store) -> None:
+        """Copy the reports per minute of a contribution."""
+        query = "SELECT minute, reports FROM progress WHERE contribution = ?"
+        minutes = [source._rows.minute(row) for row in source._execute(query, (theirs.key,))]
+        if sum(reports for _, reports in minutes) != theirs.reports:
+            raise source._rows.damage(f"the minutes of a contribution do not add up to {theirs.reports} reports")
+        for minute, reports in minutes:
+            self._add_minute(mine, reports, minute)
 
     def restore_quotas(self, source: Store) -> None:
         """Copy what is left of the upload keys' quotas. The caller holds a transaction on both stores."""
@@ -334,18 +355,23 @@ class Store(Database):
         while chunk := list(islice(identities, _CHUNK)):
             self._insert_identities(key, chunk)
 
-    def _contribution(self, epoch: int, uploader: str) -> int:
+    def _contribution(self, epoch: int, uploader: str, group: str) -> int:
         """The key of the contribution that an uploader's reports are added to now."""
-        query = "SELECT key FROM contributions WHERE epoch = ? AND uploader = ? AND subtracted_at IS NULL"
-        rows = self._execute(query, (epoch, uploader))
-        return int(rows[0][0]) if rows else self._insert_contribution(epoch, uploader)
+        query = (
+            "SELECT key FROM contributions WHERE epoch = ? AND public_group = ? AND uploader = ?"
+            " AND subtracted_at IS NULL"
+        )
+        rows = self._execute(query, (epoch, group, uploader))
+        return int(rows[0][0]) if rows else self._insert_contribution(epoch, uploader, group)
 
-    def _insert_contribution(self, epoch: int, uploader: str) -> int:
-        query = "INSERT INTO contributions (epoch, uploader) VALUES (?, ?) RETURNING key"
-        return int(self._execute(query, (epoch, uploader))[0][0])
+    def _insert_contribution(self, epoch: int, uploader: str, group: str) -> int:
+        query = "INSERT INTO contributions (epoch, uploader, public_group) VALUES (?, ?, ?) RETURNING key"
+        return int(self._execute(query, (epoch, uploader, group))[0][0])
 
-    def _add_reports(self, contribution: int, reports: int, minute: int) -> None:
+    def _add_reports(self, contribution: int, reports: int) -> None:
         self._execute("UPDATE contributions SET reports = reports + ? WHERE key = ?", (reports, contribution))
+
+    def _add_minute(self, contribution: int, reports: int, minute: int) -> None:
         self._execute(
             "INSERT INTO progress VALUES (?, ?, ?)"
             " ON CONFLICT (contribution, minute) DO UPDATE SET reports = progress.reports + excluded.reports",
@@ -407,15 +433,21 @@ class Store(Database):
         return {d.identity for d in deposits if d.token is not None and d.identity not in entitled}
 
     def _fold(self, key: int, page_cells: int, deposits: Sequence[Deposit]) -> None:
-        """Add deposits to the pages of their uploaders' contributions."""
-        by_uploader = defaultdict(list)
+        """Add deposits to the pages of their uploaders' contributions, and of these to their groups."""
+        found = defaultdict(list)
         for deposit in deposits:
-            by_uploader[deposit.uploader].append(deposit)
-        for uploader, mine in by_uploader.items():
-            self._add(self._contribution(key, uploader), page_cells, mine)
+            for group in ("", *deposit.groups):
+                found[deposit.uploader, group].append(deposit)
+        minute = int(time.time()) // _MINUTE * _MINUTE
+        for (uploader, group), mine in found.items():
+            contribution, reports = self._contribution(key, uploader, group), sum(each.reports for each in mine)
+            self._add(contribution, page_cells, mine)
+            self._add_reports(contribution, reports)
+            if not group:  # minutes of a small group would say too much about when its users report
+                self._add_minute(contribution, reports, minute)
 
     def _add(self, contribution: int, page_cells: int, deposits: Sequence[Deposit]) -> None:
-        """Add deposits of one uploader."""
+        """Add deposits to the pages of one contribution."""
         cells = np.concatenate([deposit.cells for deposit in deposits])
         pages, rows = np.unique(cells // page_cells, return_inverse=True)
         stored = self._read_pages(contribution, pages.tolist())
@@ -424,8 +456,6 @@ class Store(Database):
         np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
         written = self._rows.counts(counts).astype("<i8", copy=False)
         self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
-        minute = int(time.time()) // _MINUTE * _MINUTE
-        self._add_reports(contribution, sum(deposit.reports for deposit in deposits), minute)
 
 
 def _take_from(quotas: dict[str, float], deposits: Sequence[Deposit]) -> list[Deposit]:

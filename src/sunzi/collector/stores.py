@@ -175,9 +175,9 @@ def stored_plan(store: Store, epoch: Epoch) -> Plan:
         raise StoreError(f"{store.label} is damaged: epoch {epoch.number} of {epoch.collection}: {error}") from error
 
 
-def stored_tally(store: Store, epoch: Epoch, plan: Plan) -> Tally:
-    """An epoch's tally, with its invariants checked; raises StoreError if it breaks one."""
-    reports, counters = store.tally(epoch.key, plan.protocol.tally_layout.length)
+def stored_tally(store: Store, epoch: Epoch, plan: Plan, group: str = "") -> Tally:
+    """The tally of an epoch, or of a public group of it, with its invariants checked; StoreError if it breaks one."""
+    reports, counters = store.tally(epoch.key, plan.protocol.tally_layout.length, group)
     try:
         return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, reports, counters)
     except TallyError as error:

@@ -39,7 +39,8 @@ _QUICK_BODY = 1 << 12
 _COMMIT_SECONDS = 30.0
 _BODY = {
     "description": "A line with the id, 16 bytes in hexadecimal and the same for every attempt; if the collector "
-    "requires a single-use token, a space and the token on the same line; then the report or the batch.",
+    "requires a single-use token, a space and the token on the same line; if it names public groups that the plan "
+    "declares, a space and the groups, such as country=DE,release=124; then the report or the batch.",
     "required": True,
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
 }
@@ -103,7 +104,9 @@ async def _upload(request: Request, collection: str, number: int, plan: str | No
     service = service_of(request)
     key = _authorised(request, service)
     if set(request.query_params) - {"plan"}:
-        raise ParameterError("only plan=FINGERPRINT belongs in the address; send the id and the token in the body")
+        raise ParameterError(
+            "only plan=FINGERPRINT belongs in the address; send the id, the token and groups in the body"
+        )
     live = service.collector.known(collection, number)
     if live is None:  # ask the store, in another thread
         live = await service.lookups.run(service.collector.find_open, collection, number)
@@ -146,7 +149,7 @@ async def whole_body(request: Request) -> bytes:
 async def _decoded(service: Service, live: LiveEpoch, upload: Upload, key: UploadKey | None) -> Deposit:
     """Decode and count a report or batch; in another thread if that can take long."""
     token = upload.token if service.settings.single_use_tokens else None
-    arguments = (live, upload.identity, upload.content, token, key)
+    arguments = (live, upload.identity, upload.content, token, key, upload.groups)
     if len(upload.content) > SMALL_BODY:  # in a queue of its own, which does not delay small uploads
         return await service.large_decoding.run(service.collector.deposit, *arguments)
     # While a thread decodes, the event loop waits for the interpreter at every system call, which costs more than

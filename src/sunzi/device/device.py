@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +25,7 @@ from sunzi.collector.epochs import parse_token
 from sunzi.collector.remote import RemoteCollector, UnauthorizedError
 from sunzi.device.memoising import ID_BYTES, KEY_BYTES, MemoisingClient
 from sunzi.errors import BudgetError, DomainError, ParameterError, ReportError, StoreError
+from sunzi.groups import chosen_groups, parse_groups
 from sunzi.numerics.checks import shown
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
@@ -34,7 +35,7 @@ Upload = Callable[["QueuedReport"], object]
 OnRefused = Callable[["QueuedReport", ReportError], object]
 
 APPLICATION_ID = 0x53554E44  # "SUND", by which file(1) and this module recognise the file
-VERSION = 2
+VERSION = 3
 _WAIT_SECONDS = 30.0
 # EXTRA also makes the removal of the rollback journal durable: if it reappeared after a power cut, it would undo the
 # debit of a report that was sent. On macOS, fsync leaves data in the disk's cache; fullfsync does not.
@@ -47,15 +48,16 @@ CREATE TABLE debits (
 ) WITHOUT ROWID;
 CREATE TABLE outbox (
     id BLOB PRIMARY KEY, destination TEXT NOT NULL, body BLOB NOT NULL, queued_at REAL NOT NULL,
-    fingerprint TEXT, token TEXT
+    fingerprint TEXT, token TEXT, groups TEXT
 ) WITHOUT ROWID;
 CREATE TABLE reported (id BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 # Files of version 0 have no application id, and their reports do not name a plan. Those of version 1 do not record the
-# ids of their reports.
+# ids of their reports, and those of version 2 have no groups.
 _UPGRADES = (
     "ALTER TABLE outbox ADD COLUMN fingerprint TEXT; ALTER TABLE outbox ADD COLUMN token TEXT",
     "CREATE TABLE reported (id BLOB PRIMARY KEY) WITHOUT ROWID",
+    "ALTER TABLE outbox ADD COLUMN groups TEXT",
 )
 _PATIENCE_SECONDS = 1.0
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -73,6 +75,8 @@ class QueuedReport:
     """The fingerprint of its plan; None if an older release queued it."""
     token: str | None = None
     """The single-use token that it spends."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """The public groups that it names."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,7 @@ class Device:
         destination: str,
         *,
         token: str | None = None,
+        groups: Mapping[str, str] | None = None,
         several: bool = False,
     ) -> QueueResult:
         """Make a report, debit its ε, and queue it for an epoch.
@@ -180,12 +185,15 @@ class Device:
         value: a label or index of the plan's domain.
         destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`; stored in its canonical spelling.
         token: the single-use token to spend, if the collector requires one.
+        groups: the user's public groups, such as ``{"country": "DE"}``: at most one value per attribute that the plan
+            declares. Nothing protects them.
         several: queue this report under a random id even if the attribute has already reported in this epoch. Such a
             device weighs more than others, and intervals assume one report per device.
         """
         destination = canonical_epoch(destination)
         if token is not None:
             parse_token(token)
+        named = ",".join(chosen_groups(plan.groups, groups)) or None
         client = self.client(plan, attribute)
         try:
             index: int | None = plan.domain.index(value)
@@ -199,8 +207,8 @@ class Device:
                 return QueueResult(identity, index is None, Fraction(0), is_repeated=True)
             cost = self._debit(connection, attribute, entry, plan.epsilon)
             connection.execute("INSERT INTO reported VALUES (?)", (identity,))
-            row = (identity, destination, body, time.time(), plan.fingerprint, token)
-            connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = (identity, destination, body, time.time(), plan.fingerprint, token, named)
+            connection.execute("INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return QueueResult(identity, index is None, cost)
 
     def _debit(self, connection: sqlite3.Connection, attribute: str, entry: bytes, epsilon: Fraction) -> Fraction:
@@ -244,14 +252,14 @@ class Device:
 
     def waiting(self) -> list[QueuedReport]:
         """The reports that are not acknowledged yet, oldest first."""
-        columns = "id, destination, body, fingerprint, token"
+        columns = "id, destination, body, fingerprint, token, groups"
         with self._transaction() as connection:
             rows = connection.execute(f"SELECT {columns} FROM outbox ORDER BY queued_at, id").fetchall()
         return [self._queued(row) for row in rows]
 
     def _queued(self, row: tuple[object, ...]) -> QueuedReport:
         """A row of the outbox, checked."""
-        identity, destination, body, fingerprint, token = row
+        identity, destination, body, fingerprint, token, named = row
         for name, text in (("the fingerprint", fingerprint), ("the token", token)):
             if text is not None and not (isinstance(text, str) and _DIGEST.fullmatch(text)):
                 raise self._damage(f"{name} of a report is {shown(text)}")
@@ -261,7 +269,14 @@ class Device:
         except ParameterError:
             raise self._damage(f"the destination of a report is {shown(destination)}") from None
         identity, body = self._blob("the id of a report", identity, ID_BYTES), self._blob("a report", body)
-        return QueuedReport(identity, destination, body, fingerprint, token)  # type: ignore[arg-type]  # checked above
+        queued = QueuedReport(identity, destination, body, fingerprint, token)  # type: ignore[arg-type]  # checked above
+        return replace(queued, groups=self._named_groups(named))
+
+    def _named_groups(self, named: object) -> dict[str, str]:
+        try:
+            return {} if named is None else parse_groups(named if isinstance(named, str) else "")
+        except ParameterError:
+            raise self._damage(f"the groups of a report are {shown(named)}") from None
 
     def flush(self, upload: Upload | None = None, on_refused: OnRefused | None = None) -> int:
         """Send every queued report to its epoch, and delete the acknowledged ones; return how many these are.
@@ -354,7 +369,9 @@ class Sender:
             self._remotes[collection] = RemoteCollector(
                 collection, max_epsilon=None, secret=self._secret, patience=self._patience
             )
-        return self._remotes[collection].send(number, report.fingerprint, report.body, report.identity, report.token)
+        return self._remotes[collection].send(
+            number, report.fingerprint, report.body, report.identity, report.token, report.groups
+        )
 
     def close(self) -> None:
         """Close all connections."""
