@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Protocol
 
 from sunzi.formatting import percent, shortened
 from sunzi.markup import PAGE_STYLE, STYLE, for_notebook
@@ -38,6 +39,9 @@ CHART_STYLE = """
   .bar { fill: var(--clear); } .bar.unclear { fill: var(--unclear); }
   .bar.alone { fill: none; stroke: var(--clear); stroke-width: 1.5; }
   .whisker, .cap { stroke: var(--interval); stroke-width: 1.5; }
+  .band { fill: var(--clear); opacity: .3; }
+  .line { fill: none; stroke: var(--interval); stroke-width: 1.2; vector-effect: non-scaling-stroke; }
+  .ring { fill: none; stroke: var(--interval); stroke-width: 1.5; }
   .tick { fill: var(--soft); font-size: 11px; text-anchor: middle; }
   @media (max-width: 48rem) { /* a value takes three lines: its name and estimate, the bar, the interval and users */
     table, thead, tbody { display: block; }
@@ -133,7 +137,7 @@ def chart_fragment(legend: str, table: str) -> str:
     return for_notebook(f'<p>{legend}</p>\n<div class="scroll">\n{table}\n</div>', CHART_STYLE)
 
 
-def chart_table(heads: Sequence[str], sorted_by: int | None, axis: Axis, rows: Iterable[str]) -> str:
+def chart_table(heads: Sequence[str], sorted_by: int | None, axis: Headed, rows: Iterable[str]) -> str:
     """The table of rows by :func:`chart_row`, sorted by this column, if any. The axis follows the first head."""
     cells = [f'<th role="columnheader">{escape(head)}</th>' for head in heads]
     if sorted_by is not None:
@@ -155,6 +159,13 @@ def cell(kind: str, value: float, text: str, name: str = "") -> str:
     """A number with the value by which it is sorted; narrow screens show the name before it."""
     named = f' data-name="{escape(name)}"' if name else ""
     return f'<td role="cell" class="{kind}" data-value="{value:.9g}"{named}>{text}</td>'
+
+
+class Headed(Protocol):
+    """An axis that can be labelled."""
+
+    def header(self) -> str:
+        """The axis labels."""
 
 
 class Axis:

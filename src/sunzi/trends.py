@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,10 @@ from sunzi._typing import Floats
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.estimate import Estimate, data_frame
-from sunzi.formatting import counted, decimals_for, percent
-from sunzi.markup import for_notebook, plain_table
+from sunzi.formatting import counted
 from sunzi.numerics import intervals, series
 from sunzi.numerics.checks import real_number, whole_number
+from sunzi.trends_page import TrendPage, shown_moment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +102,8 @@ class Trend:
     frequencies: series.Rows
     """One row per epoch, one column per value."""
     variances: series.Rows
-    _times: Floats = field(init=False)
+    times: Floats = field(init=False)
+    """Days, or numbers, since the first epoch."""
 
     def __post_init__(self) -> None:
         shape = (len(self.moments), self.domain.size)
@@ -109,7 +111,7 @@ class Trend:
             raise EstimateError(f"a trend needs at least two epochs, got {counted(len(self.moments), 'epoch')}")
         if self.frequencies.shape != shape or self.variances.shape != shape:
             raise ParameterError(f"frequencies and variances must have {shape[0]} rows of {shape[1]} values")
-        vars(self)["_times"] = _times(self.moments)
+        vars(self)["times"] = _times(self.moments)
         for name in ("frequencies", "variances"):
             vars(self)[name] = vars(self)[name].view()
             vars(self)[name].setflags(write=False)
@@ -126,7 +128,7 @@ class Trend:
 
     @cached_property
     def _slopes(self) -> series.Slopes:
-        return series.slopes(self._times, self.frequencies, self.variances)
+        return series.slopes(self.times, self.frequencies, self.variances)
 
     @cached_property
     def _changes(self) -> series.ChangePoints:
@@ -319,31 +321,37 @@ class Trend:
             raise MissingExtraError("plotting", "plot") from None
         return plot_trend(self, path, values=values, confidence=confidence)
 
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        collection: str | None = None,
+        values: Sequence[object] = (),
+        top: int = 50,
+        confidence: float = 0.95,
+        one_in: float | None = None,
+    ) -> str:
+        """A self-contained web page: values with small charts, intervals, slopes, changes and alarms.
+
+        Parameters
+        ----------
+        title: the heading; by default the number of values that changed.
+        collection: the name of the collection, to be shown below the heading.
+        values: labels, or indices where there are no labels; by default the ``top`` clearest changes.
+        top: the number of values.
+        confidence: the coverage probability of each interval.
+        one_in: as in :meth:`alarms`.
+        """
+        chosen = [self.domain.exact_index(value) for value in values] or [row.index for row in self.top(top)]
+        return TrendPage(self, tuple(chosen), confidence, one_in).page(title, collection)
+
     def __repr__(self) -> str:
         """The sizes."""
         return f"Trend({self.domain.size} values, {len(self.moments)} epochs)"
 
     def _repr_html_(self) -> str:
-        """The clearest changes as a table, for notebooks."""
-        rows = self.top()
-        decimals = decimals_for(row.change_error for row in rows)
-        cells = [
-            [
-                row.label,
-                percent(row.level, decimals),
-                f"{100 * row.slope:+.2g} ± {100 * row.slope_error:.1g}",
-                shown_moment(row.change_at),
-                percent(row.change, decimals),
-                "changed" if row.changed else "",
-            ]
-            for row in rows
-        ]
-        table = plain_table(["value", "now", f"slope, % per {self.unit}", "change at", "change", ""], cells)
-        note = (
-            f"{counted(len(self.moments), 'epoch')}, {counted(sum(self.reports), 'report')}. Of the values named "
-            f"“changed” among all {self.domain.size:,}, 5 % are expected to be false."
-        )
-        return for_notebook(f'{table}\n<p class="soft">{note}</p>')
+        """The clearest changes with small charts, for notebooks."""
+        return TrendPage(self, tuple(row.index for row in self.top())).fragment()
 
 
 def trend(estimates: Sequence[Estimate], dates: Sequence[Moment] | None = None) -> Trend:
@@ -391,11 +399,17 @@ def population_variances(estimate: Estimate) -> Floats:
     return np.maximum(estimate.standard_errors("population") ** 2, 1 / estimate.reports**2)
 
 
-def shown_moment(moment: Moment) -> str:
-    """A date, a date with time to the minute, or a number."""
-    if isinstance(moment, datetime):
-        return f"{moment:%Y-%m-%d %H:%M}"
-    return moment.isoformat() if isinstance(moment, date) else f"{moment:g}"
+def opening_moments(opened_at: Sequence[float], numbers: Sequence[int]) -> tuple[Moment, ...]:
+    """When epochs were opened, in UTC; their numbers if a clock was set back between them.
+
+    Parameters
+    ----------
+    opened_at: the times, in seconds since 1970.
+    numbers: the epochs' numbers.
+    """
+    if all(before < after for before, after in pairwise(opened_at)):
+        return tuple(datetime.fromtimestamp(seconds, UTC) for seconds in opened_at)
+    return tuple(numbers)
 
 
 def _times(moments: Sequence[Moment]) -> Floats:

@@ -6,13 +6,16 @@ import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sunzi.cli.files import TOKEN_VARIABLE, with_labels
+from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError, StoreError
+from sunzi.formatting import counted
 
 if TYPE_CHECKING:
     from sunzi.collector.store import Store
@@ -120,7 +123,7 @@ def check_source(arguments: argparse.Namespace) -> None:
 
 
 def read_epochs(
-    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None
+    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None, *, skip_small: bool = False
 ) -> list[CollectedEpoch]:
     """Read epochs from a collector's URL or store, oldest first.
 
@@ -130,9 +133,11 @@ def read_epochs(
     collection: its name; None is the only one.
     chosen: which epochs; None is the last.
     labels: the label file, if the plans identify it by its hash.
+    skip_small: leave out epochs without reports, or with fewer than the collector publishes, and say so.
     """
     is_url = source.startswith(("http://", "https://"))
-    return (_from_collector if is_url else _from_store)(source, collection, chosen or EpochChoice(), labels)
+    read = _from_collector if is_url else _from_store
+    return read(source, collection, chosen or EpochChoice(), labels, skip_small)
 
 
 def read_epoch(
@@ -160,16 +165,22 @@ def summed(epochs: Sequence[CollectedEpoch]) -> Tally:
 
 
 def _from_collector(
-    source: str, collection: str | None, chosen: EpochChoice, labels: str | None
+    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool
 ) -> list[CollectedEpoch]:
-    from sunzi.collector.remote import RemoteCollector
+    from sunzi.collector.remote import RemoteCollector, TooFewReportsError
 
     address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
     secret = os.environ.get(TOKEN_VARIABLE)
     found, plans = [], dict[str, "Plan"]()
     with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
         for epoch in chosen.choose(remote.epochs()):
-            plan, tally = remote.tally(epoch.number)
+            try:
+                plan, tally = remote.tally(epoch.number)
+            except TooFewReportsError:
+                if not skip_small:
+                    raise
+                _say_skipped(epoch.number, epoch.reports)
+                continue
             if plan.fingerprint not in plans:  # equal plans share what they have computed
                 plans[plan.fingerprint] = with_labels(plan, f"the plan of {source}", labels)
             plan = plans[plan.fingerprint]
@@ -197,7 +208,13 @@ def find_collection(url: str) -> str:
     return served[0] if served else url
 
 
-def _from_store(source: str, collection: str | None, chosen: EpochChoice, labels: str | None) -> list[CollectedEpoch]:
+def _say_skipped(number: int, reports: int) -> None:
+    say(f"sunzi: note: epoch {number} is left out: it has {counted(reports, 'report')}", sys.stderr)
+
+
+def _from_store(
+    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool
+) -> list[CollectedEpoch]:
     from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
 
     found, plans = [], dict[bytes, "Plan"]()
@@ -205,6 +222,9 @@ def _from_store(source: str, collection: str | None, chosen: EpochChoice, labels
         name = collection or only_collection(store, source)
         find_epoch(store, name)  # an unknown collection is an error that names the known ones
         for epoch in chosen.choose(store.epochs(name)):
+            if skip_small and not epoch.reports:
+                _say_skipped(epoch.number, epoch.reports)
+                continue
             data = store.plan(epoch.key)
             if data not in plans:  # equal plans share what they have computed
                 plans[data] = with_labels(stored_plan(store, epoch), f"the plan of {source}", labels)

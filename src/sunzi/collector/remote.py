@@ -46,6 +46,10 @@ _LONGEST_WAIT = 60.0
 _LONGEST_MESSAGE = 200
 
 
+class TooFewReportsError(StoreError):
+    """The epoch has fewer reports than the collector publishes anything about."""
+
+
 class UnauthorizedError(StoreError):
     """The key or token is unknown. The same upload can still be counted with the right one."""
 
@@ -253,6 +257,8 @@ class RemoteCollector:
 
     def _get(self, path: str, largest: int) -> bytes:
         status, answer = self._persist("GET", f"{self._path}/{path}", None, largest)
+        if status == 409 and _fields(answer).get("error") == "TooFewReports":
+            raise TooFewReportsError(f"{self.url}/{path} answers 409: {_message(answer)}")
         if status != 200:
             hint = "" if status != 404 or self.is_named else f"; name a collection: {self.url.rpartition('/')[0]}/NAME"
             raise StoreError(f"{self.url}/{path} answers {status}: {_message(answer)}{hint}")

@@ -7,8 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ from sunzi.collector.stores import stored_plan, stored_tally
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError
 from sunzi.plan import Plan
-from sunzi.trends import Alarm, Moment, Trend, population_variances
+from sunzi.trends import Alarm, Trend, opening_moments, population_variances
 
 LARGEST_BYTES = 256 << 20
 """The memory for estimates of closed epochs."""
@@ -140,7 +138,8 @@ class TrendCache:
             variances = np.stack([rows[epoch.key].variances for epoch in same])
             reports = tuple(epoch.reports for epoch in same)
             assert domain is not None, "there are two epochs"
-            self._newest = keys, Trend(domain, _moments(same), reports, frequencies, variances)
+            moments = opening_moments([epoch.opened_at for epoch in same], [epoch.number for epoch in same])
+            self._newest = keys, Trend(domain, moments, reports, frequencies, variances)
         held_back = [epoch.number for epoch in known if epoch not in enough]
         others = [epoch.number for epoch in considered if epoch not in same]
         return CollectionTrend(self._newest[1], same, held_back, others)
@@ -177,11 +176,3 @@ class TrendCache:
         if self._plan_used_last is None or self._plan_used_last[0] != content:
             self._plan_used_last = content, stored_plan(self._collector.store, epoch)
         return self._plan_used_last[1]
-
-
-def _moments(epochs: Sequence[Epoch]) -> tuple[Moment, ...]:
-    """When epochs were opened; their numbers if a clock was set back between them."""
-    opened = [epoch.opened_at for epoch in epochs]
-    if all(before < after for before, after in pairwise(opened)):
-        return tuple(datetime.fromtimestamp(seconds, UTC) for seconds in opened)
-    return tuple(epoch.number for epoch in epochs)
