@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Floats
+from sunzi._typing import Floats, Integers
 from sunzi.changes_page import ChangesPage
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
@@ -131,7 +131,14 @@ class Difference:
 
         return _smallest(some, _LEAST_RATE * self.domain.size)
 
-    def top(self, number: int = 10, confidence: float = 0.95, verdict: Verdict = "any") -> list[Change]:
+    def top(
+        self,
+        number: int = 10,
+        confidence: float = 0.95,
+        verdict: Verdict = "any",
+        *,
+        among: Integers | None = None,
+    ) -> list[Change]:
         """The ``number`` clearest changes, by their size in standard errors.
 
         Parameters
@@ -139,13 +146,16 @@ class Difference:
         number: how many rows.
         confidence: of the intervals; 1 − confidence is the error rate of the verdicts.
         verdict: as in :meth:`changed`.
+        among: only values with these indices; verdicts are about all values nevertheless.
         """
         errors = self.standard_errors
         scores = np.abs(self.changes) / np.where(errors > 0, errors, np.inf)
-        chosen = np.argsort(-scores, kind="stable")[: whole_number("number", number, 0)]
+        considered = np.arange(self.domain.size) if among is None else among
+        order = considered[np.argsort(-scores[considered], kind="stable")]
+        chosen = order[: whole_number("number", number, 0)]
         return list(self._rows(chosen, confidence, verdict))
 
-    def _rows(self, chosen: NDArray[np.intp], confidence: float, verdict: Verdict) -> Iterator[Change]:
+    def _rows(self, chosen: Integers, confidence: float, verdict: Verdict) -> Iterator[Change]:
         low, high = self.interval(confidence)
         columns = (self.before.frequencies, self.after.frequencies, self.changes, self.standard_errors, low, high)
         changed = self.changed(1 - confidence, verdict)

@@ -1,4 +1,7 @@
-"""GET …/trend.json."""
+"""GET …/trend.json, .csv and .png."""
+
+import csv
+import io
 
 import pytest
 from epochs import filled_epoch, shares
@@ -62,6 +65,17 @@ def test_the_trend_of_the_most_frequent_values(service):
 def test_values_that_are_named_or_searched(service, query, labels):
     found = service.get(f"{TREND}?{query}").json()
     assert sorted(value["label"] for value in found["values"]) == sorted(labels)
+
+
+def test_a_row_per_value_and_epoch(service):
+    rows = list(csv.DictReader(io.StringIO(service.get(f"{TREND[:-4]}csv?value=apple&value=cherry").body.decode())))
+    series = service.get(f"{TREND}?value=apple").json()["values"][0]
+    assert [(row["label"], row["epoch"]) for row in rows[:8]] == [("apple", str(number)) for number in range(1, 9)]
+    assert [float(row["low"]) for row in rows[:8]] == series["low"]
+    assert {row["alarm"] for row in rows[:8]} == {"", "down"}
+    assert service.get(f"{TREND[:-4]}csv?search=nothing").body.startswith(b"label,epoch,")
+    assert service.get(f"{TREND[:-4]}png?value=apple").body.startswith(b"\x89PNG")
+    assert service.get(f"{TREND[:-4]}png?search=nothing").status == 400
 
 
 def test_values_without_labels(service):

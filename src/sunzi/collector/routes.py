@@ -41,11 +41,11 @@ MEDIA = {
     "parquet": "application/vnd.apache.parquet",
     "png": "image/png",
 }
-_REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
+REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
 _ADMINISTRATION_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
 _PLAN_FILE = {"application/json": {"schema": {"type": "object"}}}
 _PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
-RECORDS = giving("application/json", "text/csv") | _REFUSALS
+RECORDS = giving("application/json", "text/csv") | REFUSALS
 
 
 # The page polls these every few seconds, and they say no more than the number of reports.
@@ -122,9 +122,7 @@ def find_live(request: Request, collection: str, epoch: Current | int) -> LiveEp
     return service_of(request).collector.find(collection, number)
 
 
-def _find_published(
-    request: Request, collection: str, epoch: Current | int, group: str | None
-) -> tuple[LiveEpoch, str]:
+def find_published(request: Request, collection: str, epoch: Current | int, group: str | None) -> tuple[LiveEpoch, str]:
     """An epoch and the name of a group, "" for all; raises RefusalError if there are too few reports to publish."""
     live, service = find_live(request, collection, epoch), service_of(request)
     name = "" if group is None else parse_group(live.plan.groups, group)
@@ -237,7 +235,7 @@ def status(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
     return Response(content, media_type=MEDIA[form])
 
 
-@reading.get("/estimate.{form}", responses=giving(*MEDIA.values()) | _REFUSALS, response_class=Response)
+@reading.get("/estimate.{form}", responses=giving(*MEDIA.values()) | REFUSALS, response_class=Response)
 def estimate(
     request: Request,
     collection: CollectionName,
@@ -251,7 +249,7 @@ def estimate(
     group: GroupName = None,
 ) -> Response:
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
-    live, name = _find_published(request, collection, epoch, group)
+    live, name = find_published(request, collection, epoch, group)
     _, estimated = service_of(request).collector.estimate(live, name)
     stream = io.BytesIO()
     if form == "png":
@@ -281,10 +279,10 @@ def _with_verdict(
     return HistogramTable(rows.indices, {**rows.columns, "above_zero": verdicts}, rows.notes)
 
 
-@reading.get("/tally", responses=giving("application/octet-stream") | _REFUSALS, response_class=Response)
+@reading.get("/tally", responses=giving("application/octet-stream") | REFUSALS, response_class=Response)
 def download_tally(request: Request, collection: CollectionName, epoch: AnyEpoch, group: GroupName = None) -> Response:
     """The tally file, for `sunzi estimate` and `sunzi merge`."""
-    live, name = _find_published(request, collection, epoch, group)
+    live, name = find_published(request, collection, epoch, group)
     content = service_of(request).collector.tally(live, name).to_bytes()
     file = "-".join([collection, str(live.epoch.number), *([name] if name else [])])
     headers = {"Content-Disposition": f'attachment; filename="{file}.tally"'}
@@ -322,7 +320,7 @@ def tally_health(
     group: GroupName = None,
 ) -> Response:
     """Consistency tests of the tally: block balance, residual of the fit."""
-    live, name = _find_published(request, collection, epoch, group)
+    live, name = find_published(request, collection, epoch, group)
     tally, estimated = service_of(request).collector.estimate(live, name)
     found = _with_power(check_health(live.plan, tally), estimated)
     content = json.dumps(found).encode() if form == "json" else records_as("csv", found["tests"])

@@ -1,8 +1,8 @@
-"""The route of trends over epochs, for the operator."""
+"""The routes of trends over epochs, for the operator."""
 
 from __future__ import annotations
 
-import re
+import io
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -10,12 +10,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sunzi.collector.collector import matching_labels
+from sunzi.collector.query_routes import parse_value
 from sunzi.collector.refusals import documented, giving
-from sunzi.collector.routes import OperatorRoute, listed
+from sunzi.collector.routes import MEDIA, OperatorRoute, listed
 from sunzi.collector.service import service_of
 from sunzi.collector.trends import CollectionTrend, Progress
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import ParameterError
+from sunzi.tables.writers import records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 
@@ -23,16 +25,17 @@ _SECONDS = 5.0
 _MAX_VALUES = 100
 _MAX_EPOCHS = 10_000
 _RESPONSES = (
-    giving("application/json")
+    giving(MEDIA["json"], MEDIA["csv"], MEDIA["png"])
     | {202: {"description": "Some epochs are not estimated yet; ask again. `computed` of `epochs` are."}}
-    | documented(400, 401, 403, 404, 409, 503)
+    | documented(400, 401, 403, 404, 409, 501, 503)
 )
 
 
-@router.get("/trend.json", responses=_RESPONSES, response_class=Response)
+@router.get("/trend.{form}", responses=_RESPONSES, response_class=Response)
 def trend(
     request: Request,
     collection: CollectionName,
+    form: Literal["json", "csv", "png"],
     last: Annotated[int, Query(ge=2, le=_MAX_EPOCHS, description="Only the newest epochs.")] = 365,
     top: Annotated[int, Query(ge=1, le=_MAX_VALUES, description="The number of values.")] = 10,
     sort: Annotated[
@@ -54,10 +57,38 @@ def trend(
     if value and search is not None:
         raise ParameterError("give value or search, not both")
     chosen = _chosen(request, found, value, search, top, sort)
+    if form == "png":
+        return Response(_picture(found, chosen, confidence), media_type=MEDIA[form])
     document = found.trend.to_dict(chosen, confidence, one_in, found.alarms(one_in))
     epochs = [listed(epoch) | about for epoch, about in zip(found.epochs, document["epochs"], strict=True)]
+    if form == "csv":
+        return Response(_table(document, epochs), media_type=MEDIA[form])
     about = {"collection": collection, "held_back": found.held_back, "other_domain": found.other_domain}
     return JSONResponse(document | {"epochs": epochs} | about)
+
+
+def _picture(found: CollectionTrend, chosen: list[int], confidence: float) -> bytes:
+    domain, stream = found.trend.domain, io.BytesIO()
+    if not chosen:
+        raise ParameterError("no value is chosen; there is nothing to draw")
+    values = [domain.label(index) if domain.has_labels else index for index in chosen]
+    found.trend.plot(values=values, confidence=confidence).savefig(stream, format="png", dpi=120)
+    return stream.getvalue()
+
+
+def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
+    """One row per value and epoch."""
+    alarms = {(alarm["label"], alarm["moment"]): alarm["direction"] for alarm in document["alarms"]}
+    names = ("frequency", "low", "high", "standard_error")
+    rows = [
+        {"label": value["label"], "epoch": epoch["epoch"], "opened_at": epoch["opened_at"], "reports": epoch["reports"]}
+        | {name: value[name][place] for name in names}
+        | {"alarm": alarms.get((value["label"], place))}
+        for value in document["values"]
+        for place, epoch in enumerate(epochs)
+    ]
+    header = b"label,epoch,opened_at,reports,frequency,low,high,standard_error,alarm\n"
+    return records_as("csv", rows) if rows else header
 
 
 def _chosen(
@@ -66,13 +97,8 @@ def _chosen(
     """The indices of the values to show."""
     trend, newest = found.trend, found.epochs[-1]
     if values:
-        return [trend.domain.exact_index(_value(trend.domain.has_labels, each)) for each in values]
+        return [trend.domain.exact_index(parse_value(trend.domain, each)) for each in values]
     if search is not None:
         plan = service_of(request).collector.find(newest.collection, newest.number).plan
         return matching_labels(plan, search, top)
     return trend.most_frequent(top) if sort == "frequent" else [row.index for row in trend.top(top)]
-
-
-def _value(has_labels: bool, text: str) -> Any:
-    """A label as it is; an index where there are no labels."""
-    return int(text) if not has_labels and re.fullmatch("[0-9]{1,19}", text) else text

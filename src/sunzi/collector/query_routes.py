@@ -1,0 +1,164 @@
+"""Routes that answer questions about several values, epochs or groups, for the operator: sums and differences."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sunzi.changes import Change, Difference, Verdict, difference
+from sunzi.collector.collector import matching_labels
+from sunzi.collector.refusals import giving
+from sunzi.collector.routes import (
+    MEDIA,
+    RECORDS,
+    REFUSALS,
+    AnyEpoch,
+    Current,
+    GroupName,
+    OperatorRoute,
+    find_published,
+    listed,
+)
+from sunzi.collector.service import service_of
+from sunzi.collector.uploads import CollectionName
+from sunzi.domain import Domain
+from sunzi.errors import ParameterError
+from sunzi.estimate import Estimate
+from sunzi.plan import Plan
+from sunzi.tables.writers import records_as
+from sunzi.uncertainty import Target
+
+router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
+
+_MAX_VALUES = 1000
+_KEPT_DIFFERENCES = 4
+_HEADER = b"label,before,after,change,low,high,standard_error,changed\n"
+
+Confidence = Annotated[float, Query(ge=0.5, le=0.999999)]
+Side = Annotated[int, Query(ge=1, le=1 << 31, description="The number of an epoch.")]
+
+
+@router.get("/epochs/{epoch}/sum.{form}", responses=RECORDS, response_class=Response)
+def sum_of_values(
+    request: Request,
+    collection: CollectionName,
+    epoch: AnyEpoch,
+    form: Literal["json", "csv"],
+    value: Annotated[list[str], Query(min_length=1, max_length=_MAX_VALUES, description="Each value once.")],
+    confidence: Confidence = 0.95,
+    target: Target = "reporters",
+    group: GroupName = None,
+) -> Response:
+    """How frequent any of these values is, with its interval."""
+    about, _, estimated = _estimated(request, collection, epoch, group)
+    answer = estimated.sum([parse_value(estimated.domain, each) for each in value], confidence, target=target)
+    record = {
+        "values": value,
+        "frequency": answer.value,
+        "low": answer.low,
+        "high": answer.high,
+        "standard_error": answer.standard_error,
+        "count": answer.value * estimated.reports,
+    }
+    notes = about | {"confidence": confidence, "target": target}
+    if form == "json":
+        return Response(json.dumps(notes | record), media_type=MEDIA[form])
+    return Response(records_as(form, [record | {"values": " + ".join(value)}]), media_type=MEDIA[form])
+
+
+@router.get(
+    "/difference.{form}",
+    responses=giving(MEDIA["json"], MEDIA["csv"], MEDIA["png"]) | REFUSALS,
+    response_class=Response,
+)
+def difference_of_epochs(
+    request: Request,
+    collection: CollectionName,
+    form: Literal["json", "csv", "png"],
+    before: Side,
+    after: Side,
+    top: Annotated[int, Query(ge=1, le=1 << 31, description="Only the clearest changes.")] = 20,
+    search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
+    confidence: Confidence = 0.95,
+    verdict: Annotated[
+        Verdict, Query(description="Limit the probability of any false verdict, or the share of false ones.")
+    ] = "any",
+    target: Target = "population",
+    before_group: GroupName = None,
+    after_group: GroupName = None,
+) -> Response:
+    """What changed between two epochs or groups, the clearest changes first; whether anything did."""
+    if before == after:
+        _check_groups(before, before_group, after_group)
+    about_before, _, estimated_before = _estimated(request, collection, before, before_group)
+    about_after, plan, estimated_after = _estimated(request, collection, after, after_group)
+    found = _compared(estimated_before, estimated_after, target)
+    if form == "png":
+        if search is not None:
+            raise ParameterError("png shows the clearest changes of all values; use csv or json with search")
+        stream = io.BytesIO()
+        found.plot(top=min(top, 100), confidence=confidence, verdict=verdict).savefig(stream, format="png", dpi=120)
+        return Response(stream.getvalue(), media_type=MEDIA[form])
+    among = None if search is None else np.array(matching_labels(plan, search, _MAX_VALUES), dtype=np.int64)
+    rows = [_row(found.domain, change) for change in found.top(top, confidence, verdict, among=among)]
+    if form == "csv":
+        return Response(records_as(form, rows) if rows else _HEADER, media_type=MEDIA[form])
+    notes = {
+        "collection": collection,
+        "before": about_before,
+        "after": about_after,
+        "domain_size": found.domain.size,
+        "confidence": confidence,
+        "verdict": verdict,
+        "target": target,
+        "p_value": _p_value(found),
+        "changed": int(found.changed(1 - confidence, verdict).sum()),
+    }
+    return Response(json.dumps(notes | {"changes": rows}), media_type=MEDIA[form])
+
+
+def _check_groups(epoch: int, before: str | None, after: str | None) -> None:
+    """Within one epoch, only different values of one attribute have no reports in common."""
+    attributes = {name.partition("=")[0] for name in (before or "", after or "")}
+    if before == after or len(attributes) != 1:
+        raise ParameterError(
+            f"both sides have reports of epoch {epoch} in common; compare two epochs, or two groups of one attribute"
+        )
+
+
+def _estimated(
+    request: Request, collection: str, epoch: Current | int, group: str | None
+) -> tuple[dict[str, Any], Plan, Estimate]:
+    """What the estimate is about, the plan, and the estimate; refused if there are too few reports."""
+    live, name = find_published(request, collection, epoch, group)
+    _, estimated = service_of(request).collector.estimate(live, name)
+    return listed(live.epoch) | {"reports": estimated.reports, "group": group}, live.plan, estimated
+
+
+def parse_value(domain: Domain, text: str) -> Any:
+    """A label as it is; an index where there are no labels."""
+    return int(text) if not domain.has_labels and re.fullmatch("[0-9]{1,19}", text) else text
+
+
+@lru_cache(maxsize=_KEPT_DIFFERENCES)
+def _compared(before: Estimate, after: Estimate, target: Target) -> Difference:
+    """The difference of two estimates, which the collector keeps until they change."""
+    return difference(before, after, target)
+
+
+@lru_cache(maxsize=_KEPT_DIFFERENCES)
+def _p_value(found: Difference) -> float:
+    return found.p_value()
+
+
+def _row(domain: Domain, change: Change) -> dict[str, Any]:
+    row = vars(change) | {"label": change.label if domain.has_labels else change.index}
+    return {name: row[name] for name in _HEADER.decode().strip().split(",")}
