@@ -301,7 +301,8 @@ class Estimate(_Histogram):
         >>> engines["Chromium"].low < 0.5 < engines["Chromium"].high
         True
         """
-        return self._regrouped(Domain(list(groups)), group_rows(self.domain, groups))
+        rows = group_rows(self.domain, groups)
+        return self._regrouped(Domain(list(groups)), rows)
 
     def _regrouped(self, domain: Domain, rows: Floats) -> Estimate:
         """The estimate of queries, as values of a domain."""

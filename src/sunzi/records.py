@@ -103,10 +103,14 @@ class OrderedDomain(Domain):
             )
         return round(place)
 
-    def count_outside(self, values: object) -> int:
-        """How many of these numbers lie outside; with ``clamp`` they are reported as the nearest end."""
+    def is_outside(self, values: object) -> NDArray[np.bool_]:
+        """Which of these numbers lie outside; with ``clamp`` they are reported as the nearest end."""
         numbers = self._numbers(as_array(values))
-        return int(np.count_nonzero((numbers < self.low) | (numbers > self.high)))
+        return (numbers < self.low) | (numbers > self.high)
+
+    def count_outside(self, values: object) -> int:
+        """How many of these numbers lie outside."""
+        return int(np.count_nonzero(self.is_outside(values)))
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The bin of each value, or UNKNOWN, UNUSABLE or MISSING if it has none."""
@@ -314,7 +318,10 @@ class RecordDomain(Domain):
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The index of each record; records with an unknown value or attribute are UNKNOWN."""
-        found = []
+        try:
+            return self.indices(values)
+        except DomainError:
+            found = []  # one by one, to find out which
         for value in values:
             try:
                 found.append(int(self.indices([value])[0]))

@@ -1,5 +1,7 @@
 """Indices of rows, and what becomes of unknown and missing values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,9 +9,10 @@ from hypothesis import strategies as st
 
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
+from sunzi.records import OrderedDomain, RecordDomain
 from sunzi.tables import index_lookup
 from sunzi.tables.column_rows import Rows
-from sunzi.tables.index_lookup import IndexLookup, hints_at
+from sunzi.tables.index_lookup import IndexLookup, RecordLookup, hints_at
 
 
 def texts(*cells) -> Rows:
@@ -141,3 +144,38 @@ def test_memory_for_unknown_texts_is_bounded(monkeypatch):
         lookup.indices(texts("zebra", "zebra", text))
     assert lookup.commonest(1) == [("zebra", 18)]
     assert (len(lookup.commonest(100)) <= 4, lookup.unknown) == (True, 27)
+
+
+class TestRecordLookup:
+    DOMAIN = RecordDomain({"a": ["x", "y"], "b": WITH_OTHER, "n": OrderedDomain(0, 8, 4, clamp=True)})
+
+    def rows(self, *records) -> Rows:
+        first, *others = (texts(*column) for column in zip(*records, strict=True))
+        return replace(first, public=(*others, texts(*["public"] * len(records))))
+
+    def test_attributes_are_columns(self):
+        lookup = RecordLookup(self.DOMAIN)
+        found = lookup.indices(self.rows(("x", "a", "1"), ("y", "zebra", "7.9"), ("y", "", "99")))
+        assert found.tolist() == [0, 12 + 8 + 3, 12 + 8 + 3]
+        assert (
+            lookup.describe()
+            == "b: of 3 rows, 1 unknown and 1 missing are reported as 'rest'; unknown are 'zebra' (1); "
+            "n: 1 of 3 rows outside the range are reported as its nearest end"
+        )
+
+    def test_rows_without_some_attribute_can_be_left_out(self):
+        lookup = RecordLookup(self.DOMAIN, skip_missing=True)
+        assert lookup.indices(self.rows(("x", "", "1"), ("x", "b", "1"), ("", "b", "1"))).tolist() == [4]
+        assert (lookup.rows, lookup.skipped) == (3, 2)
+
+    def test_errors_name_the_column_and_the_row(self):
+        with pytest.raises(DomainError, match="column 'a': row 2: label 'z' is not in the domain"):
+            RecordLookup(self.DOMAIN).indices(self.rows(("x", "a", "1"), ("z", "a", "1")))
+        with pytest.raises(DomainError, match="column 'n': row 1: value 'many' is not a number"):
+            RecordLookup(self.DOMAIN).indices(self.rows(("x", "a", "many")))
+
+    def test_mostly_unknown_attributes_are_refused(self):
+        lookup = RecordLookup(self.DOMAIN)
+        lookup.indices(self.rows(("x", "zebra", "1"), ("x", "lion", "1")))
+        with pytest.raises(DomainError, match="column 'b': 100 % of the values are not in the domain"):
+            lookup.check()

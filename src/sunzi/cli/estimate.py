@@ -39,6 +39,13 @@ from sunzi.cli.queries import (
     regrouped,
     sums_result,
 )
+from sunzi.cli.record_queries import (
+    add_record_queries,
+    answers_result,
+    check_record_queries,
+    has_record_queries,
+    table_names,
+)
 from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
 from sunzi.cli.terminal import print_table, say, say_wrapped
@@ -101,6 +108,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_estimation(parser, target="reporters")
     add_sums(parser)
     add_groups(parser)
+    add_record_queries(parser)
     add_format(parser)
     add_group_options(parser)
     parser.set_defaults(run=run)
@@ -150,6 +158,8 @@ def run(arguments: argparse.Namespace) -> int:
         return run_groups(arguments)
     if arguments.sums:
         return _run_sums(arguments)
+    if has_record_queries(arguments):
+        return _run_answers(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
     method = arguments.postprocess
@@ -176,7 +186,15 @@ def _run_sums(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _run_answers(arguments: argparse.Namespace) -> int:
+    check_output(arguments, TABLES)
+    _, estimate, _ = _estimate(arguments)
+    deliver(arguments, answers_result(arguments, estimate))
+    return 0
+
+
 def _check(arguments: argparse.Namespace) -> None:
+    check_record_queries(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
     if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
@@ -215,10 +233,10 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None
     name = None
     if arguments.source:
         plan, tally, name = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
-        estimate = estimated(plan, tally, arguments.weights)
+        estimate = estimated(plan, tally, arguments.weights, table_names(arguments))
     else:
         plan = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)
-        estimate = estimated_file(plan, arguments.tally, arguments.weights)
+        estimate = estimated_file(plan, arguments.tally, arguments.weights, table_names(arguments))
     return plan, regrouped(estimate, arguments.groups), name
 
 

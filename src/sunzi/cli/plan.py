@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
+from sunzi.cli.record_plans import add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -34,6 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="label file: UTF-8, one label per line, or with --column a table; text may be compressed (.gz)",
     )
     domain.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
+    add_records(parser, domain)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
     parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
@@ -77,6 +79,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Recommend a plan, write it, print the comparison."""
+    check_record_options(arguments)
+    if is_record_plan(arguments):
+        _check_output(arguments)
+        return run_records(arguments)
     _check(arguments)
     domain = _domain(arguments)
     recommendation = _recommend(arguments, domain)
@@ -124,6 +130,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
     if arguments.size is not None and (arguments.column or arguments.delimiter):
         raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
+    _check_output(arguments)
+
+
+def _check_output(arguments: argparse.Namespace) -> None:
     if STANDARD in arguments.output:
         raise ParameterError("-o needs a file name for the plan; standard output is for the comparison")
     for path in arguments.output:

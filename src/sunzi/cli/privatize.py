@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sunzi.cli.files import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from sunzi.client import Client
     from sunzi.plan import Plan
     from sunzi.tables.column_rows import Column, Rows
-    from sunzi.tables.index_lookup import IndexLookup
+    from sunzi.tables.index_lookup import Lookup
 
 _MOST_WORDS = 1 << 22
 _MOST_BITS = 1 << 26
@@ -104,7 +105,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Read, randomise, write."""
     from sunzi import wire
-    from sunzi.tables.index_lookup import IndexLookup
     from sunzi.tables.report_files import write_reports
     from sunzi.tables.value_columns import open_column
 
@@ -117,22 +117,40 @@ def run(arguments: argparse.Namespace) -> int:
     plan = load_labelled_plan(arguments.plan, arguments.labels)
     client = plan.client(max_epsilon=arguments.max_epsilon)
     source = sys.stdin.buffer if arguments.table == STANDARD else arguments.table
-    fold = arguments.fold.split(",") if arguments.fold else ()
-    lookup = IndexLookup(plan.domain, skip_missing=arguments.skip_missing, fold=fold)
+    lookup, name, others = _lookup(arguments, plan)
+    both = [name for name in public if name in others]
+    if both:
+        raise ParameterError(f"the column {both[0]!r} is an attribute to protect, so it cannot be public as well")
+    is_numbers = not (plan.domain.has_labels or plan.domain.is_indices)
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
-        open_column(source, arguments.column, arguments.delimiter, public) as column,
+        open_column(source, name, arguments.delimiter, (*others, *public), numbers=is_numbers) as column,
         ProgressBar("rows") as progress,
     ):
         if is_table:
-            write_reports(stream, client, public, _located(column, lookup, progress), reports_at_once(plan))
+            pieces = _located(column, lookup, progress, len(others))
+            write_reports(stream, client, public, pieces, reports_at_once(plan))
         else:
             for batch in batches(client, column, lookup, progress):
                 stream.write(batch)
         lookup.check(max_unknown)
     _summarize(plan, lookup, arguments.output, public)
     return 0
+
+
+def _lookup(arguments: argparse.Namespace, plan: Plan) -> tuple[Lookup, str | None, list[str]]:
+    """What finds the index of every row, the column of values, and for records the columns of the other attributes."""
+    from sunzi.records import RecordDomain
+    from sunzi.tables.index_lookup import IndexLookup, RecordLookup
+
+    fold = arguments.fold.split(",") if arguments.fold else ()
+    if not isinstance(plan.domain, RecordDomain):
+        return IndexLookup(plan.domain, skip_missing=arguments.skip_missing, fold=fold), arguments.column, []
+    if arguments.column is not None:
+        raise ParameterError("this plan's records have a column per attribute, named by the plan; leave --column out")
+    first, *others = plan.domain.attributes
+    return RecordLookup(plan.domain, skip_missing=arguments.skip_missing, fold=fold), first, others
 
 
 def _public_columns(arguments: argparse.Namespace) -> tuple[list[str], bool]:
@@ -146,10 +164,10 @@ def _public_columns(arguments: argparse.Namespace) -> tuple[list[str], bool]:
     return public, is_table
 
 
-def _located(column: Column, lookup: IndexLookup, progress: ProgressBar) -> Iterator[tuple[Integers, Rows]]:
-    """The rows of all pieces, with their indices."""
+def _located(column: Column, lookup: Lookup, progress: ProgressBar, private: int) -> Iterator[tuple[Integers, Rows]]:
+    """The rows of all pieces, with their indices; of the columns beside them, the first ``private`` are dropped."""
     for rows in column.pieces:
-        yield lookup.located(rows), rows
+        yield lookup.located(rows), replace(rows, public=rows.public[private:])
         progress.update(lookup.rows, column.fraction())
 
 
@@ -160,7 +178,7 @@ def _share(text: str) -> float:
     return share
 
 
-def batches(client: Client, column: Column, lookup: IndexLookup, progress: ProgressBar) -> Iterator[bytes]:
+def batches(client: Client, column: Column, lookup: Lookup, progress: ProgressBar) -> Iterator[bytes]:
     """Batches with the reports of all rows in order; at least one, so that a file without rows is not empty."""
     made = 0
     for indices in _portions(column, lookup, reports_at_once(client.plan)):
@@ -171,7 +189,7 @@ def batches(client: Client, column: Column, lookup: IndexLookup, progress: Progr
         yield client.report_batch([])
 
 
-def _portions(column: Column, lookup: IndexLookup, size: int) -> Iterator[Integers]:
+def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[Integers]:
     """The indices of all rows, ``size`` at a time, for pieces of any size."""
     import numpy as np
 
@@ -207,7 +225,7 @@ def _naming(table: str) -> Iterator[None]:
         raise ParameterError(f"{table}: {error}") from None
 
 
-def _summarize(plan: Plan, lookup: IndexLookup, output: str | None, public: list[str]) -> None:
+def _summarize(plan: Plan, lookup: Lookup, output: str | None, public: list[str]) -> None:
     """Report unknown values, skipped rows and what was written."""
     unknown = lookup.describe()
     if unknown is not None:

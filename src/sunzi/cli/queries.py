@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from sunzi.cli.files import STANDARD, input_name, open_input, read_tally
@@ -67,9 +68,10 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
     )
 
 
-def estimated(plan: Plan, tally: Tally, weights: str) -> Estimate:
-    """The estimate. Registered protocols need not know the option, so the default is not passed on."""
-    return plan.estimate(tally) if weights == "efficient" else plan.estimate(tally, weights=weights)
+def estimated(plan: Plan, tally: Tally, weights: str, table: Sequence[str] | None = None) -> Estimate:
+    """The estimate. Other protocols need not know the options, so their defaults are not passed on."""
+    options: dict[str, Any] = {} if weights == "efficient" else {"weights": weights}
+    return plan.estimate(tally, **options, **({} if table is None else {"table": table}))
 
 
 def check_plan_file(path: str) -> str:
@@ -79,11 +81,11 @@ def check_plan_file(path: str) -> str:
     return path
 
 
-def estimated_file(plan: Plan, path: str, weights: str) -> Estimate:
+def estimated_file(plan: Plan, path: str, weights: str, table: Sequence[str] | None = None) -> Estimate:
     """The estimate from the tally in a file or standard input; errors name it."""
     tally = read_tally(path)
     try:
-        return estimated(plan, tally, weights)
+        return estimated(plan, tally, weights, table)
     except TallyError as error:
         raise TallyError(f"{input_name(path)}: {error}") from None
 

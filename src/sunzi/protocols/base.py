@@ -37,6 +37,16 @@ _SECONDS_PER_WORD = 2e-8
 
 
 @dataclass(frozen=True)
+class PlannedError:
+    """What a plan answers, and how exactly."""
+
+    question: str
+    variance: float
+    plain_variance: float | None = None
+    """From one histogram of all values or records, which would be the plain way."""
+
+
+@dataclass(frozen=True)
 class Protocol(ABC):
     """A frequency oracle for one domain size and ε.
 
@@ -191,6 +201,10 @@ class Protocol(ABC):
         """Mean squared error per item about the users' own histogram: the given one, or the flat one, in which all
         values are equally frequent.
         """
+
+    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - for protocols that name parts of it
+        """The questions that a plan answers, each with its variance at the flat histogram."""
+        return [PlannedError(self.question, self.expected_mse(users))]
 
     @abstractmethod
     def worst_mse(self, users: int) -> float:

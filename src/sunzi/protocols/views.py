@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 from sunzi.cross_tables import TableEstimate, TableUncertainty
 from sunzi.designs.base import DecodingCost, only_parameters
-from sunzi.designs.choice import choose_compact
+from sunzi.designs.choice import choose_compact, subset_error
 from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
@@ -31,7 +31,7 @@ from sunzi.numerics.checks import shown
 from sunzi.numerics.effects import Attributes, Effects
 from sunzi.numerics.randomness import WordSource
 from sunzi.ordered import OrderedEstimate, TreeUncertainty
-from sunzi.protocols.base import check_histogram, check_reports, check_users
+from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
 from sunzi.protocols.channel import Channel
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.selection import JointMessages
@@ -290,6 +290,14 @@ class OrderedViews(ViewsProtocol):
         shares = [view.share / (1 << SHARE_BITS) for view in self.views]
         return float(self._uncertainty(shares, frequencies, 1).variances("reporters").mean()) / users
 
+    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - levels need no names
+        """Of a range and of a bin, beside those of a flat histogram."""
+        flat = subset_error(self.domain_size, self.epsilon) / users
+        return [
+            PlannedError("a range, on average", self.range_variance(users), flat * self.domain_size / 6),
+            PlannedError(self.question, self.expected_mse(users), flat),
+        ]
+
     def worst_mse(self, users: int) -> float:
         """Of a single bin; at a histogram with one value, which every level's heaviest node has."""
         one = np.zeros(self.domain_size)
@@ -428,6 +436,19 @@ class TableViews(ViewsProtocol):
         if histogram is not None:
             raise ParameterError("a plan of tables tells its error at the flat histogram only; leave histogram out")
         return float(np.mean([self.table_variance(table, users) for table in self.tables]))
+
+    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:
+        """Of a cell of the table of every view, beside the margin of one histogram of all records."""
+        assert isinstance(domain, RecordDomain), "the plan has checked it"
+        names, joint = list(domain.attributes), subset_error(self.domain_size, self.epsilon) / users
+        return [
+            PlannedError(
+                " × ".join(names[attribute] for attribute in table),
+                self.table_variance(table, users),
+                joint * self.domain_size / self._cells(table),
+            )
+            for table in self.tables
+        ]
 
     def worst_mse(self, users: int) -> float:
         """At least the error at every histogram: what is heavy adds at most its whole to every view."""

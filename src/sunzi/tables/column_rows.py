@@ -84,10 +84,14 @@ def _is_text_or_integer(kind: Any) -> bool:
     return bool(is_text(values) or types.is_integer(values))
 
 
-def check_type(field: Any) -> None:
-    """Refuse an Arrow column of values that are neither texts nor integers."""
-    if not _is_text_or_integer(field.type):
-        raise ParameterError(f"the column {field.name!r} holds {field.type}; cast it to text or to integers")
+def check_type(field: Any, *, numbers: bool) -> None:
+    """Refuse an Arrow column of values that are neither texts nor integers, nor, with ``numbers``, numbers or dates."""
+    from pyarrow import types
+
+    kind = field.type
+    is_number = types.is_floating(kind) or types.is_decimal(kind) or types.is_temporal(kind)
+    if not _is_text_or_integer(kind) and not (numbers and is_number):
+        raise ParameterError(f"the column {field.name!r} holds {kind}; cast it to text or to integers")
 
 
 def rows_of(batches: Iterable[Sequence[Any]]) -> Iterator[Rows]:

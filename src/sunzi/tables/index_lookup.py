@@ -13,6 +13,7 @@ from sunzi.domain import MISSING, UNKNOWN, Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 from sunzi.numerics.checks import shown
+from sunzi.records import OrderedDomain, RecordDomain
 from sunzi.tables.column_rows import Rows
 
 FOLDS = ("case", "space")
@@ -59,6 +60,8 @@ class IndexLookup:
         """The number of rows whose value is not in the domain and is reported as ``other``."""
         self.missing = 0
         """The number of rows without a value that are reported as ``other``."""
+        self.clamped = 0
+        """The number of rows whose number lies outside the range and is reported as its nearest end."""
 
     def indices(self, rows: Rows) -> Integers:
         """The index of every row that is not left out; a DomainError names the first row without one."""
@@ -69,6 +72,7 @@ class IndexLookup:
         """The index of every row, negative for rows that are left out; a DomainError names the first without one."""
         located = self._locate(rows)
         found = self._settle(rows, located) if located.size and located.min() < 0 else located
+        self._count_clamped(rows)
         self.rows += rows.codes.size
         return found
 
@@ -77,7 +81,9 @@ class IndexLookup:
         return sorted(self._texts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
     def describe(self) -> str | None:
-        """What was reported as ``other``, in words; None if nothing was."""
+        """What was reported as ``other`` or as the end of a range, in words; None if nothing was."""
+        if self.clamped:
+            return f"{self.clamped:,} of {counted(self.rows, 'row')} outside the range are reported as its nearest end"
         if not self.unknown and not self.missing:
             return None
         texts = ", ".join(f"{shown(text)} ({count:,})" for text, count in self.commonest())
@@ -139,6 +145,14 @@ class IndexLookup:
         if len(self._texts) > _MOST_TEXTS:
             self._texts = Counter(dict(self._texts.most_common(_MOST_TEXTS // 2)))
 
+    def _count_clamped(self, rows: Rows) -> None:
+        if not isinstance(self._domain, OrderedDomain) or not self._domain.clamp:
+            return
+        if rows.texts is None:
+            self.clamped += self._domain.count_outside(rows.codes)
+        else:
+            self.clamped += int(np.count_nonzero(self._domain.is_outside(list(rows.texts))[rows.codes]))
+
     def _refusal(self, rows: Rows, row: int, *, is_missing: bool) -> DomainError:
         place = f"row {self.rows + row + 1}"
         if not is_missing:
@@ -150,6 +164,60 @@ class IndexLookup:
             f"{place} has no value; {remedy}, or leave such rows out (--skip-missing), which reveals whose value is "
             "missing"
         )
+
+
+class RecordLookup:
+    """Finds the index of every record, whose attributes are columns: the first is the column itself, and the others
+    come first among the columns beside it. Parameters and counts are those of :class:`IndexLookup`.
+    """
+
+    def __init__(self, domain: RecordDomain, *, skip_missing: bool = False, fold: Sequence[str] = ()) -> None:
+        self._lookups = {
+            name: IndexLookup(part, skip_missing=skip_missing, fold=fold if part.has_labels else ())
+            for name, part in domain.attributes.items()
+        }
+        self._sizes = domain.sizes
+        self.rows = 0
+        """The number of rows read."""
+        self.skipped = 0
+        """The number of rows left out."""
+
+    def indices(self, rows: Rows) -> Integers:
+        """The index of every row that is not left out; a DomainError names the first row without one."""
+        found = self.located(rows)
+        return found[found >= 0]
+
+    def located(self, rows: Rows) -> Integers:
+        """The index of every row, negative for rows that are left out."""
+        total = np.zeros(rows.codes.size, dtype=np.int64)
+        skipped = np.zeros(rows.codes.size, dtype=np.bool_)
+        columns = (rows, *rows.public[: len(self._sizes) - 1])
+        for (name, lookup), size, column in zip(self._lookups.items(), self._sizes, columns, strict=True):
+            try:
+                found = lookup.located(column)
+            except DomainError as error:
+                raise DomainError(f"column {name!r}: {error}") from None
+            skipped |= found < 0
+            total = total * size + np.maximum(found, 0)
+        self.rows += rows.codes.size
+        self.skipped += int(np.count_nonzero(skipped))
+        return np.where(skipped, MISSING, total)
+
+    def describe(self) -> str | None:
+        """What was reported as ``other`` or as the end of a range, by attribute; None if nothing was."""
+        said = [f"{name}: {text}" for name, lookup in self._lookups.items() if (text := lookup.describe())]
+        return "; ".join(said) or None
+
+    def check(self, max_unknown: float = MAX_UNKNOWN) -> None:
+        """Raise DomainError if more than this share of an attribute's values is unknown."""
+        for name, lookup in self._lookups.items():
+            try:
+                lookup.check(max_unknown)
+            except DomainError as error:
+                raise DomainError(f"column {name!r}: {error}") from None
+
+
+Lookup = IndexLookup | RecordLookup
 
 
 class FoldedLabels:

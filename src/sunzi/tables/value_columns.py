@@ -49,6 +49,8 @@ def open_column(
     column: str | None = None,
     delimiter: str | None = None,
     public: Sequence[str] = (),
+    *,
+    numbers: bool = False,
 ) -> Iterator[Column]:
     """Open one column of a file, or of CSV from a binary stream, with public columns beside it.
 
@@ -59,6 +61,7 @@ def open_column(
     delimiter: what separates the columns of CSV; by default the comma, semicolon or tab in its line of column names,
         and a tab in ``.tsv``.
     public: the names of further columns, whose rows come in :attr:`Rows.public`.
+    numbers: accept columns of numbers and dates, as texts.
     """
     sign = None if delimiter is None else check_delimiter(delimiter)
     if not isinstance(source, (str, Path)):
@@ -77,7 +80,7 @@ def open_column(
         if suffix in (".csv", ".tsv"):
             yield csv_column(stream, size, column, sign or ("\t" if suffix == ".tsv" else None), public)
         elif suffix in _ARROW_READERS:
-            yield _ARROW_READERS[suffix](path, column, public)
+            yield _ARROW_READERS[suffix](path, column, public, numbers)
         else:
             read = _text_column if suffix == ".txt" else _json_column
             yield read(stream, size, column, public)
@@ -262,14 +265,14 @@ def _read_by_arrow(
         yield from rows_of(batch.columns for batch in batches)
 
 
-def _parquet_column(path: Path, column: str | None, public: Sequence[str]) -> Column:
+def _parquet_column(path: Path, column: str | None, public: Sequence[str], numbers: bool) -> Column:
     need_pyarrow("reading Parquet")
     from pyarrow import parquet
 
     with arrow_errors():
         schema = parquet.read_schema(path)
         fields = [schema.field(position) for position in choose_columns(schema.names, column, public)]
-        check_type(fields[0])
+        check_type(fields[0], numbers=numbers)
         names, texts = [field.name for field in fields], [field.name for field in fields if is_text(field.type)]
         # With the last two, memory holds a few pages at a time instead of a row group's whole column.
         file = parquet.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False)
@@ -286,7 +289,7 @@ def _parquet_column(path: Path, column: str | None, public: Sequence[str]) -> Co
     return Column(names[0], rows_of(arrays()), lambda: done / total if total else None)
 
 
-def _arrow_column(path: Path, column: str | None, public: Sequence[str]) -> Column:
+def _arrow_column(path: Path, column: str | None, public: Sequence[str], numbers: bool) -> Column:
     """One column of an Arrow file, of the random-access or the streaming kind."""
     pyarrow = need_pyarrow("reading Arrow files")
     from pyarrow import ipc
@@ -300,7 +303,7 @@ def _arrow_column(path: Path, column: str | None, public: Sequence[str]) -> Colu
     with arrow_errors():
         schema = open_reader(None).schema
         positions = choose_columns(schema.names, column, public)
-        check_type(schema.field(positions[0]))
+        check_type(schema.field(positions[0]), numbers=numbers)
         names = [schema.names[position] for position in positions]
         reader = open_reader(ipc.IpcReadOptions(included_fields=positions, use_threads=False))
     total = getattr(reader, "num_record_batches", None)
@@ -315,7 +318,7 @@ def _arrow_column(path: Path, column: str | None, public: Sequence[str]) -> Colu
     return Column(names[0], rows_of(arrays()), lambda: done / total if total else None)
 
 
-_ARROW_READERS: dict[str, Callable[[Path, str | None, Sequence[str]], Column]] = {
+_ARROW_READERS: dict[str, Callable[[Path, str | None, Sequence[str], bool], Column]] = {
     ".parquet": _parquet_column,
     ".arrow": _arrow_column,
     ".feather": _arrow_column,

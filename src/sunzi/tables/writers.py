@@ -74,7 +74,7 @@ def histogram_table(
     low, high = estimate.interval(confidence, target=target)
     labels = [estimate.domain.shown(index) for index in chosen.tolist()]
     columns: dict[str, list[Any]] = {
-        "label": labels if estimate.domain.has_labels else chosen.tolist(),
+        "label": chosen.tolist() if estimate.domain.is_indices else labels,
         "frequency": estimate.frequencies[chosen].tolist(),
         "low": low[chosen].tolist(),
         "high": high[chosen].tolist(),

@@ -1,0 +1,154 @@
+"""Ranges, quantiles, means and tables from the command line: a table becomes reports, and these answers."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+
+ATTRIBUTES = {"version": ["1", "2"], "crashed": sunzi.Domain(["no", "yes", "unknown"], other="unknown")}
+PLANS = {
+    "ordered": sunzi.make_ordered(0, 1024, 64, 4, clamp=True),
+    "number": sunzi.make_number(0, 1024, 4, clamp=True),
+    "tables": sunzi.make_tables(ATTRIBUTES, [("version", "crashed")], 4),
+}
+ROWS = 4000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Plans and tallies of one table of records."""
+    path = tmp_path_factory.mktemp("records")
+    generator = np.random.default_rng(1)
+    with (path / "table.csv").open("w") as file:
+        file.write("load,version,crashed\n")
+        for load in generator.gamma(3, 120, ROWS):
+            crashed = generator.choice(["no", "no", "no", "yes", ""])
+            file.write(f"{load:.3f},{generator.integers(1, 3)},{crashed}\n")
+    for name, plan in PLANS.items():
+        plan.save(path / f"{name}.json")
+        column = [] if name == "tables" else ["--column", "load"]
+        reports, tally = str(path / f"{name}.reports"), str(path / f"{name}.tally")
+        assert main(["privatize", str(path / f"{name}.json"), str(path / "table.csv"), *column, "-o", reports]) == 0
+        assert main(["tally", str(path / f"{name}.json"), reports, "-o", tally]) == 0
+    return path
+
+
+@pytest.fixture
+def ask(folder, capsys):
+    """Estimate from one plan's tally, and return the exit code, the output and the messages."""
+
+    def run(name, *words):
+        code = main(["estimate", str(folder / f"{name}.json"), str(folder / f"{name}.tally"), *words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def rows(text):
+    return {row["question"]: row for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_ranges_quantiles_and_means(ask, folder):
+    code, out, _ = ask("ordered", "--range", "0:256", "--range", "256:1024", "--quantile", "0.5,0.95", "--mean")
+    found = rows(out)
+    assert code == 0
+    assert list(found) == ["0 to 256", "256 to 1024", "quantile 0.5", "quantile 0.95", "mean"]
+    plan = PLANS["ordered"]
+    estimate = plan.estimate(sunzi.load_tally(folder / "ordered.tally"))
+    assert float(found["0 to 256"]["value"]) == pytest.approx(estimate.range(0, 256).value)
+    assert float(found["quantile 0.5"]["low"]) == estimate.quantile(0.5).low
+    assert float(found["mean"]["value"]) == pytest.approx(estimate.mean().value)
+
+
+def test_the_mean_of_a_number(ask):
+    code, out, _ = ask("number", "--mean")
+    assert code == 0
+    assert float(rows(out)["mean"]["low"]) < 360 < float(rows(out)["mean"]["high"]) + 40
+
+
+def test_tables_and_shares(ask):
+    code, out, _ = ask("tables", "--table", "version,crashed")
+    assert code == 0
+    labels = [row["label"] for row in csv.DictReader(io.StringIO(out))]
+    assert labels[0] == "version 1, crashed no"
+    assert len(labels) == 6
+    code, out, _ = ask("tables", "--share", "crashed=yes", "--given", "version=2", "--independence", "--format", "json")
+    found = json.loads(out)["answers"]
+    assert [row["question"].split()[0] for row in found] == ["crashed=yes", "χ²", "p-value"]
+    assert found[0]["low"] < 0.2 < found[0]["high"] + 0.1
+    assert 0 <= found[2]["value"] <= 1
+
+
+def test_on_a_terminal_shares_are_percentages(shown, folder):
+    words = [str(folder / "ordered.json"), str(folder / "ordered.tally"), "--range", "0:256", "--quantile", "0.5"]
+    text = shown("estimate", *words)
+    assert "4,000 reports" in text
+    assert " % to " in text
+
+
+def test_an_unbounded_share_is_explained(shown, tmp_path):
+    plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], 1)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate({"a": ["0"] * 300, "b": ["1"] * 300}, seed=1).save(tmp_path / "tally")
+    words = [str(tmp_path / "plan.json"), str(tmp_path / "tally"), "--share", "b=1", "--given", "a=1"]
+    assert "the share may be anything" in " ".join(shown("estimate", *words).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("number", ["--range", "0:256"], "--range needs a plan made with sunzi plan --ordered"),
+        ("ordered", ["--range", "0:300"], "not the edge of a bin"),
+        ("ordered", ["--range", "300"], "LOW:HIGH"),
+        ("ordered", ["--quantile", "2"], "between 0 and 1"),
+        ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
+        ("ordered", ["--share", "a=b"], "--share and --given belong together"),
+        ("ordered", ["--independence"], "--independence needs a plan made with sunzi plan --tables"),
+        ("tables", ["--table", "country"], "no attribute 'country'"),
+        ("tables", ["--share", "crashed", "--given", "version=1"], "ATTRIBUTE=VALUE"),
+        ("tables", ["--share", "crashed=maybe", "--given", "version=1"], "'maybe' is not in the domain"),
+    ],
+)
+def test_wrong_questions_are_refused(ask, name, words, message):
+    code, _, said = ask(name, *words)
+    assert code != 0
+    assert message in said
+
+
+def test_clamped_numbers_and_missing_attributes_are_counted(folder, capsys, tmp_path):
+    words = [str(folder / "ordered.json"), str(folder / "table.csv"), "--column", "load", "-o", str(tmp_path / "r")]
+    main(["privatize", *words])
+    assert "outside the range are reported as its nearest end" in capsys.readouterr().err
+    main(["privatize", str(folder / "tables.json"), str(folder / "table.csv"), "-o", str(tmp_path / "s")])
+    assert "crashed: of 4,000 rows, 0 unknown and" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--column", "load"], "leave --column out"),
+        (["--by", "crashed", "-o", "out.parquet"], "an attribute to protect, so it cannot be public"),
+    ],
+)
+def test_records_name_their_columns_themselves(folder, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["privatize", str(folder / "tables.json"), str(folder / "table.csv"), *words]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_records_and_numbers_come_from_parquet_too(folder, tmp_path, capsys):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"load": [1.5, 2000.0], "version": ["1", "2"], "crashed": ["no", None], "country": ["DE", "FR"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    for name, extra in (("ordered", ["--column", "load"]), ("tables", [])):
+        words = [str(folder / f"{name}.json"), str(tmp_path / "t.parquet"), *extra, "--by", "country"]
+        assert main(["privatize", *words, "-o", str(tmp_path / f"{name}.parquet")]) == 0
+        written = parquet.read_table(tmp_path / f"{name}.parquet")
+        assert written.column_names == ["country", "report"]
+        assert PLANS[name].tally(written["report"].to_pylist()).reports == 2
+    capsys.readouterr()
