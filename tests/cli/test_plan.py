@@ -179,10 +179,13 @@ def test_files_that_fail(tmp_path, complaint):
     assert labels.read_text() == "a\nb\n"
 
 
-def test_a_domain_is_required_and_formats_are_known(capsys):
-    for words in (["plan", "--epsilon", "1"], [*SMALL, "--format", "xml"], [*SMALL, "--domain", "x"]):
-        with pytest.raises(SystemExit, match=r"^2$"):
-            main(words)
+def test_one_domain_is_required_and_formats_are_known(capsys):
+    for words in (["plan", "--epsilon", "1"], [*SMALL, "--domain", "x"]):
+        assert main(words) == 2
+        assert "give exactly one of --domain, --size, --ordered" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main([*SMALL, "--format", "xml"])
+    assert "xml" in capsys.readouterr().err
 
 
 @pytest.mark.slow

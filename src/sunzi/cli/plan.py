@@ -28,14 +28,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("plan", description=description)
-    domain = parser.add_mutually_exclusive_group(required=True)
-    domain.add_argument(
+    parser.add_argument(
         "--domain",
         metavar="FILE",
         help="label file: UTF-8, one label per line, or with --column a table; text may be compressed (.gz)",
     )
-    domain.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
-    add_records(parser, domain)
+    parser.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
+    add_records(parser)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
     parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
@@ -79,6 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Recommend a plan, write it, print the comparison."""
+    _check_one_domain(arguments)
     check_record_options(arguments)
     if is_record_plan(arguments):
         _check_output(arguments)
@@ -131,6 +131,15 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.size is not None and (arguments.column or arguments.delimiter):
         raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
     _check_output(arguments)
+
+
+def _check_one_domain(arguments: argparse.Namespace) -> None:
+    """Argparse would print the five options in one line, which is too long."""
+    known = ("domain", "size", "ordered", "number", "tables")
+    given = [f"--{name}" for name in known if getattr(arguments, name) is not None]
+    if len(given) != 1:
+        names = ", ".join(f"--{name}" for name in known)
+        raise ParameterError(f"give exactly one of {names}; got {' and '.join(given) or 'none'}")
 
 
 def _check_output(arguments: argparse.Namespace) -> None:

@@ -31,16 +31,16 @@ _OTHERS = (
 )
 
 
-def add_records(parser: argparse.ArgumentParser, domain: argparse._MutuallyExclusiveGroup) -> None:
+def add_records(parser: argparse.ArgumentParser) -> None:
     """Add ``--ordered``, ``--number`` and ``--tables``, and the options that belong to them."""
-    domain.add_argument(
+    parser.add_argument(
         "--ordered",
         metavar="LOW:HIGH",
         help="numbers or dates in this range, for ranges, quantiles and the distribution: 0:5000 or "
         "2026-01-01:2026-02-02",
     )
-    domain.add_argument("--number", metavar="LOW:HIGH", help="numbers in this range, for their mean alone")
-    domain.add_argument(
+    parser.add_argument("--number", metavar="LOW:HIGH", help="numbers in this range, for their mean alone")
+    parser.add_argument(
         "--tables",
         metavar="FILE",
         help='records with several attributes: JSON such as {"attributes": {"version": ["1", "2"], "crashed": '
