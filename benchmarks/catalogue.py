@@ -17,6 +17,7 @@ from benchmarks import (
     queries,
     servers,
     subsets,
+    trends,
     whole,
 )
 from benchmarks.results import Result
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "efficient": efficient.efficient,
     "queries": queries.queries,
     "changes": queries.changes,
+    "trends": trends.trends,
     "memory": whole.memory,
     "whole-way": whole.whole_way,
     "by-files": files.by_files,

@@ -29,7 +29,8 @@ Moment = date | int | float
 """When an epoch was: a date, a date with time, or a number."""
 
 _SECONDS_PER_DAY = 86_400
-_EPOCHS_PER_FALSE_ALARM = 100
+EPOCHS_PER_FALSE_ALARM = 100
+"""By default, one value raises a false alarm in this number of epochs."""
 _SMOOTHING = 0.3
 
 
@@ -124,7 +125,7 @@ class Trend:
     @property
     def default_one_in(self) -> int:
         """Values times epochs between false alarms by default: one false alarm of any value in 100 epochs."""
-        return _EPOCHS_PER_FALSE_ALARM * self.domain.size
+        return EPOCHS_PER_FALSE_ALARM * self.domain.size
 
     @cached_property
     def _slopes(self) -> series.Slopes:

@@ -113,3 +113,18 @@ def test_progress(tmp_path, monkeypatch):
         assert (first.status, first.json()) == (202, {"computed": 1, "epochs": 3})
         assert first.headers["Retry-After"] == "1"
         assert [service.get(TREND).status for _ in range(2)] == [202, 200]
+
+
+def test_alarms_are_a_metric(tmp_path):
+    with running(tmp_path / "s.db", {"fruit": PLAN, "quiet": PLAN}) as service:
+        for number in range(1, 6):
+            counts = (3000, 2000, 1000, 0) if number < 5 else (1000, 2000, 3000, 0)
+            filled_epoch(service.collector, "fruit", PLAN, shares(*counts), number)
+        lines = service.get("/metrics").body.decode().splitlines()
+        assert any("HELP sunzi_alarms" in line and "by chance, one in 100 epochs" in line for line in lines)
+        found = {line for line in lines if line.startswith("sunzi_alarms")}
+        assert found == {
+            f'sunzi_alarms{{collection="{name}",direction="{direction}"}} {count}'
+            for name, count in (("fruit", "1.0"), ("quiet", "0.0"))
+            for direction in ("up", "down")
+        }

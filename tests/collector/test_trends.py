@@ -110,3 +110,19 @@ def test_a_clock_that_was_set_back(collector):
     collector.store._execute("UPDATE epochs SET opened_at = 0 WHERE number = 2")
     found = TrendCache(collector).get("fruit", 10, 1, 60)
     assert (found.trend.unit, found.trend.moments) == ("epoch", (1, 2, 3))
+
+
+def test_alarms_of_the_newest_closed_epoch(collector):
+    cache = TrendCache(collector)
+    for number in range(1, 6):
+        filled_epoch(collector, "fruit", PLAN, shares(3000, 2000, 1000), number)
+        assert cache.newest_alarms("fruit", 100, 60) == []
+    filled_epoch(collector, "fruit", PLAN, shares(1000, 2000, 3000), 6)
+    for _ in range(2):
+        found = cache.newest_alarms("fruit", 100, 60)
+        assert {(alarm.label, alarm.direction) for alarm in found} == {("apple", "down"), ("cherry", "up")}
+    filled_epoch(collector, "fruit", PLAN, shares(10), 7)  # nothing is published about it
+    assert cache.newest_alarms("fruit", 100, 60) == []
+    again = TrendCache(collector)
+    assert [again.newest_alarms("fruit", 100, 0) for _ in range(5)] == [None] * 5
+    assert again.newest_alarms("fruit", 100, 0) == []

@@ -25,6 +25,7 @@ from sunzi.collector.store import Store
 from sunzi.collector.trends import TrendCache
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
+from sunzi.trends import EPOCHS_PER_FALSE_ALARM
 
 Ticket = asyncio.Future[Outcome]
 Returned = TypeVar("Returned")
@@ -33,6 +34,7 @@ _CHECK_SECONDS = 1.0
 _WRONG_TOKEN_SECONDS = 1.0
 _CHECK_WAIT_SECONDS = 5.0
 _CLOSE_SECONDS = 15.0
+_TREND_SECONDS = 0.5
 
 
 class ThreadQueue:
@@ -104,8 +106,9 @@ class Metrics:
     Each service has its own registry, so several can run in one process.
     """
 
-    def __init__(self, collector: Collector, writer: Writer[Ticket]) -> None:
-        self._collector, self._writer = collector, writer
+    def __init__(self, collector: Collector, writer: Writer[Ticket], trends: TrendCache, minimum_reports: int) -> None:
+        self._collector, self._writer, self._trends = collector, writer, trends
+        self._minimum_reports = minimum_reports
         self._registry = CollectorRegistry(auto_describe=False)
         self._counters: dict[tuple[str, str], Counter] = {}
         self._uploads = Counter(
@@ -129,17 +132,32 @@ class Metrics:
         """The current state of the collector and the writer; called by the registry."""
         reports = GaugeMetricFamily("sunzi_reports", "Reports counted", labels=["collection", "epoch"])
         is_open = GaugeMetricFamily("sunzi_epoch_open", "1 while an epoch is open", labels=["collection", "epoch"])
-        for epoch in self._collector.epochs():
+        epochs = self._collector.epochs()
+        for epoch in epochs:
             labels = [epoch.collection, str(epoch.number)]
             reports.add_metric(labels, epoch.reports)
             is_open.add_metric(labels, float(epoch.is_open))
         yield reports
         yield is_open
+        yield from self._alarms(sorted({epoch.collection for epoch in epochs}))
         yield GaugeMetricFamily("sunzi_waiting_deposits", "Uploads waiting for a commit", value=self._writer.waiting)
         counts = self._writer.counts
         yield CounterMetricFamily("sunzi_commits", "Transactions", value=counts.groups)
         yield CounterMetricFamily("sunzi_committed_deposits", "Uploads in transactions", value=counts.deposits)
         yield CounterMetricFamily("sunzi_commit_failures", "Failed transactions", value=counts.failures)
+
+    def _alarms(self, collections: Iterable[str]) -> Iterable[Metric]:
+        """Values that changed. A collection is missing until all its closed epochs are estimated, some per scrape."""
+        alarms = GaugeMetricFamily(
+            "sunzi_alarms",
+            f"Values that changed, by the newest closed epoch; by chance, one in {EPOCHS_PER_FALSE_ALARM} epochs",
+            labels=["collection", "direction"],
+        )
+        for name in collections:
+            found = self._trends.newest_alarms(name, self._minimum_reports, _TREND_SECONDS)
+            for direction in ("up", "down") if found is not None else ():
+                alarms.add_metric([name, direction], sum(alarm.direction == direction for alarm in found or ()))
+        yield alarms
 
 
 @dataclass(frozen=True)
@@ -176,7 +194,7 @@ class Service:
             collector,
             trends,
             writer,
-            Metrics(collector, writer),
+            Metrics(collector, writer, trends, settings.minimum_reports),
             decoding=ThreadQueue(workers=1, waiting=settings.connections),
             large_decoding=ThreadQueue(workers=1, waiting=32),
             lookups=ThreadQueue(workers=1, waiting=settings.connections),

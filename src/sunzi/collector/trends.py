@@ -21,7 +21,7 @@ from sunzi.trends import Alarm, Trend, opening_moments, population_variances
 
 LARGEST_BYTES = 256 << 20
 """The memory for estimates of closed epochs."""
-_BYTES_PER_VALUE = 8
+_ALARM_EPOCHS = 365
 
 _Key = tuple[int, int]
 """An epoch's key and its number of reports, which changes if the reports of an upload key are subtracted."""
@@ -85,6 +85,7 @@ class TrendCache:
         self._rows: OrderedDict[_Key, _Row] = OrderedDict()  # of closed epochs, the one used last at the end
         self._plan_used_last: tuple[bytes, Plan] | None = None
         self._newest: tuple[tuple[_Key, ...], Trend] | None = None
+        self._alarms: dict[str, tuple[tuple[_Key, ...], list[Alarm]]] = {}
         self._lock = threading.Lock()
 
     def get(
@@ -120,6 +121,32 @@ class TrendCache:
                     break
                 rows[epoch.key] = row
             return self._made(known, enough, rows, minimum_reports)
+
+    def forget_trend(self) -> None:
+        """Forget the newest trend, and keep the estimates of closed epochs."""
+        self._newest = None
+
+    def newest_alarms(self, collection: str, minimum_reports: int, seconds: float) -> list[Alarm] | None:
+        """The alarms that the newest closed epoch raised; None if not all closed epochs are estimated yet.
+
+        Parameters
+        ----------
+        collection, minimum_reports, seconds: as in :meth:`get`.
+        """
+        closed = [epoch for epoch in self._collector.epochs(collection) if not epoch.is_open]
+        keys = tuple(map(self._key, closed[-_ALARM_EPOCHS:]))
+        known = self._alarms.get(collection)
+        if known is None or known[0] != keys:
+            try:
+                found = self.get(collection, _ALARM_EPOCHS, minimum_reports, seconds, closed_only=True)
+            except EstimateError:  # too few epochs
+                return []
+            if isinstance(found, Progress):
+                return None
+            newest = found.trend.moments[-1]
+            alarms = [alarm for alarm in found.alarms() if alarm.moment == newest]
+            known = self._alarms[collection] = keys, alarms if found.epochs[-1] == closed[-1] else []
+        return known[1]
 
     def _made(
         self, known: Sequence[Epoch], enough: Sequence[Epoch], rows: dict[int, _Row], minimum_reports: int
