@@ -11,8 +11,10 @@ import pytest
 
 import sunzi
 from sunzi import errors
+from sunzi.collector.epochs import Upload
 from sunzi.contract import Contract, parse_json
 from sunzi.device.memoising import MemoisingClient
+from sunzi.groups import chosen_groups
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.plan import Plan
 from sunzi.tally import Tally
@@ -193,19 +195,39 @@ def test_device_ids():
         )
 
 
+@pytest.mark.parametrize("name", names("bad_groups_"))
+def test_bad_groups(name):
+    record = load(name)
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    expect(record["error"], lambda: chosen_groups(plan.groups, record["groups"]))
+
+
+def test_upload_bodies():
+    record = load("upload_bodies")
+    plan = Plan.from_json(json.dumps(record["plan"]))
+    for case in record["cases"]:
+        identity, report, token = (bytes.fromhex(case.get(name, "")) for name in ("id", "report", "token"))
+        groups = case.get("groups", {})
+        assert len(chosen_groups(plan.groups, groups)) == len(groups)
+        upload = Upload(identity, report, token or None, groups)
+        assert upload.to_bytes().hex() == case["body"]
+        assert Upload.from_bytes(bytes.fromhex(case["body"])) == upload
+
+
 def test_every_file_is_tested():
     """Every vector's name is covered by some test."""
     prefixes = (
         "bad_plan_",
         "bad_client_",
         "bad_value_",
+        "bad_groups_",
         "bad_labels_",
         "bad_report_",
         "bad_batch_",
         "bad_tally_",
         "tally_",
     )
-    tested = {*GOOD, "device_ids", *(name for prefix in prefixes for name in names(prefix))}
+    tested = {*GOOD, "device_ids", "upload_bodies", *(name for prefix in prefixes for name in names(prefix))}
     assert tested == {path.stem for path in VECTORS.iterdir()}
     assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 420_000
 

@@ -58,7 +58,7 @@ def load(name):
     return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-GOOD = [name for name in vectors() if not name.startswith(("bad_", "tally_", "device_"))]
+GOOD = [name for name in vectors() if not name.startswith(("bad_", "tally_", "device_", "upload_"))]
 
 
 def plan_of(document, record):
@@ -136,6 +136,22 @@ def test_listing_refuses_the_value(document, name):
     record = load(name)
     domain = plan_of(document, record).domain
     refuses(document, record, lambda: document["index_of"](domain, record["value"]))
+
+
+@pytest.mark.parametrize("name", vectors("bad_groups_"))
+def test_listing_refuses_the_groups(document, name):
+    record = load(name)
+    plan = plan_of(document, record)
+    refuses(document, record, lambda: document["upload_body"](plan, bytes(16), None, record["groups"], b""))
+
+
+def test_listing_makes_the_bodies_of_uploads(document):
+    record = load("upload_bodies")
+    plan = plan_of(document, record)
+    for case in record["cases"]:
+        identity, report, token = (bytes.fromhex(case.get(name, "")) for name in ("id", "report", "token"))
+        body = document["upload_body"](plan, identity, token, case.get("groups", {}), report)
+        assert body.hex() == case["body"]
 
 
 @pytest.mark.parametrize("name", vectors("bad_labels_"))
@@ -244,17 +260,21 @@ def test_examples_are_vectors_too():
 
 
 def test_table_of_vectors_names_every_kind_of_file():
-    stated = set(re.findall(r"`((?:bad_)?[a-z]+_)\*`", TEXT)) | set(re.findall("`(device_)ids`", TEXT))
+    stated = set(re.findall(r"`((?:bad_)?[a-z]+_)\*`", TEXT)) | set(
+        re.findall("`(device_|upload_)(?:ids|bodies)`", TEXT)
+    )
     kinds = {
         "bad_plan_",
         "bad_client_",
         "bad_value_",
+        "bad_groups_",
         "bad_labels_",
         "bad_report_",
         "bad_batch_",
         "bad_tally_",
         "tally_",
         "device_",
+        "upload_",
     }
     assert kinds < stated
     assert all(any(name.startswith(kind) for kind in kinds) for name in vectors() if name not in GOOD)

@@ -12,6 +12,7 @@ from typing import Any
 from conformance_vectors.cases import Case, good_cases
 from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, OUE, SS, Record
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
+from sunzi.collector.epochs import Upload
 from sunzi.contract import Contract
 from sunzi.device.memoising import MemoisingClient
 from sunzi.domain import Domain
@@ -29,6 +30,7 @@ def accepted() -> Iterator[tuple[str, Record]]:
             yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
     yield from tallies()
     yield "device_ids", device_ids()
+    yield "upload_bodies", upload_bodies()
 
 
 def good_record(case: Case) -> Record:
@@ -118,6 +120,19 @@ def device_ids() -> Record:
         for name, epoch in pairs
     ]
     return {"plan": GRR, "key": key.hex(), "cases": cases}
+
+
+def upload_bodies() -> Record:
+    """The bodies of uploads, with and without a token and groups."""
+    plan = next(case.plan for case in good_cases() if case.name == "grr_groups")
+    identity, token, report = bytes(range(16)), bytes(range(32)), b"\x01"
+    cases = []
+    for chosen_token in (None, token):
+        for groups in ({}, {"country": "DE"}, {"release": "125.0-beta+2", "constructor": "Z", "country": "FR"}):
+            body = Upload(identity, report, chosen_token, groups).to_bytes()
+            case = {"id": identity.hex(), "token": chosen_token and chosen_token.hex(), "groups": groups}
+            cases.append({**{k: v for k, v in case.items() if v}, "report": report.hex(), "body": body.hex()})
+    return {"plan": plan.contract.to_json(), "cases": cases}
 
 
 def tallies() -> Iterator[tuple[str, Record]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
+from sunzi.groups import declare_groups
 from sunzi.plan import Plan
 
 
@@ -29,12 +30,15 @@ class Case:
     designs: Sequence[Design] = ()
     values: Sequence[Any] = ()
     batch_rows: int = 8
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
         epsilon = Fraction(self.epsilon)
         parameters = parameters_of(self.protocol, epsilon, self.designs)
-        plan = Plan.from_contract(Contract(self.protocol, epsilon, self.domain, parameters))
+        plan = Plan.from_contract(
+            Contract(self.protocol, epsilon, self.domain, parameters, declare_groups(self.groups))
+        )
         object.__setattr__(self, "plan", plan)
 
     def value(self, number: int) -> Any:
@@ -60,6 +64,15 @@ AWKWARD_LABELS = [
 ]
 
 
+# Attributes and values of the largest lengths, and names that JavaScript objects have.
+GROUPS = {
+    "release": ["124", "125.0-beta+2", "x" * 64],
+    "country": ["FR", "DE"],
+    "constructor": ["Z"],
+    "a" * 32: ["a_b"],
+}
+
+
 def good_cases() -> Iterator[Case]:
     """Plans of every protocol."""
     yield from grr_cases()
@@ -76,6 +89,7 @@ def grr_cases() -> Iterator[Case]:
     yield Case("grr_k2", "grr", Domain(2), "1", [Singletons(2)])
     yield Case("grr_k3_third", "grr", Domain(3), "1/3", [Singletons(3)])
     yield Case("grr_k5", "grr", Domain(5), "1", [Singletons(5)])
+    yield Case("grr_groups", "grr", Domain(2), "1", [Singletons(2)], batch_rows=0, groups=GROUPS)
     yield Case("grr_more_points_than_values", "grr", Domain(6), "3/2", [Singletons(11)])
     yield Case("grr_k1000_largest_epsilon", "grr", Domain(1000), "32", [Singletons(1000)])
     yield Case("grr_tiny_epsilon", "grr", Domain(3), "1/1000000000000000", [Singletons(3)])

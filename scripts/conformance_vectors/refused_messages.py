@@ -24,6 +24,7 @@ def refused_messages() -> Iterator[tuple[str, Record]]:
     """All refused vectors by file name."""
     yield from bad_clients()
     yield from bad_values()
+    yield from bad_groups()
     yield from bad_labels()
     yield from bad_reports()
     yield from bad_batches()
@@ -53,6 +54,22 @@ def bad_values() -> Iterator[tuple[str, Record]]:
         ("label_of_other_case", plain, "A"),
     ):
         yield f"bad_value_{name}", {"reason": "not in the domain", "error": "DomainError", "plan": plan, "value": value}
+
+
+def bad_groups() -> Iterator[tuple[str, Record]]:
+    """Groups that the plan does not declare."""
+    declaring = {**GRR, "groups": {"country": ["DE", "FR"], "release": ["1"]}}
+    for name, plan, groups in (
+        ("no_groups", GRR, {"country": "DE"}),
+        ("attribute", declaring, {"city": "Bonn"}),
+        ("inherited_attribute", declaring, {"constructor": "DE"}),
+        ("value", declaring, {"country": "IT"}),
+        ("value_of_another", declaring, {"country": "1"}),
+        ("value_of_other_case", declaring, {"country": "de"}),
+        ("one_of_two", declaring, {"country": "DE", "release": "2"}),
+    ):
+        reason = "the plan does not declare it"
+        yield f"bad_groups_{name}", {"reason": reason, "error": "ParameterError", "plan": plan, "groups": groups}
 
 
 def bad_labels() -> Iterator[tuple[str, Record]]:

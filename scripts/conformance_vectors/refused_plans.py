@@ -126,6 +126,37 @@ def domain_faults() -> Iterator[BadPlan]:
         yield f"labels_sha256_{name}", "PlanError", "64 lower-case digits", spoilt(GRR, "domain", record)
 
 
+def group_faults() -> Iterator[BadPlan]:
+    """Invalid groups."""
+    for name, reason, groups in (
+        ("type", "groups are an object", [["country", "DE"]]),
+        ("text", "groups are an object", "country"),
+        ("empty", "without groups the key is left out", {}),
+        ("nine", "more than 8 attributes", {f"a{number}": ["x"] for number in range(9)}),
+        ("attribute_empty", "an attribute has 1 to 32 characters", {"": ["DE"]}),
+        ("attribute_long", "an attribute has 1 to 32 characters", {"a" * 33: ["DE"]}),
+        ("attribute_upper_case", "an attribute is in lower case", {"Country": ["DE"]}),
+        ("attribute_digit", "an attribute starts with a letter", {"1st": ["DE"]}),
+        ("attribute_line", "an attribute is one word", {"country\n": ["DE"]}),
+        ("values_text", "values are an array", {"country": "DE"}),
+        ("values_object", "values are an array", {"country": {"DE": 1}}),
+        ("values_none", "a group has values", {"country": []}),
+        ("values_many", "more than 1000 values", {"n": [str(number) for number in range(1001)]}),
+        ("values_twice", "a value twice", {"country": ["DE", "FR", "DE"]}),
+        ("value_type", "a value is text", {"country": ["DE", 1]}),
+        ("value_empty", "a value has 1 to 64 characters", {"country": [""]}),
+        ("value_long", "a value has 1 to 64 characters", {"country": ["D" * 65]}),
+        ("value_space", "a value is one word", {"country": ["D E"]}),
+        ("value_comma", "a comma separates groups", {"country": ["D,E"]}),
+        ("value_sign_first", "a value starts with a letter or digit", {"country": ["-DE"]}),
+        ("value_control", "a control character", {"country": ["D\u0001"]}),
+        ("value_line", "a value is one word", {"country": ["DE\n"]}),
+        ("value_foreign", "a value is ASCII", {"country": ["Österreich"]}),
+        ("value_foreign_digit", "a value is ASCII", {"country": ["\u0661"]}),
+    ):
+        yield f"groups_{name}", "PlanError", reason, {**GRR, "groups": groups}
+
+
 def threshold_faults() -> Iterator[BadPlan]:
     """Integers that do not certify the privacy that the plan claims."""
     right = int(GRR["parameters"]["response"]["threshold"])
@@ -307,7 +338,15 @@ def modular_faults() -> Iterator[BadPlan]:
 
 def refused_plans() -> Iterator[tuple[str, Record]]:
     """All faulty plans."""
-    for faults in (text_faults, outer_faults, threshold_faults, design_faults, algebra_faults, modular_faults):
+    for faults in (
+        text_faults,
+        outer_faults,
+        group_faults,
+        threshold_faults,
+        design_faults,
+        algebra_faults,
+        modular_faults,
+    ):
         for name, error, reason, plan in faults():
             yield f"bad_plan_{name}", {"reason": reason, "error": error, **content_of(plan)}
 

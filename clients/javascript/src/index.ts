@@ -16,6 +16,7 @@ export {
   StoreError,
   SunziError,
 } from "./errors.js";
+export type { DeclaredGroups, Groups } from "./groups.js";
 export { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 export type { Bytes, Signal } from "./platform.js";
 export type { WordSource } from "./randomness.js";

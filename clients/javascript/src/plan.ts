@@ -10,6 +10,7 @@ import { singletons } from "./designs/singletons.js";
 import { Domain } from "./domain.js";
 import { type Fraction, planEpsilon } from "./epsilon.js";
 import { check, shown } from "./errors.js";
+import { checkGroups, type DeclaredGroups } from "./groups.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
 import { blockProtocol, readResponse } from "./protocols/block_response.js";
 import { modularProtocol } from "./protocols/modular.js";
@@ -58,6 +59,8 @@ export class Plan {
   declare readonly epsilon: string;
   declare readonly domain: Domain;
   declare readonly parameters: object;
+  /** The public groups that uploads may name; missing if there are none. */
+  declare readonly groups?: DeclaredGroups;
   readonly #epsilon: Fraction;
   readonly #fingerprint: Uint8Array;
   readonly #mechanism: Protocol;
@@ -67,7 +70,8 @@ export class Plan {
     const value = parseJson(canonical) as JsonObject;
     check(value.format === "sunzi-plan", `not a plan: format is ${shown(value.format)}`);
     check(value.version === 1, `version ${shown(value.version)} is not known`);
-    fields(value, "domain epsilon format parameters protocol version");
+    fields(value, "domain epsilon format parameters protocol version", ["groups"]);
+    if (Object.hasOwn(value, "groups")) checkGroups(value.groups);
     Object.assign(this, value, { domain: new Domain(value.domain) });
     this.#epsilon = planEpsilon(value.epsilon);
     this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])]);

@@ -6,6 +6,7 @@
  */
 
 import { check, type ErrorKind, ReportError, StoreError, type SunziError } from "./errors.js";
+import { type Groups, namedGroups } from "./groups.js";
 import { encodeText, type JsonObject, parseJson } from "./json.js";
 import { Plan, type PlanOptions } from "./plan.js";
 import type { Bytes, Signal } from "./platform.js";
@@ -30,6 +31,11 @@ export interface SendOptions extends RequestOptions {
   patience?: number;
   /** A single-use token, if the collector requires one. */
   token?: string;
+  /**
+   * The user's public groups, such as `{country: "DE"}`: at most one value for each attribute that the plan declares.
+   * Nothing protects them. With a batch, they apply to all of its reports.
+   */
+  groups?: Groups;
   /** The upload's id, 32 hexadecimal digits; by default random, and the same whenever this body is sent again. */
   id?: string;
 }
@@ -102,9 +108,16 @@ export function addressOf(epoch: string, plan: Plan, body: Uint8Array): string {
   return `${epoch}/${isBatch(body) ? "batches" : `reports?plan=${plan.fingerprint}`}`;
 }
 
-/** What to send for a report or batch: a line with its id, and its token if there is one, then its bytes. @internal */
-export function framed({ id, token, body }: { id: string; token?: string | undefined; body: Uint8Array }): Bytes {
-  const line = encodeText(`${token ? `${id} ${token}` : id}\n`);
+interface Framed {
+  id: string;
+  token?: string | undefined;
+  groups?: string | undefined;
+  body: Uint8Array;
+}
+
+/** What to send for a report or batch: a line with its id, its token and its groups, then its bytes. @internal */
+export function framed({ id, token, groups, body }: Framed): Bytes {
+  const line = encodeText(`${[id, token, groups].filter(Boolean).join(" ")}\n`);
   const upload = new Uint8Array(line.length + body.length);
   upload.set(line);
   upload.set(body, line.length);
@@ -149,6 +162,7 @@ export async function uploadPersistently(
 ): Promise<Outcome> {
   const { id, epochs } = uploads.get(body) ?? { id: freshId(), epochs: new Map<string, string>() };
   uploads.set(body, { id, epochs });
+  const groups = namedGroups(plan.groups, options.groups);
   const deadline = Date.now() + 1000 * (options.patience ?? 60);
   for (let pause = 0.1; ; pause *= 2) {
     try {
@@ -159,7 +173,7 @@ export async function uploadPersistently(
         epoch = address;
         epochs.set(url, epoch);
       }
-      const upload = framed({ id, ...options, body });
+      const upload = framed({ id, ...options, groups, body });
       return await uploadOnce(addressOf(epoch, plan, body), upload, options, deadline);
     } catch (error) {
       const response = (error as StoreError | undefined)?.cause as Partial<Response> | undefined;

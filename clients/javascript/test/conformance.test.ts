@@ -4,14 +4,16 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 import { importDeviceKey, MemoisingClient } from "../src/device.js";
+import { namedGroups } from "../src/groups.js";
 import { Client, Plan } from "../src/index.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { subsets } from "../src/subsets.js";
 import { readTally } from "../src/tally.js";
+import { framed } from "../src/uploading.js";
 import { bytesOf, expectError, hexOf, load, NAMES, ScriptedSource } from "./support.js";
 
 const designs = [subsets];
-const REFUSALS = ["bad_plan_", "bad_client_", "bad_value_", "bad_labels_", "bad_report_", "bad_batch_", "bad_tally_"];
+const REFUSALS = ["plan", "client", "value", "groups", "labels", "report", "batch", "tally"].map((kind) => `bad_${kind}_`);
 const PROTOCOLS = ["grr", "mss_compact", "mss", "oue", "pgr", "rappor", "ss_compact", "ss"];
 const named = (prefix: string): string[] => NAMES.filter((name) => name.startsWith(prefix));
 const GOOD = NAMES.filter((name) => PROTOCOLS.some((protocol) => name.startsWith(`${protocol}_`)));
@@ -21,7 +23,7 @@ function planOf(record: any): Plan {
 }
 
 test("every vector is tested", () => {
-  const tested = new Set([...GOOD, "device_ids", ...[...REFUSALS, "tally_"].flatMap(named)]);
+  const tested = new Set([...GOOD, "device_ids", "upload_bodies", ...[...REFUSALS, "tally_"].flatMap(named)]);
   expect([...tested].sort()).toEqual([...NAMES].sort());
   expect(GOOD.length).toBeGreaterThan(50);
   expect(named("bad_plan_").length).toBeGreaterThan(120);
@@ -84,6 +86,21 @@ test.each(named("bad_value_"))("%s", (name) => {
   const client = new Client(record.plan, { maxEpsilon: 32, designs });
   expectError(record.error, () => client.report(record.value));
   expectError(record.error, () => client.reportBatch([record.value]));
+});
+
+test.each(named("bad_groups_"))("%s", async (name) => {
+  const { plan, groups, error } = load(name);
+  const client = new Client(plan, { maxEpsilon: 32 });
+  const sent = client.send("http://127.0.0.1:1/v1/collections/default/epochs/1", client.report(0), { groups });
+  await expect(sent).rejects.toMatchObject({ name: error });
+});
+
+test("upload_bodies", () => {
+  const { plan, cases } = load("upload_bodies");
+  for (const { groups, report, body, ...rest } of cases) {
+    const named = namedGroups(new Plan(plan).groups, groups);
+    expect(hexOf(framed({ ...rest, groups: named, body: bytesOf(report) }))).toBe(body);
+  }
 });
 
 test.each(named("bad_labels_"))("%s", (name) => {

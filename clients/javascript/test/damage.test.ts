@@ -10,7 +10,7 @@ import { Plan, StoreError } from "../src/index.js";
 import { FileStore } from "../src/node.js";
 import { expectRejection, load } from "./support.js";
 
-const PLAN = new Plan(load("grr_k5").plan);
+const PLAN = new Plan({ ...load("grr_k5").plan, groups: { country: ["DE"] } });
 const EPOCH = "https://collector.example/v1/collections/browsers/epochs/";
 const ROUNDS = Number(process.env.SUNZI_DAMAGE_ROUNDS ?? 40);
 const VALUES = [null, -5, 0, 1e300, true, "", "x", "-5", "1/0", "9".repeat(5000), [], {}, ["1"], { epsilon: "1" }];
@@ -37,8 +37,9 @@ beforeAll(async () => {
   filled = temporary("sunzi-filled-");
   const device = await opened(filled);
   const token = "ab".repeat(32);
+  const groups = { country: "DE" };
   for (const [epoch, value] of [0, 1, 0, 0].entries()) {
-    for (const attribute of ["a", "b"]) await device.queue(PLAN, attribute, value, `${EPOCH}${epoch + 1}`, { token });
+    for (const attribute of ["a", "b"]) await device.queue(PLAN, attribute, value, `${EPOCH}${epoch + 1}`, { token, groups });
   }
   const store = new FileStore(filled);
   const [first, second] = await store.waiting();

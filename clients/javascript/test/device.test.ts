@@ -259,6 +259,25 @@ describe.each(STORES)("a device in %s", (_, makeStore) => {
     expect(await device.flush()).toEqual({ acknowledged: 4, rejected: 0, waiting: 8 });
   });
 
+  test("groups are kept with the report and sent with it", async () => {
+    const plan = { ...load("grr_k5").plan, groups: { country: ["DE", "FR"], release: ["1"] } };
+    const store = makeStore();
+    const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
+    for (const groups of [{ country: "IT" }, { constructor: "DE" }] as any[])
+      await expectRejection("ParameterError", device.queue(plan, "browser", 0, EPOCH, { groups }));
+    expect(await device.spent("browser")).toBe("0");
+    await device.queue(plan, "browser", 0, EPOCH, { groups: { release: "1", country: "DE" } });
+    const again = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store });
+    expect((await again.waiting())[0].groups).toBe("country=DE,release=1");
+    const lines: string[] = [];
+    collector((_, line) => {
+      lines.push(line);
+      return counted();
+    });
+    expect(await again.flush()).toEqual({ acknowledged: 1, rejected: 0, waiting: 0 });
+    expect(lines).toEqual([expect.stringMatching(/^[0-9a-f]{32} country=DE,release=1$/)]);
+  });
+
   test("a report needs an epoch's address", async () => {
     const device = await Device.open({ lifetimeEpsilon: 5, maxEpsilon: 32, store: makeStore() });
     for (const elsewhere of ["", "https://collector.example", EPOCH.replace("/epochs/1", ""), `${EPOCH}?plan=1`]) {

@@ -13,7 +13,7 @@ const PACKAGE = join(import.meta.dirname, "..");
 const COMPILERS = [join(PACKAGE, "node_modules", ".bin", "tsc"), ...(process.env.TYPESCRIPT?.split(":") ?? [])];
 
 const PROGRAM = `
-import { type Bytes, Client, type Epoch, fetchEpoch, type Outcome, Plan, StoreError, SunziError } from "sunzi";
+import { type Bytes, Client, type Epoch, fetchEpoch, type Groups, type Outcome, Plan, StoreError, SunziError } from "sunzi";
 import { Device, type DeviceKey, makeDeviceKey, MemoryStore, type QueueResult, type Store } from "sunzi/device";
 import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
@@ -21,10 +21,11 @@ import { subsets } from "sunzi/subsets";
 
 const epoch: Epoch = await fetchEpoch("https://collector.example");
 const client = new Client(epoch.plan, { maxEpsilon: "1/2", designs: [subsets], labelFile: "a\\nb\\n" });
+const groups: Groups = { country: epoch.plan.groups?.country[0] ?? "DE" };
 const report: Bytes = client.report("Firefox");
-const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5 })];
+const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5, groups })];
 const device = await Device.open({ lifetimeEpsilon: 1, maxEpsilon: 32, store: new FileStore("device") });
-const queued: QueueResult = await device.queue(epoch.plan, "browser", 3, epoch.url, { token: "ab", several: true });
+const queued: QueueResult = await device.queue(epoch.plan, "browser", 3, epoch.url, { token: "ab", several: true, groups: { country: "DE" } });
 const stored: string = JSON.stringify(epoch.plan);
 const labels: readonly string[] = new Plan(stored).domain.labels ?? [];
 const key: DeviceKey = await makeDeviceKey();

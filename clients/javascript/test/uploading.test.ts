@@ -80,6 +80,16 @@ test("a report is sent to its epoch with the plan's fingerprint and an id", asyn
   expect(headers).toEqual({ Authorization: "Bearer s3cret" });
 });
 
+test("groups travel in the first line, after the token", async () => {
+  const client = new Client({ ...plan, groups: { country: ["DE", "FR"], release: ["1"] } }, { maxEpsilon: 32 });
+  const epoch = "https://c.example/v1/collections/default/epochs/7";
+  const asked = answers(counted(), counted());
+  await client.send(epoch, client.report(3), { token: "cd".repeat(32), groups: { release: "1", country: "DE" } });
+  await client.send(epoch, client.reportBatch([1, 2]), { groups: {} });
+  expect(split(asked[0].body)[0]).toMatch(/^[0-9a-f]{32} (cd){32} country=DE,release=1$/);
+  expect(split(asked[1].body)[0]).toMatch(/^[0-9a-f]{32}$/);
+});
+
 test("a batch is sent to the batches of the current epoch if only the collector is given", async () => {
   const client = new Client(plan, { maxEpsilon: 32 });
   const asked = answers(envelope(), counted("repeated"));

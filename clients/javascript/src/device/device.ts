@@ -8,6 +8,7 @@
 import type { Value } from "../domain.js";
 import { type Epsilon, parseEpsilon } from "../epsilon.js";
 import { DomainError, ReportError, StoreError, SunziError } from "../errors.js";
+import { type Groups, namedGroups } from "../groups.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanOptions, PlanSource } from "../plan.js";
 import type { Signal } from "../platform.js";
@@ -42,6 +43,11 @@ export interface QueueOptions extends PlanOptions {
   fingerprint?: string;
   /** A single-use token, if the collector requires one. */
   token?: string;
+  /**
+   * The user's public groups, such as `{country: "DE"}`: at most one value for each attribute that the plan declares.
+   * Nothing protects them.
+   */
+  groups?: Groups;
   /**
    * Queue this report under a random id even if the attribute has already reported in this epoch. Such a device weighs
    * more than others, and the intervals of an estimate assume one report per device.
@@ -134,7 +140,8 @@ export class Device {
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
     const body = client.reportDerived(index, secret);
     const id = options.several ? freshId() : await client.reportId(epoch);
-    const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token };
+    const groups = namedGroups(client.plan.groups, options.groups);
+    const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token, groups };
     const caps = this.#options.caps ?? {};
     const cap = Object.hasOwn(caps, attribute) ? caps[attribute] : this.#options.lifetimeEpsilon;
     const cost = await this.#store.commit({ attribute, entry, epsilon: client.plan.epsilon }, String(cap), report);

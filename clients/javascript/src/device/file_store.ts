@@ -16,6 +16,7 @@ import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/
 import { basename, dirname, join } from "node:path";
 
 import { check, StoreError } from "../errors.js";
+import { GROUPS } from "../groups.js";
 import type { DeviceKey } from "../platform.js";
 import { randomBytes } from "../randomness.js";
 import { freshId } from "../uploading.js";
@@ -31,7 +32,7 @@ interface Entry {
   debit?: Debit;
   /** The id of its report, unless that was rejected. */
   id?: string;
-  report?: { id: string; address: string; body: string; token?: string | undefined; queuedAt: number };
+  report?: Omit<QueuedReport, "body"> & { body: string; queuedAt: number };
 }
 
 /** Keeps everything in one directory. Only its owner can read the key. */
@@ -57,12 +58,10 @@ export class FileStore implements Store {
   }
 
   async commit(debit: Debit, cap: string, queued: QueuedReport): Promise<string | undefined> {
-    const { id, address, token } = queued;
+    const { id } = queued;
     const report = {
-      id,
-      address,
+      ...queued,
       body: Buffer.from(queued.body).toString("hex"),
-      token,
       queuedAt: performance.timeOrigin + performance.now(),
     };
     const queuedPath = join(this.directory, "outbox", id);
@@ -100,8 +99,8 @@ export class FileStore implements Store {
   async waiting(): Promise<QueuedReport[]> {
     const reports = (await this.#entries()).flatMap(({ report }) => report ?? []);
     reports.sort((left, right) => left.queuedAt - right.queuedAt);
-    return reports.map(({ id, address, body, token }) => {
-      return { id, address, body: Uint8Array.from(Buffer.from(body, "hex")), token };
+    return reports.map(({ id, address, body, token, groups }) => {
+      return { id, address, body: Uint8Array.from(Buffer.from(body, "hex")), token, groups };
     });
   }
 
@@ -223,6 +222,7 @@ function isEntry(value: unknown): value is Entry {
     !debit || (isText(debit.attribute, /./s) && isText(debit.entry, DIGEST) && isText(debit.epsilon, /./)),
     !report || (isText(report.id, ID) && isText(report.address, /^https?:\/\/./) && Number.isFinite(report.queuedAt)),
     !report || (isText(report.body, /^(?:[\da-f]{2})+$/) && (!("token" in report) || isText(report.token, DIGEST))),
+    !report || !("groups" in report) || isText(report.groups, GROUPS),
     [debit, report].every((part) => part === undefined || Object(part) === part),
   ];
   return checks.every(Boolean) && Boolean(id ?? debit ?? report);

@@ -23,6 +23,8 @@ export interface QueuedReport {
   readonly body: Uint8Array;
   /** The single-use token that it spends. */
   readonly token?: string | undefined;
+  /** The public groups that it names, such as `country=DE,release=124`. */
+  readonly groups?: string | undefined;
 }
 
 /** The interface of stores. */
