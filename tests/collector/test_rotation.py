@@ -1,6 +1,11 @@
 """Epochs that rotate by a schedule, by an injected clock: once, whatever is restarted, missed, repeated or killed."""
 
+import os
+import random
+import subprocess
+import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -147,6 +152,52 @@ def test_a_failure_at_any_statement_loses_nothing(rotation, store, monkeypatch):
     assert failures > 5
     assert states(store) == [(1, False), (2, True)]
     assert total(store, first) == 1
+
+
+ROTATING = """
+import itertools, sys
+from deposits import a_deposit
+from sunzi.collector import Collector, Schedule, open_store
+from sunzi.collector.rotation import Rotation
+
+store = open_store(sys.argv[1], create=False)
+rotation = Rotation(Collector(store), Schedule.parse("daily"), 0.0)
+now = max(epoch.opened_at for epoch in store.epochs())
+for number in itertools.count(int(sys.argv[2])):
+    epoch = store.find_epoch("web")
+    (outcome,) = store.commit([a_deposit(epoch, number, {number % 4: 1})])
+    print(epoch.number, number, outcome.value, flush=True)
+    now += 86_400
+    rotation.advance(now)
+"""
+
+
+@pytest.mark.slow
+def test_processes_killed_while_they_rotate_lose_nothing(address, store, rotation):
+    chance, counted, number = random.Random(3), Counter(), 0
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for _ in range(2):
+        words = [sys.executable, "-c", ROTATING, address, str(number)]
+        child = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+        first = [child.stdout.readline() for _ in range(3)]
+        time.sleep(chance.uniform(0.0, 0.05))
+        child.kill()
+        lines = [*first, *child.stdout]
+        child.wait()
+        child.stdout.close()
+        for epoch, _, outcome in (line.split() for line in lines if line.endswith("\n")):
+            assert outcome == "counted"
+            counted[int(epoch)] += 1
+        number += len(lines) + 1
+    epochs = store.epochs("web")
+    assert [epoch.number for epoch in epochs] == list(range(1, len(epochs) + 1))
+    assert len(epochs) >= 5
+    assert [epoch.is_open for epoch in epochs[:-2]] == [False] * (len(epochs) - 2)
+    unacknowledged = sum(epoch.reports for epoch in epochs) - counted.total()
+    assert all(epoch.reports >= counted[epoch.number] for epoch in epochs)
+    assert 0 <= unacknowledged <= 2
+    Rotation(Collector(store), DAILY, 0.0).advance(epochs[-1].opened_at + 1)
+    assert [epoch.is_open for epoch in store.epochs("web")] == [False] * (len(epochs) - 1) + [True]
 
 
 def test_the_thread_rotates_retries_and_stops(store, monkeypatch):

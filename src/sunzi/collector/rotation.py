@@ -48,11 +48,12 @@ class Rotation:
     def advance(self, now: float) -> list[Step]:
         """Do what is due at this time, in seconds since 1970. Repeating it changes nothing."""
         steps, due = [], self.schedule.latest(datetime.fromtimestamp(now, UTC)).timestamp()
-        for name in {epoch.collection for epoch in self.collector.epochs()}:
-            opened = self.collector.store.open_next_epoch(name, due, now)
-            if opened is not None:
-                steps.append(Step("open_epoch", name, opened.number))
-            for old, close_at in self._replaced(self.collector.store.epochs(name)):
+        for name, epochs in self._epochs().items():
+            if any(epoch.is_open and epoch.opened_at < due for epoch in epochs):
+                opened = self.collector.store.open_next_epoch(name, due, now)
+                steps += [Step("open_epoch", name, opened.number)] if opened else []
+        for name, epochs in self._epochs().items():
+            for old, close_at in self._replaced(epochs):
                 if close_at <= now:
                     self.collector.close(name, old.number)
                     steps.append(Step("close_epoch", name, old.number))
@@ -62,9 +63,15 @@ class Rotation:
 
     def next_time(self, now: float) -> float:
         """When :meth:`advance` has something to do again."""
-        names = {epoch.collection for epoch in self.collector.epochs()}
-        closing = [at for name in names for _, at in self._replaced(self.collector.store.epochs(name))]
+        closing = [at for epochs in self._epochs().values() for _, at in self._replaced(epochs)]
         return min([self.schedule.following(datetime.fromtimestamp(now, UTC)).timestamp(), *closing])
+
+    def _epochs(self) -> dict[str, list[Epoch]]:
+        """The epochs of every collection, oldest first."""
+        found: dict[str, list[Epoch]] = {}
+        for epoch in self.collector.epochs():
+            found.setdefault(epoch.collection, []).append(epoch)
+        return found
 
     def _replaced(self, epochs: Sequence[Epoch]) -> list[tuple[Epoch, float]]:
         """The open epochs that are not the newest open one, and when to close each of them."""
