@@ -3,11 +3,15 @@
 import csv
 import io
 import json
+import shutil
+from contextlib import closing
 
 import pyarrow.parquet as pq
 import pytest
 
 import sunzi
+from sunzi.collector import Collector, open_store, serve
+from sunzi.collector.collector import LiveEpoch
 
 SIZES = {"DE": 400, "FR": 250, "LU": 40, "MT": 30}
 
@@ -91,7 +95,7 @@ def test_every_output(estimate, collection, capsys):
         (("--by", "city"), "the groups have no column 'city'; they have 'country', 'release'"),
         (("--min-reports", "0"), "min_reports must be a whole number of at least 1"),
         (("--min-reports", "999"), "no group has 999 reports, the minimum; the largest of 8 has 200"),
-        (("--postprocess", "clip"), "--postprocess is for one tally"),
+        (("--postprocess", "clip"), "--postprocess is for one histogram"),
         (("-o", "out.txt"), "must end in one of"),
     ],
 )
@@ -104,7 +108,7 @@ def test_bad_requests_are_refused(estimate, complaint, words, message):
 def test_options_about_groups_need_a_folder(collection, complaint, words):
     collection.plan.empty_tally().save(collection.path("one.tally"))
     assert collection.run("estimate", "plan.json", "one.tally", *words) == 2
-    assert "give a folder that 'sunzi tally --by' wrote" in complaint()
+    assert "give a folder of 'sunzi tally --by', or --from and --by" in complaint()
 
 
 def test_a_folder_of_another_plan_is_refused(folder, collection, complaint):
@@ -134,3 +138,80 @@ def test_rows_without_a_value_leave_no_row(collection):
     words = ("--column", "v", "--by", "n", "--skip-missing", "-o", "out.parquet")
     assert collection.run("privatize", "plan.json", "gaps.jsonl", *words) == 0
     assert pq.read_table(collection.path("out.parquet")).column("n").to_pylist() == ["1", None]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store with two epochs, in which France has few reports."""
+    path = tmp_path_factory.mktemp("store") / "collector.db"
+    plan = sunzi.make_plan("grr", ["a", "b"], 3, groups={"country": ["DE", "FR", "IT"], "release": ["1"]})
+    with closing(open_store(path)) as opened:
+        collector = Collector(opened)
+        for number in (1, 2):
+            live = LiveEpoch(opened.open_epoch("default", plan.contract.canonical, 2), plan)
+            for country, count in (("DE", 300), ("FR", 30)):
+                batch = plan.client(seed=number).report_batch(["a"] * count)
+                groups = {"country": country, "release": "1"} if country == "DE" else {"country": country}
+                identity = bytes([number]) * 15 + country[:1].encode()
+                opened.commit([collector.deposit(live, identity, batch, groups=groups)])
+    return str(path)
+
+
+def test_one_group_of_a_store(collection, store, capsys):
+    assert collection.run("estimate", "--from", store, "--group", "country=DE", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == 300
+    words = ("--group", "country=DE", "--epoch", "all", "--format", "json")
+    assert collection.run("estimate", "--from", store, *words) == 0
+    assert json.loads(capsys.readouterr().out)["reports"] == 600
+
+
+def test_all_groups_of_a_store(collection, store, capsys):
+    words = ("estimate", "--from", store, "--by", "country", "--epoch", "all", "--format", "csv")
+    assert collection.run(*words, "--min-reports", "50") == 0
+    out, err = capsys.readouterr()
+    assert {tuple(row.split(",")[:2]) for row in out.splitlines()[1:]} == {("country=DE", "600"), ("country=FR", "60")}
+    assert err == ""
+    assert collection.run(*words) == 0
+    assert "1 group with fewer than 100 reports is held back" in capsys.readouterr().err
+
+
+def test_groups_of_a_collector(collection, store, capsys, tmp_path):
+    copied = tmp_path / "copy.db"
+    shutil.copy(store, copied)
+    with serve({}, store=copied) as service:
+        assert collection.run("estimate", "--from", service.url, "--by", "country", "--format", "csv") == 0
+        out, err = capsys.readouterr()
+        assert {row.partition(",")[0] for row in out.splitlines()[1:]} == {"country=DE"}
+        assert "2 groups with fewer reports than the collector publishes" in err
+        assert collection.run("estimate", "--from", service.url, "--group", "country=FR") == 2
+        assert "70 more reports of country=FR are needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--group", "country=ES"), "the group country has no value 'ES'"),
+        (("--group", "city=Bonn"), "this plan has no group 'city'"),
+        (("--group", "country"), "a group is ATTRIBUTE=VALUE"),
+        (("--group", "country=DE", "--by", "country"), "leave out --by"),
+        (("--by", "country,release"), "by one attribute at a time"),
+        (("--by", "city"), "has no group of the attribute city"),
+    ],
+)
+def test_bad_groups_of_a_store_are_refused(collection, store, complaint, words, message):
+    assert collection.run("estimate", "--from", store, *words) == 2
+    assert message in complaint()
+
+
+def test_a_group_needs_a_source(counted, complaint):
+    assert counted.run("estimate", "plan.json", "tally.bin", "--group", "country=DE") == 2
+    assert "give --from" in complaint()
+
+
+def test_a_store_shows_and_merges_groups(collection, store, capsys):
+    assert collection.run("store", "show", store, "--format", "json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["epochs"][0]["groups"] == {"country=DE": 300, "country=FR": 30, "release=1": 300}
+    assert collection.run("store", "close", store, "--epoch", "1") == 0
+    assert collection.run("store", "merge", store, "--epoch", "1", "--group", "country=FR", "-o", "fr.tally") == 0
+    assert sunzi.load_tally(collection.path("fr.tally")).reports == 30

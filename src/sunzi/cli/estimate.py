@@ -232,7 +232,9 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None
     """The plan, the estimate, and the collection's name if it is known."""
     name = None
     if arguments.source:
-        plan, tally, name = read_epoch(arguments.source, arguments.collection, arguments.epoch, arguments.labels)
+        plan, tally, name = read_epoch(
+            arguments.source, arguments.collection, arguments.epoch, arguments.labels, arguments.group
+        )
         estimate = estimated(plan, tally, arguments.weights, table_names(arguments))
     else:
         plan = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)

@@ -1,4 +1,4 @@
-"""``sunzi estimate`` of a folder of tallies: one histogram per group of users."""
+"""``sunzi estimate`` of groups of users: one histogram per group, from a folder of tallies or from a collector."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
 from sunzi.cli.results import Result, check_output, deliver
+from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
     from sunzi.tables import GroupEstimates
     from sunzi.tables.writers import HistogramTable, Note
+    from sunzi.tally import Tally
 
 _SUFFIXES = (*TABLES, ".png", ".svg", ".html")
 _SHOWN = 10
@@ -26,8 +28,17 @@ _MINIMUM = 100
 
 def add_group_options(parser: argparse.ArgumentParser) -> None:
     """Add the options about groups of users."""
-    groups = parser.add_argument_group("one histogram per group (TALLY is a folder of 'sunzi tally --by')")
-    add_by(groups, "group by this column only, and add up the tallies of the others (default: all columns)")
+    groups = parser.add_argument_group(
+        "public groups of users", "TALLY is a folder of 'sunzi tally --by', or --from names a collector or store"
+    )
+    groups.add_argument(
+        "--group", metavar="NAME=VALUE", help="only the reports of this group, such as country=DE, with --from"
+    )
+    add_by(
+        groups,
+        "one histogram per group: by this column, adding up the tallies over the others (default for a folder: all), "
+        "or with --from by this attribute of the plan's groups",
+    )
     groups.add_argument(
         "--min-reports",
         metavar="N",
@@ -43,13 +54,17 @@ def add_group_options(parser: argparse.ArgumentParser) -> None:
 
 
 def is_grouped(arguments: argparse.Namespace) -> bool:
-    """Whether the tally is a folder of tallies; options about groups are refused if it is not."""
+    """Whether to make one histogram per group; options about groups are refused where there are none."""
+    if arguments.group is not None and (arguments.by or not arguments.source):
+        raise ParameterError("--group chooses one group of a collector or store; give --from, and leave out --by")
+    if arguments.by and arguments.source:
+        return True
     if arguments.tally is not None and os.path.isdir(arguments.tally):
         return True
     options = {"--by": arguments.by, "--min-reports": arguments.min_reports, "--small": arguments.small}
     for name, value in options.items():
         if value is not None:
-            raise ParameterError(f"{name} is for groups; give a folder that 'sunzi tally --by' wrote as TALLY")
+            raise ParameterError(f"{name} is for groups; give a folder of 'sunzi tally --by', or --from and --by")
     return False
 
 
@@ -58,12 +73,12 @@ def run_groups(arguments: argparse.Namespace) -> int:
     options = {"--postprocess": arguments.postprocess, "--sum": arguments.sums, "--groups": arguments.groups}
     for name, value in options.items():
         if value:
-            raise ParameterError(f"{name} is for one tally; name a single file of the folder")
+            raise ParameterError(f"{name} is for one histogram; name a single file of the folder, or --group")
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file")
     check_output(arguments, _SUFFIXES)
-    plan = load_labelled_plan(arguments.plan, arguments.labels)
-    groups = _estimated(arguments, plan)
+    plan, by, tallies = (_from_source if arguments.source else _from_folder)(arguments)
+    groups = _estimated(arguments, plan, by, tallies)
     small = groups.small_groups()
     if small is not None:
         say(f"sunzi: note: {small}", sys.stderr)
@@ -71,10 +86,38 @@ def run_groups(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _estimated(arguments: argparse.Namespace, plan: Plan) -> GroupEstimates:
-    from sunzi.tables import estimate_groups, load_groups
+def _from_folder(arguments: argparse.Namespace) -> tuple[Plan, list[str], dict[tuple[str, ...], Tally]]:
+    from sunzi.tables import load_groups
 
-    by, tallies = load_groups(arguments.tally)
+    plan = load_labelled_plan(arguments.plan, arguments.labels)
+    return (plan, *load_groups(arguments.tally))
+
+
+def _from_source(arguments: argparse.Namespace) -> tuple[Plan, list[str], dict[tuple[str, ...], Tally]]:
+    """The tallies of all groups of one attribute; a collector keeps small ones to itself."""
+    by = columns_by(arguments)
+    if len(by) != 1:
+        raise ParameterError(f"a collector counts groups by one attribute at a time; give one, got {', '.join(by)}")
+    source, collection, epochs = arguments.source, arguments.collection, arguments.epoch
+    names = [name for name in groups_with_reports(source, collection, epochs) if name.partition("=")[0] == by[0]]
+    if not names:
+        few = "with enough reports to publish " if is_url(source) else ""
+        raise ParameterError(f"{source} has no group {few}of the attribute {by[0]}; the plan declares the attributes")
+    tallies: dict[tuple[str, ...], Tally] = {}
+    for name in names:
+        found = read_epochs(source, collection, epochs, arguments.labels, skip_small=True, group=name)
+        tallies[name.partition("=")[2],] = summed(found)
+    missing = len(found[0].plan.groups[by[0]]) - len(names)
+    if missing and is_url(source):
+        say(f"sunzi: note: {counted(missing, 'group')} with fewer reports than the collector publishes", sys.stderr)
+    return found[0].plan, by, tallies
+
+
+def _estimated(
+    arguments: argparse.Namespace, plan: Plan, by: list[str], tallies: dict[tuple[str, ...], Tally]
+) -> GroupEstimates:
+    from sunzi.tables import estimate_groups
+
     options = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
     try:
         return estimate_groups(
@@ -87,7 +130,7 @@ def _estimated(arguments: argparse.Namespace, plan: Plan) -> GroupEstimates:
             **options,
         )
     except TallyError as error:
-        raise TallyError(f"{arguments.tally}: {error}") from None
+        raise TallyError(f"{arguments.tally or arguments.source}: {error}") from None
 
 
 def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -> Result:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
+from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
 from sunzi.cli.record_plans import add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
@@ -62,6 +63,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_histogram(parser)
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
+    add_group_lists(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -85,7 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
         return run_records(arguments)
     _check(arguments)
     domain = _domain(arguments)
+    groups = read_group_lists(arguments.group)
     recommendation = _recommend(arguments, domain)
+    if groups:
+        recommendation = recommendation.with_groups(groups)
     for path in arguments.output:
         _write(path, recommendation)
     print_result(

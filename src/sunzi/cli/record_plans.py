@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import open_input
+from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, print_result, say_written
 from sunzi.cli.terminal import print_table, say, say_wrapped
@@ -88,7 +89,7 @@ def check_record_options(arguments: argparse.Namespace) -> None:
 def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
     users = None if arguments.users is None else parse_integer(arguments.users, "--users")
-    plan = _make(arguments)
+    plan = _make(arguments).with_groups(read_group_lists(arguments.group))
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")

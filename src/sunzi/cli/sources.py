@@ -18,6 +18,7 @@ from sunzi.errors import ParameterError, StoreError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:
+    from sunzi.collector.remote import RemoteCollector
     from sunzi.collector.store import Store
     from sunzi.plan import Plan
     from sunzi.tally import Tally
@@ -123,7 +124,13 @@ def check_source(arguments: argparse.Namespace) -> None:
 
 
 def read_epochs(
-    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None, *, skip_small: bool = False
+    source: str,
+    collection: str | None,
+    chosen: EpochChoice | None,
+    labels: str | None,
+    *,
+    skip_small: bool = False,
+    group: str | None = None,
 ) -> list[CollectedEpoch]:
     """Read epochs from a collector's URL or store, oldest first.
 
@@ -134,18 +141,29 @@ def read_epochs(
     chosen: which epochs; None is the last.
     labels: the label file, if the plans identify it by its hash.
     skip_small: leave out epochs without reports, or with fewer than the collector publishes, and say so.
+    group: only the reports of this public group, such as ``country=DE``.
     """
-    is_url = source.startswith(("http://", "https://"))
-    read = _from_collector if is_url else _from_store
-    return read(source, collection, chosen or EpochChoice(), labels, skip_small)
+    read = _from_collector if is_url(source) else _from_store
+    return read(source, collection, chosen or EpochChoice(), labels, skip_small, group)
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is a collector, not a store."""
+    return source.startswith(("http://", "https://"))
 
 
 def read_epoch(
-    source: str, collection: str | None, chosen: EpochChoice | None, labels: str | None
+    source: str,
+    collection: str | None,
+    chosen: EpochChoice | None,
+    labels: str | None,
+    group: str | None = None,
 ) -> tuple[Plan, Tally, str]:
     """Read epochs of one plan: that plan, the sum of their tallies, and their name. Parameters as above."""
-    epochs = read_epochs(source, collection, chosen, labels)
+    epochs = read_epochs(source, collection, chosen, labels, group=group)
     name, numbers = epochs[0].collection, [epoch.number for epoch in epochs]
+    if group is not None:
+        name = f"{name}, {group}"
     if chosen is not None:
         which = f"epoch {numbers[0]}" if len(numbers) == 1 else f"epochs {numbers[0]} to {numbers[-1]}"
         name = f"{name}, {which}"
@@ -165,27 +183,33 @@ def summed(epochs: Sequence[CollectedEpoch]) -> Tally:
 
 
 def _from_collector(
-    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool
+    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool, group: str | None
 ) -> list[CollectedEpoch]:
-    from sunzi.collector.remote import RemoteCollector, TooFewReportsError
+    from sunzi.collector.remote import TooFewReportsError
 
-    address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
-    secret = os.environ.get(TOKEN_VARIABLE)
     found, plans = [], dict[str, "Plan"]()
-    with closing(RemoteCollector(address, max_epsilon=None, secret=secret, patience=10)) as remote:
+    with closing(connect(source, collection)) as remote:
         for epoch in chosen.choose(remote.epochs()):
             try:
-                plan, tally = remote.tally(epoch.number)
+                plan, tally = remote.tally(epoch.number, group)
             except TooFewReportsError:
                 if not skip_small:
                     raise
-                _say_skipped(epoch.number, epoch.reports)
+                _say_skipped(epoch.number, epoch.reports, group)
                 continue
             if plan.fingerprint not in plans:  # equal plans share what they have computed
                 plans[plan.fingerprint] = with_labels(plan, f"the plan of {source}", labels)
             plan = plans[plan.fingerprint]
             found.append(CollectedEpoch(remote.collection, epoch.number, epoch.opened_at, plan, tally))
     return found
+
+
+def connect(source: str, collection: str | None) -> RemoteCollector:
+    """A connection to a collection of a collector, by default the only one, as its operator."""
+    from sunzi.collector.remote import RemoteCollector
+
+    address = f"{source.rstrip('/')}/v1/collections/{collection}" if collection else find_collection(source)
+    return RemoteCollector(address, max_epsilon=None, secret=os.environ.get(TOKEN_VARIABLE), patience=10)
 
 
 def find_collection(url: str) -> str:
@@ -208,14 +232,34 @@ def find_collection(url: str) -> str:
     return served[0] if served else url
 
 
-def _say_skipped(number: int, reports: int) -> None:
-    say(f"sunzi: note: epoch {number} is left out: it has {counted(reports, 'report')}", sys.stderr)
+def _say_skipped(number: int, reports: int, group: str | None = None) -> None:
+    few = counted(reports, "report") if group is None else f"too few reports of {group}"
+    say(f"sunzi: note: epoch {number} is left out: it has {few}", sys.stderr)
+
+
+def groups_with_reports(source: str, collection: str | None, chosen: EpochChoice | None) -> list[str]:
+    """The public groups, such as ``country=DE``, of which any of the epochs has reports; of a collector, enough to
+    publish.
+    """
+    epochs, found = chosen or EpochChoice(), set[str]()
+    if is_url(source):
+        with closing(connect(source, collection)) as remote:
+            for listed in epochs.choose(remote.epochs()):
+                found |= set(remote.groups(listed.number))
+        return sorted(found)
+    from sunzi.collector.stores import open_store
+
+    with closing(open_store(source, create=False)) as store:
+        for epoch in epochs.choose(store.epochs(collection or only_collection(store, source))):
+            found |= set(store.group_reports(epoch.key))
+    return sorted(found)
 
 
 def _from_store(
-    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool
+    source: str, collection: str | None, chosen: EpochChoice, labels: str | None, skip_small: bool, group: str | None
 ) -> list[CollectedEpoch]:
     from sunzi.collector.stores import find_epoch, open_store, stored_plan, stored_tally
+    from sunzi.groups import parse_group
 
     found, plans = [], dict[bytes, "Plan"]()
     with closing(open_store(source, create=False)) as store:
@@ -228,7 +272,8 @@ def _from_store(
             data = store.plan(epoch.key)
             if data not in plans:  # equal plans share what they have computed
                 plans[data] = with_labels(stored_plan(store, epoch), f"the plan of {source}", labels)
-            tally = stored_tally(store, epoch, plans[data])
+            name_of_group = "" if group is None else parse_group(plans[data].groups, group)
+            tally = stored_tally(store, epoch, plans[data], name_of_group)
             found.append(CollectedEpoch(name, epoch.number, epoch.opened_at, plans[data], tally))
     return found
 

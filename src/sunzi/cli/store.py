@@ -48,6 +48,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     merge = add_action("merge", _merge, "add up a closed epoch of all shards into one tally")
     merge.add_argument("stores", metavar="STORE", nargs="+", help=f"stores of all shards: {store}")
     _add_epoch(merge)
+    merge.add_argument(
+        "--group", metavar="NAME=VALUE", help="only the reports of this public group, such as country=DE"
+    )
     merge.add_argument("-o", "--output", metavar="FILE", help="tally file (default: standard output)")
     add_force(merge)
     opening = add_action("open", _open, "open a new epoch of a collection, with its own or a new plan")
@@ -108,6 +111,7 @@ def _show(arguments: argparse.Namespace) -> int:
         fingerprints = [hashlib.sha256(store.plan(epoch.key)).hexdigest() for epoch in epochs]
         remembered = [store.identity_count(epoch.key) for epoch in epochs]
         contributions = [store.contributions(epoch.key) for epoch in epochs]
+        groups = [store.group_reports(epoch.key) for epoch in epochs]
     records: list[dict[str, Any]] = [
         {
             "collection": epoch.collection,
@@ -122,14 +126,22 @@ def _show(arguments: argparse.Namespace) -> int:
                 {"key": each.uploader, "reports": each.reports, "subtracted": each.subtracted_at is not None}
                 for each in contributed
             ],
+            "groups": dict(sorted(in_groups.items())),
         }
-        for epoch, fingerprint, ids, contributed in zip(epochs, fingerprints, remembered, contributions, strict=True)
+        for epoch, fingerprint, ids, contributed, in_groups in zip(
+            epochs, fingerprints, remembered, contributions, groups, strict=True
+        )
     ]
     result = Result(
         table=partial(_print_epochs, str(store.shard), records),
         document=lambda: {"shard": str(store.shard), "epochs": records},
         rows=lambda: [
-            {"shard": str(store.shard), **record, "keys": " ".join(str(each["key"]) for each in record["keys"])}
+            {
+                "shard": str(store.shard),
+                **record,
+                "keys": " ".join(str(each["key"]) for each in record["keys"]),
+                "groups": " ".join(record["groups"]),
+            }
             for record in records
         ],
     )
@@ -184,7 +196,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack, open_output(arguments.output, "a tally") as stream:
         stores = [stack.enter_context(_opened(address)) for address in arguments.stores]
         collection = arguments.collection or only_collection(stores[0], arguments.stores[0])
-        tally = merge_shards(stores, collection, arguments.epoch)
+        tally = merge_shards(stores, collection, arguments.epoch, arguments.group)
         stream.write(tally.to_bytes())
     reports, shards = counted(tally.reports, "report"), counted(len(stores), "shard")
     say_written(arguments.output, f"the tally of {reports} from {shards}")

@@ -12,6 +12,7 @@ from sunzi.collector.epochs import Epoch, Shard
 from sunzi.collector.sqlite import SqliteStore
 from sunzi.collector.store import Store
 from sunzi.errors import ParameterError, PlanError, StoreError, TallyError
+from sunzi.groups import parse_group
 from sunzi.plan import Plan
 from sunzi.tally import Tally
 
@@ -117,7 +118,7 @@ def _copy_to_file(source: Store, path: Path) -> int:
     return count
 
 
-def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally:
+def merge_shards(stores: Sequence[Store], collection: str, number: int, group: str | None = None) -> Tally:
     """Add up the tallies of one closed epoch over all shards of a collection.
 
     Parameters
@@ -125,6 +126,7 @@ def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally
     stores: every shard exactly once; otherwise a report could be missing or counted twice, and StoreError is raised.
     collection: the collection's name.
     number: the epoch's number. It must be closed, with the same plan, in all stores.
+    group: only the reports of this public group, such as ``country=DE``.
 
     >>> import sunzi
     >>> from sunzi.collector import Collector
@@ -150,7 +152,8 @@ def merge_shards(stores: Sequence[Store], collection: str, number: int) -> Tally
     if len(plans) != 1:
         raise StoreError(f"epoch {number} of {collection} has different plans in these stores")
     plan = stored_plan(stores[0], epochs[0])
-    tallies = [stored_tally(store, epoch, plan) for store, epoch in zip(stores, epochs, strict=True)]
+    name = "" if group is None else parse_group(plan.groups, group)
+    tallies = [stored_tally(store, epoch, plan, name) for store, epoch in zip(stores, epochs, strict=True)]
     return sum(tallies[1:], start=tallies[0])
 
 

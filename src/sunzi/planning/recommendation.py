@@ -17,7 +17,7 @@ Ties go to less work. Four times the users would make up for twice the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -74,6 +74,14 @@ class Recommendation:
     options: tuple[Option, ...]
     protocol: str
     reason: str
+
+    def with_groups(self, groups: Mapping[str, Iterable[str]]) -> Recommendation:
+        """The same recommendation, whose plans declare these public groups (:meth:`Plan.with_groups`)."""
+        options = [
+            option if option.plan is None else replace(option, plan=option.plan.with_groups(groups))
+            for option in self.options
+        ]
+        return replace(self, options=tuple(options))
 
     @property
     def chosen(self) -> Option:
