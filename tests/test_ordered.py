@@ -64,8 +64,8 @@ def test_quantiles_rise_with_their_probability(estimate):
 
 def test_wider_bins_are_sums(estimate):
     found = estimate.histogram([0, 100, 300, 640])
-    assert [row.label for row in found] == ["0 to 100", "100 to 300", "300 to 640"]
-    assert found["100 to 300"].frequency == pytest.approx(estimate.range(100, 300).value)
+    assert [row.label for row in found] == ["0 to 100 ms", "100 to 300 ms", "300 to 640 ms"]
+    assert found["100 to 300 ms"].frequency == pytest.approx(estimate.range(100, 300).value)
     assert found.frequencies.sum() == pytest.approx(1)
 
 
@@ -173,3 +173,19 @@ def test_a_mean_about_a_population_is_less_certain():
     estimate = plan.estimate(plan.simulate(np.random.default_rng(7).random(2000), seed=1))
     assert estimate.mean(target="population").standard_error > estimate.mean().standard_error
     assert "points" in repr(estimate)
+
+
+def test_pages_show_wider_bins_in_order(estimate):
+    page = estimate.to_html("Load times")
+    assert page.startswith("<!DOCTYPE html>")
+    median = estimate.quantile(0.5)
+    assert f"Half of the values are below {median.value:.5g} ms (interval {median.low:.5g} ms to" in page
+    assert page.index("0 to 20 ms") < page.index("20 to 40 ms") < page.index("600 to 620 ms")
+    assert "0 to 40 ms" in estimate._repr_html_()
+    with pytest.raises(ParameterError, match="clip"):
+        estimate.to_html(postprocess="clip")
+
+
+def test_a_number_of_bins_is_rounded_to_a_power_of_two(estimate):
+    assert len(estimate.histogram(20)) == 16
+    assert len(estimate.histogram(1000)) == BINS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 from sunzi.changes_page import ChangesPage
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, MissingExtraError, ParameterError
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.estimate import Estimate, data_frame, labels_column
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import whole_number
@@ -206,12 +206,8 @@ class Difference:
         top: the number of changes.
         confidence, verdict: as in :meth:`top`.
         """
-        try:
+        with needing_matplotlib():
             from sunzi.plotting import plot_difference
-        except ModuleNotFoundError as error:
-            if error.name != "matplotlib":
-                raise
-            raise MissingExtraError("plotting", "plot") from None
         return plot_difference(self, path, top=top, confidence=confidence, verdict=verdict)
 
     def to_html(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, prod
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import chi2
 
 from sunzi._typing import Floats
-from sunzi.errors import EstimateError, ParameterError
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.estimate import Estimate
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.effects import Attributes, Effects
 from sunzi.records import RecordDomain
 from sunzi.uncertainty import JointErrors, Method, QueryErrors, QueryUncertainty, Target
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _CELLS_AT_ONCE = 1 << 22
 _MOST_TESTED_CELLS = 2500
@@ -242,6 +247,30 @@ class TableEstimate(Estimate):
         statistic = float(residuals @ np.linalg.solve(covariance, residuals))
         degrees = (sizes[0] - 1) * (sizes[1] - 1)
         return IndependenceTest(statistic, degrees, float(chi2.sf(statistic, degrees)))
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 20,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """A heat map of two attributes with their margins, in which cells that may be noise are grey; for other numbers
+        of attributes bars, as for any estimate. Needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top, truth: for bars.
+        confidence, target: as in :meth:`interval`.
+        """
+        if len(self.attributes) != 2 or truth is not None:
+            return super().plot(path, top=top, confidence=confidence, target=target, truth=truth)
+        with needing_matplotlib():
+            from sunzi.record_plots import plot_table
+        return plot_table(self, path, confidence=confidence, target=target)
 
     def __repr__(self) -> str:
         """The attributes and the number of reports."""

@@ -3,6 +3,14 @@
 A message names the offending value and, if there is one, the fix.
 """
 
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _LONGEST_START, _LONGEST_END = 1500, 300
 
 
@@ -76,3 +84,14 @@ class MissingExtraError(SunziError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an extra that is not installed: pip install 'sunzi[{extra}]'")
         self.extra = extra
+
+
+@contextmanager
+def needing_matplotlib() -> Iterator[None]:
+    """Say which extra plotting needs, if an import inside does not find it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise MissingExtraError("plotting", "plot") from None

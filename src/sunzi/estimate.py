@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, MissingExtraError, ParameterError
+from sunzi.errors import EstimateError, MissingExtraError, ParameterError, needing_matplotlib
 from sunzi.estimate_page import EstimatePage
 from sunzi.formatting import percent
 from sunzi.markup import for_notebook, plain_table
@@ -71,7 +71,7 @@ class _Histogram(ABC):
         return self.frequencies * self.reports
 
     @abstractmethod
-    def _rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
         """The rows of these values."""
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class _Histogram(ABC):
 
     def __getitem__(self, value: object) -> Row:
         """The row of one value: a label, or an index where there are no labels. An unknown one is an error."""
-        return self._rows([self.domain.exact_index(value)])[0]
+        return self.rows([self.domain.exact_index(value)])[0]
 
     def __contains__(self, value: object) -> bool:
         """Whether a label, or an index where there are no labels, has a row."""
@@ -88,7 +88,7 @@ class _Histogram(ABC):
 
     def __iter__(self) -> Iterator[Row]:
         """The rows of all values, in the domain's order."""
-        return iter(self._rows(range(self.domain.size)))
+        return iter(self.rows(range(self.domain.size)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +101,8 @@ class PostprocessedHistogram(_Histogram):
     method: Postprocessing | Literal["smooth"]
     effect: str
 
-    def _rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
+        """The rows of values with these indices, without errors."""
         return [
             Row(self.domain.shown(index), int(index), float(self.frequencies[index]), float(self.counts[index]))
             for index in indices
@@ -109,7 +110,7 @@ class PostprocessedHistogram(_Histogram):
 
     def top(self, number: int = 10) -> list[Row]:
         """The ``number`` most frequent values, most frequent first."""
-        return self._rows(_largest(self.frequencies, number))
+        return self.rows(_largest(self.frequencies, number))
 
     def to_frame(self, library: str | None = None) -> Any:
         """A pandas or polars data frame with label, frequency and count."""
@@ -206,14 +207,15 @@ class Estimate(_Histogram):
 
     def top(self, number: int = 10, confidence: float = 0.95, *, target: Target = "reporters") -> list[Row]:
         """The ``number`` most frequent values with their intervals, most frequent first."""
-        return self._rows(_largest(self.frequencies, number), confidence, target)
+        return self.rows(_largest(self.frequencies, number), confidence, target)
 
-    def _rows(
+    def rows(
         self,
         indices: Sequence[int] | NDArray[np.intp],
         confidence: float = 0.95,
         target: Target = "reporters",
     ) -> list[Row]:
+        """The rows of values with these indices, with their intervals."""
         low, high = self.interval(confidence, target=target)
         columns = [self.frequencies, self.counts, self.standard_errors(target), low, high]
         return [
@@ -398,12 +400,8 @@ class Estimate(_Histogram):
         confidence, target: as in :meth:`interval`.
         truth: the true frequencies of all values, marked beside the bars.
         """
-        try:
+        with needing_matplotlib():
             from sunzi.plotting import plot_estimate
-        except ModuleNotFoundError as error:
-            if error.name != "matplotlib":
-                raise
-            raise MissingExtraError("plotting", "plot") from None
         return plot_estimate(self, path, top=top, confidence=confidence, target=target, truth=truth)
 
     def to_html(

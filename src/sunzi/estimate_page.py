@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
 from sunzi.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
@@ -27,6 +28,10 @@ class EstimatePage:
     target: Target = "reporters"
     processed: PostprocessedHistogram | None = None
     """A post-processed copy, for a column of its own."""
+    in_order: bool = False
+    """Whether to show all values in the domain's order, instead of the most frequent ones."""
+    remark: str = ""
+    """A sentence to begin with."""
 
     def page(self, title: str | None = None, collection: str | None = None, day: date | None = None) -> str:
         """The whole page; the default title is the number of reports and values, and the day is today."""
@@ -34,7 +39,8 @@ class EstimatePage:
         about = [f"Collection {collection}"] if collection is not None else []
         about += [] if title is None else [size]
         about.append((day or date.today()).isoformat())
-        introduction = f"{guarantee(self.estimate.plan)}<p>{self._legend()}</p>"
+        remark = f"<p>{escape(self.remark)}</p>\n" if self.remark else ""
+        introduction = f"{remark}{guarantee(self.estimate.plan)}<p>{self._legend()}</p>"
         return chart_page(size if title is None else title, about, introduction, self._table(), self._notes())
 
     def fragment(self) -> str:
@@ -50,7 +56,7 @@ class EstimatePage:
             "reporters": "the users who reported",
             "population": "the population from which the users who reported are a random sample",
         }[self.target]
-        shown = "All" if self.top >= size else f"The {self.top:,} most frequent of"
+        shown = "All" if self.top >= size or self.in_order else f"The {self.top:,} most frequent of"
         return f"""{shown} {counted(size, "value")}. Each bar is an estimated frequency; the line across its end is the
 value's own {confidence} confidence interval for {whom}. {self._keys()}."""
 
@@ -61,6 +67,8 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
 
     @cached_property
     def _rows(self) -> list[Row]:
+        if self.in_order:
+            return self.estimate.rows(range(self.estimate.domain.size), self.confidence, self.target)
         return self.estimate.top(self.top, self.confidence, target=self.target)
 
     @cached_property

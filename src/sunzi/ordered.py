@@ -6,20 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Estimate, PostprocessedHistogram
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.estimate import Estimate, PostprocessedHistogram, Postprocessing
+from sunzi.estimate_page import EstimatePage
 from sunzi.numerics import intervals
-from sunzi.numerics.checks import real_number
+from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.dyadic import Dyadic
 from sunzi.queries import QueryResult
 from sunzi.records import OrderedDomain
 from sunzi.uncertainty import Method, QueryErrors, Target
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from matplotlib.figure import Figure
 
 _RANGES_AT_ONCE = 512
 _SMOOTHED = (
@@ -209,22 +217,58 @@ class OrderedEstimate(Estimate):
         """
         return self.combine(self.bins.centres, confidence, target=target)
 
-    def histogram(self, edges: Sequence[object]) -> Estimate:
+    def histogram(self, edges: int | Sequence[object]) -> Estimate:
         """The histogram of wider bins, with intervals.
 
         Parameters
         ----------
-        edges: the ends of the bins, from the range's low to its high end; edges of the plan's bins.
+        edges: the ends of the bins, from the range's low to its high end, all of them edges of the plan's bins; or how
+            many bins of equal width there are to be, at most.
         """
-        places = [self.bins.position(edge) for edge in edges]
-        if len(places) < 3 or places[0] != 0 or places[-1] != self.domain.size or places != sorted(set(places)):
-            ends = f"{self.bins.shown_edge(0)} to {self.bins.shown_edge(self.domain.size)}"
-            raise ParameterError(f"edges must rise from {ends} in at least two bins, got {list(edges)}")
+        places = self._places(edges)
         rows, labels = np.zeros((len(places) - 1, self.domain.size)), []
         for row, (start, stop) in zip(rows, pairwise(places), strict=True):
             row[start:stop] = 1.0
-            labels.append(f"{self.bins.shown_edge(start)} to {self.bins.shown_edge(stop)}")
+            labels.append(self.bins.shown_range(start, stop))
         return self._regrouped(Domain(labels), rows)
+
+    def _places(self, edges: int | Sequence[object]) -> list[int]:
+        size = self.domain.size
+        if isinstance(edges, int):
+            number = 1 << (whole_number("edges", edges, 2).bit_length() - 1)
+            return list(range(0, size + 1, max(1, size // number)))
+        places = [self.bins.position(edge) for edge in edges]
+        if len(places) < 3 or places[0] != 0 or places[-1] != size or places != sorted(set(places)):
+            ends = f"{self.bins.shown_edge(0)} to {self.bins.shown_edge(size)}"
+            raise ParameterError(f"edges must rise from {ends} in at least two bins, got {list(edges)}")
+        return places
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 32,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """The histogram of wider bins with intervals, and the cumulative distribution with its band and two quantiles;
+        needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: the number of bins, at most.
+        confidence, target: as in :meth:`interval`.
+        truth: not for distributions.
+        """
+        if truth is not None:
+            raise ParameterError("a plot of a distribution has no place for the truth; leave it out")
+        if not isinstance(self.domain, OrderedDomain):
+            return super().plot(path, top=top, confidence=confidence, target=target)
+        with needing_matplotlib():
+            from sunzi.record_plots import plot_ordered
+        return plot_ordered(self, path, bins=top, confidence=confidence, target=target)
 
     def smooth(self) -> PostprocessedHistogram:
         """A picture of the histogram without most of its noise; biased, so without intervals.
@@ -245,6 +289,56 @@ class OrderedEstimate(Estimate):
         rising = np.clip(isotonic_regression(np.cumsum(smooth)[:-1]).x, 0.0, 1.0)
         frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
         return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
+
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        collection: str | None = None,
+        day: date | None = None,
+        top: int = 32,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        postprocess: Postprocessing | None = None,
+    ) -> str:
+        """The histogram of wider bins in their order, with the median, the 95 % quantile and the mean, as one
+        self-contained web page.
+
+        Parameters
+        ----------
+        title, collection, day, confidence, target: as in :meth:`Estimate.to_html`.
+        top: the number of bins, at most.
+        postprocess: not for distributions.
+        """
+        if postprocess is not None:
+            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
+        if not isinstance(self.domain, OrderedDomain):
+            return super().to_html(title, collection=collection, day=day, top=top, confidence=confidence, target=target)
+        return self._page(top, confidence, target).page(title, collection, day)
+
+    def _page(self, bins: int, confidence: float, target: Target) -> EstimatePage:
+        remark = self.summary(confidence, target=target)
+        return EstimatePage(self.histogram(bins), bins, confidence, target, in_order=True, remark=remark)
+
+    def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
+        """The median and the 95 % quantile in a sentence, with their intervals.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`.
+        """
+        parts = []
+        for name, probability in (("Half", 0.5), ("95 %", 0.95)):
+            found = self.quantile(probability, confidence, target=target)
+            value, low, high = (self.bins.shown_number(end) for end in (found.value, found.low, found.high))
+            parts.append(f"{name} of the values are below {value} (interval {low} to {high}).")
+        return " ".join(parts)
+
+    def _repr_html_(self) -> str:
+        """The histogram of wider bins, for notebooks."""
+        if not isinstance(self.domain, OrderedDomain):
+            return super()._repr_html_()
+        return self._page(16, 0.95, "reporters").fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`quantile`, :meth:`range` or :meth:`top`."""

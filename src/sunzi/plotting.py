@@ -82,7 +82,7 @@ def plot_estimate(
     axes.set_xlabel("estimated frequency (unbiased, so values below 0 can occur)")
     axes.set_title(f"Top {len(rows)} of {estimate.domain.size:,} values, {estimate.reports:,} reports", loc="left")
     axes.legend(handles=handles, loc="lower right", frameon=False, fontsize="small")
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def plot_difference(
@@ -105,7 +105,7 @@ def plot_difference(
     # Changes go both ways, so no corner is surely free: the legend is below.
     handles = legend_handles(confidence, meanings(confidence, verdict))
     figure.legend(handles=handles, loc="outside lower left", frameon=False, fontsize="small")
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,8 @@ def legend_handles(confidence: float, names: Mapping[Verdict, str] = _NAMES) -> 
     ]
 
 
-def _saved(figure: Figure, path: str | Path | None) -> Figure:
+def saved(figure: Figure, path: str | Path | None) -> Figure:
+    """The figure, saved if there is a path."""
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

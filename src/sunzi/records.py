@@ -171,20 +171,29 @@ class OrderedDomain(Domain):
         number = self.low + self.width * place
         return str(_EPOCH + timedelta(days=number)) if self.is_dates else f"{number:.10g}"
 
+    def shown_number(self, number: float) -> str:
+        """A number of this range, for display: five digits and the unit, or a date."""
+        if self.is_dates:
+            return str(_EPOCH + timedelta(days=number))
+        return f"{number:.5g} {self.unit}".rstrip()
+
     def label(self, index: int) -> str:
         """The bin as a text."""
         return self.shown(index)
 
     def shown(self, index: int) -> str:
         """The bin as a text, such as "100 to 150 ms"."""
+        return self.shown_range(index, index + 1)
+
+    def shown_range(self, start: int, stop: int) -> str:
+        """The bins from one edge to another, as a text."""
         unit = "" if self.is_dates or not self.unit else f" {self.unit}"
-        return f"{self.shown_edge(index)} to {self.shown_edge(index + 1)}{unit}"
+        return f"{self.shown_edge(start)} to {self.shown_edge(stop)}{unit}"
 
     def in_words(self) -> str:
         """The range and its bins."""
         outside = "; numbers outside count as its nearest end" if self.clamp else ""
-        unit = "" if self.is_dates or not self.unit else f" {self.unit}"
-        return f"{self.shown_edge(0)} to {self.shown_edge(self.size)}{unit} in {self.size:,} bins{outside}"
+        return f"{self.shown_range(0, self.size)} in {self.size:,} bins{outside}"
 
     def to_json(self) -> dict[str, Any]:
         """The domain as a plan file records it."""

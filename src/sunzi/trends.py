@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, MissingExtraError, ParameterError
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.estimate import Estimate, data_frame
 from sunzi.formatting import counted
 from sunzi.numerics import intervals, series
@@ -314,12 +314,8 @@ class Trend:
         values: labels, or indices where there are no labels; by default the six most frequent values.
         confidence: the coverage probability of each interval.
         """
-        try:
+        with needing_matplotlib():
             from sunzi.plotting import plot_trend
-        except ModuleNotFoundError as error:
-            if error.name != "matplotlib":
-                raise
-            raise MissingExtraError("plotting", "plot") from None
         return plot_trend(self, path, values=values, confidence=confidence)
 
     def to_html(

@@ -91,6 +91,12 @@ def test_on_a_terminal_shares_are_percentages(shown, folder):
     assert " % to " in text
 
 
+def test_without_a_question_a_terminal_shows_wide_bins_or_the_mean(shown, folder):
+    text = shown("estimate", str(folder / "ordered.json"), str(folder / "ordered.tally"))
+    assert text.index("0 to 64 ") < text.index("64 to 128 ") < text.index("960 to 1024 ")
+    assert "mean" in shown("estimate", str(folder / "number.json"), str(folder / "number.tally"))
+
+
 def test_an_unbounded_share_is_explained(shown, tmp_path):
     plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], 1)
     plan.save(tmp_path / "plan.json")

@@ -11,7 +11,7 @@ import io
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -44,7 +44,9 @@ from sunzi.cli.record_queries import (
     answers_result,
     check_record_queries,
     has_record_queries,
+    is_mean,
     table_names,
+    wide_bins,
 )
 from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
@@ -162,6 +164,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_answers(arguments)
     writers = [(path, _writer(arguments, path)) for path in arguments.output or [STANDARD]]
     plan, estimate, collection = _estimate(arguments)
+    if is_mean(estimate) and not arguments.output:
+        arguments.mean = True
+        deliver(arguments, answers_result(arguments, estimate))
+        return 0
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
     histogram = _Histogram(arguments, plan, estimate, processed, collection)
@@ -277,7 +283,9 @@ def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
 def _print_table(histogram: _Histogram) -> None:
     """Print the most frequent values, each with whether it is above 0; those that are not are dimmed."""
     plan, processed = histogram.plan, histogram.processed
-    rows = histogram.rows(_SHOWN)
+    wide = None if histogram.arguments.top or processed else wide_bins(histogram.estimate)
+    histogram = histogram if wide is None else replace(histogram, estimate=wide)
+    rows = histogram.rows(_SHOWN if wide is None else None)
     found = histogram.verdicts(rows)
     values = counted(histogram.estimate.domain.size, "value" if histogram.arguments.groups is None else "group")
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")

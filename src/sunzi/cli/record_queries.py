@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sunzi.estimate import Estimate
     from sunzi.ordered import MeanEstimate, OrderedEstimate
 
+_WIDE_BINS = 16
 _UNBOUNDED = (
     "An interval without ends: the reports do not tell that anybody meets the condition, so the share may be anything."
 )
@@ -117,6 +118,23 @@ def answers_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
         document=lambda: {**notes, "answers": rows},
         rows=lambda: rows,
     )
+
+
+def is_mean(estimate: Estimate) -> bool:
+    """Whether the estimate is of a mean, so that its histogram of rounded numbers says little."""
+    from sunzi.ordered import MeanEstimate
+
+    return isinstance(estimate, MeanEstimate)
+
+
+def wide_bins(estimate: Estimate) -> Estimate | None:
+    """The histogram of an ordered plan in bins that fit on a screen; None for other plans."""
+    from sunzi.ordered import OrderedEstimate
+    from sunzi.records import OrderedDomain
+
+    if isinstance(estimate, OrderedEstimate) and isinstance(estimate.domain, OrderedDomain):
+        return estimate.histogram(_WIDE_BINS)
+    return None
 
 
 def _number_answers(arguments: argparse.Namespace, estimate: Estimate) -> list[_Answer]:

@@ -1,0 +1,66 @@
+"""Pictures of distributions and tables: they show what the estimate says."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.errors import EstimateError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    plan = sunzi.make_ordered(0, 256, 64, epsilon=4, unit="ms")
+    return plan.estimate(plan.simulate(np.random.default_rng(1).gamma(4, 20, 3000).clip(0, 255), seed=1))
+
+
+@pytest.fixture(scope="module")
+def table():
+    plan = sunzi.make_tables({"a": ["x", "y"], "b": ["0", "1", "2"]}, [("a", "b")], epsilon=4)
+    return plan.estimate(plan.simulate({"a": ["x", "y", "x"] * 300, "b": ["0", "1", "0"] * 300}, seed=1))
+
+
+def test_distributions_have_bars_with_intervals_and_a_curve_with_a_band(estimate, tmp_path):
+    figure = estimate.plot(tmp_path / "picture.png")
+    upper, lower = figure.axes
+    heights = [bar.get_height() for bar in upper.patches]
+    np.testing.assert_allclose(heights, estimate.histogram(32).frequencies)
+    assert len(upper.collections) >= 1  # the intervals
+    assert len(lower.collections) == 1  # the band
+    median = estimate.quantile(0.5)
+    assert any(f"median: {median.value:.5g} ms" in text.get_text() for text in lower.texts)
+    assert lower.get_xlabel() == "ms"
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_dates_are_on_the_axis():
+    plan = sunzi.make_ordered(date(2026, 1, 1), date(2026, 1, 9), 8, epsilon=4)
+    figure = plan.estimate(plan.simulate(["2026-01-02"] * 500, seed=1)).plot()
+    assert figure.axes[1].get_xticklabels()[0].get_text() == "2026-01-01"
+
+
+def test_tables_are_heat_maps_with_margins_and_grey_noise(table):
+    axes = table.plot().axes[0]
+    texts = [text.get_text() for text in axes.texts]
+    assert len(texts) == 6
+    assert texts[0].startswith(f"{100 * table.table[0, 0]:.1f}")
+    assert axes.get_yticklabels()[0].get_text().startswith("x\n")
+    shown = axes.images[0].get_array()
+    assert shown.mask[0, 2]
+    assert not shown.mask[0, 0]
+
+
+def test_other_numbers_of_attributes_are_bars(table):
+    plan = sunzi.make_tables({"a": ["x", "y"]}, [("a",)], epsilon=4)
+    figure = plan.estimate(plan.simulate({"a": ["x"] * 300}, seed=1)).plot()
+    assert len(figure.axes[0].patches) == 2
+
+
+def test_what_has_no_picture_is_refused(estimate):
+    with pytest.raises(ParameterError, match="truth"):
+        estimate.plot(truth=[0.5] * 64)
+    sizes = {"a": [str(value) for value in range(50)], "b": [str(value) for value in range(50)]}
+    plan = sunzi.make_tables(sizes, [("a", "b")], epsilon=4)
+    with pytest.raises(EstimateError, match="at most 1600 cells"):
+        plan.estimate(plan.simulate({"a": ["1"] * 50, "b": ["2"] * 50}, seed=1)).plot()
