@@ -21,7 +21,8 @@ from sunzi.tally import Tally
 
 ROOT = Path(__file__).resolve().parent.parent
 VECTORS = ROOT / "conformance" / "v1"
-GOOD_PREFIXES = tuple(name.replace("-", "_") + "_" for name in sunzi.catalogue())
+ABOUT_RECORDS = ("ordered", "tables", "number")
+GOOD_PREFIXES = tuple(name.replace("-", "_") + "_" for name in (*sunzi.catalogue(), *ABOUT_RECORDS))
 
 
 def names(prefix):
@@ -51,7 +52,7 @@ def scripted(texts):
 
 def least_words(plan, rows):
     """The largest number of words of these reports without rejections; at most one random word in 2^32 is rejected."""
-    if not hasattr(plan.protocol, "moduli"):
+    if not plan.protocol.draws_selector:
         return rows * int(plan.protocol.words_per_report)
     return rows * (1 + max(response.words_per_report for response in plan.protocol.responses))
 
@@ -74,6 +75,12 @@ def replacement_rounds(plan, record):
         plan.client(source=source).report_batch(case["values"])
         rounds.append(source.requests - 1)
     return max(rounds)
+
+
+def responses_in(parameters):
+    if "views" in parameters:
+        return [view["response"] for view in parameters["views"]]
+    return parameters.get("responses", [parameters["response"]] if "response" in parameters else [])
 
 
 def expect(error, action):
@@ -229,7 +236,7 @@ def test_every_file_is_tested():
     )
     tested = {*GOOD, "device_ids", "upload_bodies", *(name for prefix in prefixes for name in names(prefix))}
     assert tested == {path.stem for path in VECTORS.iterdir()}
-    assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 420_000
+    assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 680_000
 
 
 def test_vectors_cover_protocols_designs_and_edges(tmp_path):
@@ -239,7 +246,7 @@ def test_vectors_cover_protocols_designs_and_edges(tmp_path):
         record = load(name)
         plan = plan_of(record, tmp_path)
         protocol, parameters = plan.protocol.name, record["plan"]["parameters"]
-        responses = parameters.get("responses", [parameters["response"]] if "response" in parameters else [])
+        responses = responses_in(parameters)
         kinds |= {(protocol, response["design"]) for response in responses}
         codes |= {response["code"] for response in responses if "code" in response}
         fields |= {response["order"] for response in responses if "order" in response}
@@ -250,15 +257,17 @@ def test_vectors_cover_protocols_designs_and_edges(tmp_path):
             batches.add(protocol)
         if "response" in parameters and replacement_rounds(plan, record) >= 2:
             twice.add(protocol)
-    with_draws = set(sunzi.catalogue()) - {"rappor", "oue"}
+    protocols = {*sunzi.catalogue(), *ABOUT_RECORDS}
+    with_draws = protocols - {"rappor", "oue"}
     assert singles == batches == with_draws
-    assert twice == {"grr", "ss", "ss-compact", "pgr"}
+    assert twice == {"grr", "ss", "ss-compact", "pgr", "number"}
     assert kinds >= {("grr", "singletons"), ("ss", "subsets"), ("ss-compact", "cyclotomic"), ("pgr", "projective")}
     assert kinds >= {("mss", "subsets"), ("mss-compact", "cyclotomic")}
     assert kinds >= {(protocol, "singletons") for protocol in with_draws}
     assert codes == {"arithmetic", "bitmap"}
     assert fields >= {2, 3, 4, 5, 8, 9, 16, 27}
-    assert set(sizes) == set(sunzi.catalogue())
+    assert kinds >= {("ordered", "cyclotomic"), ("tables", "cyclotomic"), ("number", "singletons")}
+    assert set(sizes) == protocols
     assert all(len(found) >= 4 for found in sizes.values())
 
 

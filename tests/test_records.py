@@ -66,6 +66,34 @@ def test_dates_are_days():
         domain.index("yesterday")
 
 
+def test_columns_of_dates_are_read_whatever_their_resolution(times):
+    domain = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8)
+    for resolution in ("D", "s", "ns"):
+        column = np.array(["2026-01-01", "2026-01-08"], dtype=f"datetime64[{resolution}]")
+        assert domain.indices(column).tolist() == [0, 7]
+        with pytest.raises(DomainError, match="is not a number"):
+            times.indices(column)
+    with pytest.raises(DomainError, match="outside 2026-01-01 to 2026-01-09"):
+        domain.indices(np.array(["2026-02-01"], dtype="datetime64[ns]"))
+    with pytest.raises(DomainError):
+        domain.indices(np.array(["NaT"], dtype="datetime64[ns]"))
+
+
+def test_numbers_in_plans_have_one_text():
+    """Doubles keep 15 digits, so that text, number and text again are the same, in all clients."""
+    for ends in ((0.1, 0.3), (1e-15, 5e14), (-0.000000123456789, 123456789012345), (-12345678.9012345, 0)):
+        domain = OrderedDomain(*ends, 2)
+        assert read_domain(domain.to_json()).to_json() == domain.to_json()
+    for number in (1 / 3, 1e15, 1e-16, 12345678.12345678):
+        with pytest.raises(DomainError, match="15 significant digits and 15 decimals"):
+            OrderedDomain(-1, number, 2)
+
+
+def test_labels_of_attributes_are_in_the_plan():
+    with pytest.raises(DomainError, match="the labels of attribute 'a' must be in the plan"):
+        RecordDomain({"a": Domain(["x", "y"], separate_labels=True)})
+
+
 def test_edges_are_found_and_others_refused(times):
     assert [times.position(edge) for edge in (0, 125, 1000)] == [0, 1, 8]
     with pytest.raises(DomainError, match="130 is not the edge of a bin; the nearest are 125 and 250"):
@@ -79,7 +107,7 @@ def test_edges_are_found_and_others_refused(times):
     [
         ((1, 1, 4), "low must be below high"),
         ((0, float("nan"), 4), "high must"),
-        ((0, 1e20, 4), "high must be a number of at most 15 digits"),
+        ((0, 1e20, 4), "high must be a number of at most 15 significant digits"),
         (("0", 1, 4), "low must be a number or a date"),
         ((0, 1, 1), "bins"),
     ],
@@ -98,7 +126,9 @@ def test_wrong_ranges_are_refused(arguments, message):
         {"low": "00", "high": "1"},
         {"low": "-0", "high": "1"},
         {"low": "0", "high": "1.50"},
+        {"low": "0", "high": "1234567.123456789"},
         {"low": "0", "high": "1", "clamp": False},
+        {"low": "0", "high": "1", "clamp": 1},
         {"low": "0", "high": "1", "unit": ""},
         {"low": "0", "high": "1", "unit": 3},
         {"low": "0", "high": "1", "unit": "m\n"},

@@ -10,9 +10,9 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { minify } from "terser";
 
-const ENTRIES = ["index", "subsets", "device", "reading", "node"];
+const ENTRIES = ["index", "subsets", "records", "device", "reading", "node"];
 /** What `sunzi.script.js` defines, as properties of one global `sunzi`. */
-const SCRIPT_ENTRIES = ["index", "subsets", "device"];
+const SCRIPT_ENTRIES = ["index", "subsets", "records", "device"];
 const BUNDLING = {
   absWorkingDir: import.meta.dirname,
   bundle: true,
@@ -27,7 +27,7 @@ const BUNDLING = {
   outdir: "dist",
   // Internal properties, which may be renamed; all others keep their names.
   mangleProps: new RegExp(
-    "^(accepts|attach|bits|blockSize|bounds|denominator|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
+    "^(accepts|attach|bits|blockSize|bounds|cellOf|cells|denominator|drawCell|epsilonFraction|exponents|fingerprintBytes|high|isField|kind|" +
       "layout|limit|low|mechanism|multiply|numerator|payloads|points|powers|prepare|randomize|read|respond|row|selectors|" +
       "threshold|truths|variates)$",
   ),
@@ -64,8 +64,9 @@ async function printSizes() {
   const programs = {
     "client and sending": ["index"],
     "with subsets": ["index", "subsets"],
+    "with records": ["index", "records"],
     "with memoising, ledger and outbox": ["index", "device"],
-    everything: ["index", "subsets", "device"],
+    everything: ["index", "subsets", "records", "device"],
   };
   for (const [name, entries] of Object.entries(programs))
     console.log(`${name}: ${await gzippedSize(...entries)} bytes`);

@@ -7,10 +7,14 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from conformance_vectors.cases import Case, good_cases
-from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, OUE, SS, Record
+from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OUE, SS, TABLES, Record
+from conformance_vectors.record_cases import record_cases
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
 from sunzi.collector.epochs import Upload
 from sunzi.contract import Contract
@@ -24,7 +28,7 @@ SEED = 20_250_101
 
 def accepted() -> Iterator[tuple[str, Record]]:
     """All accepted vectors by file name."""
-    for case in good_cases():
+    for case in chain(good_cases(), record_cases()):
         yield case.name, good_record(case)
         if case.domain.labels_sha256:
             yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
@@ -138,9 +142,19 @@ def upload_bodies() -> Record:
 def tallies() -> Iterator[tuple[str, Record]]:
     """Batches and their tallies in both forms; a client may write either form and must read both."""
     stream = ReproducibleSource([SEED, 1])
-    for name, plan_record in (("grr", GRR), ("ss", SS), ("oue", OUE), ("mss", MSS), ("mss_compact", MSS_COMPACT)):
+    few = np.array([0, 1, 2, 3, 3, 3, 1])
+    for name, plan_record, spread in (
+        ("grr", GRR, 1),
+        ("ss", SS, 1),
+        ("oue", OUE, 1),
+        ("mss", MSS, 1),
+        ("mss_compact", MSS_COMPACT, 1),
+        ("number", NUMBER, 300_000),
+        ("ordered", ORDERED, 2),
+        ("tables", TABLES, 10),
+    ):
         plan = Plan.from_contract(Contract.from_json(plan_record))
-        batch = plan.client(source=Script([], stream)).report_batch([0, 1, 2, 3, 3, 3, 1])
+        batch = plan.client(source=Script([], stream)).report_indices(few * spread)
         tally = plan.tally(batch)
         counts = [int(count) for count in tally.counts]
         filled = [index for index, count in enumerate(counts) if count]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from conformance_vectors.plans import parameters_of
+from conformance_vectors.plans import View, parameters_of
 from sunzi.contract import Contract
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import Cyclotomic
@@ -31,11 +31,12 @@ class Case:
     values: Sequence[Any] = ()
     batch_rows: int = 8
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    views: Sequence[View] = ()
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
         epsilon = Fraction(self.epsilon)
-        parameters = parameters_of(self.protocol, epsilon, self.designs)
+        parameters = parameters_of(self.protocol, epsilon, self.designs, self.views, self.domain.sizes)
         plan = Plan.from_contract(
             Contract(self.protocol, epsilon, self.domain, parameters, declare_groups(self.groups))
         )

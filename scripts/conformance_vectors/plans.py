@@ -16,24 +16,38 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
+from sunzi.records import OrderedDomain, RecordDomain
 
 Record = dict[str, Any]
+View = tuple[int | list[int], int]
+"""The level or the attributes, and the share out of 2^32."""
+
+VIEW_MAPS = {"ordered": "level", "tables": "attributes"}
+"""What plans call the map of a view."""
 
 
-def parameters_of(protocol: str, epsilon: Fraction, designs: Sequence[Design]) -> Record:
+def parameters_of(
+    protocol: str, epsilon: Fraction, designs: Sequence[Design], views: Sequence[View] = (), sizes: Sequence[int] = ()
+) -> Record:
     """A plan's parameters with the thresholds that match them."""
     if protocol in ("rappor", "oue"):
         derive = symmetric_unary_thresholds if protocol == "rappor" else optimal_unary_thresholds
         true, false = derive(epsilon)
         return {"true_threshold": str(true), "false_threshold": str(false)}
     responses = [BlockResponse(design, epsilon).parameters() for design in designs]
+    if protocol in VIEW_MAPS:
+        listed = [
+            {VIEW_MAPS[protocol]: view, "share": share, "response": response}
+            for (view, share), response in zip(views, responses, strict=True)
+        ]
+        return {"views": listed} if protocol == "ordered" else {"sizes": list(sizes), "views": listed}
     return {"responses": responses} if protocol.startswith("mss") else {"response": responses[0]}
 
 
-def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design) -> Record:
+def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design, views: Sequence[View] = ()) -> Record:
     """A valid plan as a fresh JSON value that callers may change."""
     budget = Fraction(epsilon)
-    contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs))
+    contract = Contract(protocol, budget, domain, parameters_of(protocol, budget, designs, views, domain.sizes))
     loaded: Record = json.loads(canonical_json(contract.to_json()))
     return loaded
 
@@ -73,3 +87,23 @@ OUE = plan_json("oue", Domain(4), "1")
 RAPPOR = plan_json("rappor", Domain(4), "1")
 MSS = plan_json("mss", Domain(10), "1", Singletons(3), Subsets(5, 1), Subsets(7, 2))
 MSS_COMPACT = plan_json("mss-compact", Domain(8), "1", Cyclotomic(5, 2), Cyclotomic(7, 3))
+ORDERED = plan_json(
+    "ordered",
+    OrderedDomain(0, 5000, 8, unit="ms"),
+    "1",
+    Singletons(2),
+    Cyclotomic(5, 2),
+    Cyclotomic(11, 5),
+    views=[(1, 1 << 31), (2, (1 << 30) + 1), (3, (1 << 30) - 1)],
+)
+NUMBER = plan_json("number", OrderedDomain(0, 5000, 1 << 20, unit="ms"), "4", Singletons(5))
+SURVEY = RecordDomain({"version": ["1", "2", "3"], "crashed": Domain(["no", "yes"], other="no"), "day": Domain(7)})
+TABLES = plan_json(
+    "tables",
+    SURVEY,
+    "2",
+    Singletons(3),
+    Cyclotomic(7, 3),
+    Cyclotomic(43, 6),
+    views=[([0], 1 << 30), ([0, 1], 1), ([0, 1, 2], 3 * (1 << 30) - 1)],
+)

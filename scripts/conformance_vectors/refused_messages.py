@@ -7,16 +7,33 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from datetime import date
 from itertools import count
 
 from conformance_vectors.accepted import tally_bytes
-from conformance_vectors.plans import COMPACT, GRR, LABELS, MSS, MSS_COMPACT, OUE, PGR, SS, Record, plan_json, spoilt
+from conformance_vectors.plans import (
+    COMPACT,
+    GRR,
+    LABELS,
+    MSS,
+    MSS_COMPACT,
+    NUMBER,
+    ORDERED,
+    OUE,
+    PGR,
+    SS,
+    TABLES,
+    Record,
+    plan_json,
+    spoilt,
+)
 from conformance_vectors.words import LARGEST_WORD, payload_of
 from sunzi.contract import canonical_json
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.errors import ReportError
+from sunzi.records import OrderedDomain
 from sunzi.wire import BATCH_MAGIC
 
 
@@ -43,6 +60,8 @@ def bad_clients() -> Iterator[tuple[str, Record]]:
 def bad_values() -> Iterator[tuple[str, Record]]:
     """Values outside the domain."""
     plain = spoilt(LABELS, "domain/other", ...)
+    clamped = spoilt(ORDERED, "domain/range/clamp", True)
+    dates = spoilt(ORDERED, "domain", OrderedDomain(date(2024, 1, 1), date(2024, 1, 9), 8).to_json())
     for name, plan, value in (
         ("too_large", GRR, 5),
         ("negative", GRR, -1),
@@ -52,6 +71,30 @@ def bad_values() -> Iterator[tuple[str, Record]]:
         ("unknown_label", plain, "d"),
         ("index_for_label", plain, 0),
         ("label_of_other_case", plain, "A"),
+        ("below_range", ORDERED, -0.001),
+        ("above_range", ORDERED, 5000.0000000001),
+        ("boolean_for_number", ORDERED, True),
+        ("null_for_number", ORDERED, None),
+        ("word_for_number", ORDERED, "fast"),
+        ("list_for_number", ORDERED, [1]),
+        ("date_for_number", ORDERED, "1970-01-02"),
+        ("word_for_clamped_number", clamped, "fast"),
+        ("null_for_clamped_number", clamped, None),
+        ("day_before", dates, "2023-12-31"),
+        ("day_after", dates, "2024-01-10"),
+        ("day_30_of_february", dates, "2024-02-30"),
+        ("month_13", dates, "2024-13-01"),
+        ("date_of_words", dates, "tomorrow"),
+        ("record_for_number", NUMBER, {"version": "1"}),
+        ("number_for_record", TABLES, 5),
+        ("list_for_record", TABLES, []),
+        ("text_for_record", TABLES, "version"),
+        ("null_for_record", TABLES, None),
+        ("attribute_missing", TABLES, {"version": "1", "crashed": "no"}),
+        ("attribute_null", TABLES, {"version": None, "crashed": "no", "day": 1}),
+        ("attribute_unknown", TABLES, {"version": "1", "crashed": "no", "day": 1, "country": "DE"}),
+        ("attribute_value_unknown", TABLES, {"version": "4", "crashed": "no", "day": 1}),
+        ("attribute_value_too_large", TABLES, {"version": "1", "crashed": "no", "day": 7}),
     ):
         yield f"bad_value_{name}", {"reason": "not in the domain", "error": "DomainError", "plan": plan, "value": value}
 
@@ -124,6 +167,9 @@ def bad_reports() -> Iterator[tuple[str, Record]]:
         ("modular_padding", MSS, bytes([0 | 1 << 4]), "a bit above 2 + 2"),
         ("modular_too_long", MSS, bytes([0, 0]), "two bytes for four bits"),
         ("compact_at_limit", MSS_COMPACT, bytes([31]), "31 is not below 2 * 5 + 3 * 7"),
+        ("ordered_at_limit", ORDERED, bytes([67]), "67 is not below 2 + 2 * 5 + 5 * 11"),
+        ("tables_at_limit", TABLES, struct.pack("<H", 282), "282 is not below 3 + 3 * 7 + 6 * 43"),
+        ("number_at_limit", NUMBER, bytes([5]), "5 is not below 5"),
     ):
         yield f"bad_report_{name}", {"reason": reason, "error": "ReportError", "plan": plan, "report": report.hex()}
 

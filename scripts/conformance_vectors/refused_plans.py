@@ -23,6 +23,7 @@ from conformance_vectors.plans import (
     spoilt,
     threshold_for,
 )
+from conformance_vectors.refused_records import record_faults
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.domain import Domain
@@ -346,6 +347,7 @@ def refused_plans() -> Iterator[tuple[str, Record]]:
         design_faults,
         algebra_faults,
         modular_faults,
+        record_faults,
     ):
         for name, error, reason, plan in faults():
             yield f"bad_plan_{name}", {"reason": reason, "error": error, **content_of(plan)}

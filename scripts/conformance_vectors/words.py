@@ -14,6 +14,8 @@ from sunzi.numerics.bits import byte_length
 from sunzi.numerics.randomness import Words, WordSource
 from sunzi.numerics.subset_sampling import variate_bounds, word_ends
 from sunzi.plan import Plan
+from sunzi.protocols.rounding import RoundedNumbers
+from sunzi.protocols.views import ViewsProtocol
 
 LARGEST_WORD = (1 << 64) - 1
 
@@ -81,6 +83,9 @@ class Awkward(WordSource):
             self._pool += [last_rejected(bound), first_accepted(bound)]
         for threshold in sorted(thresholds_of(plan)):
             self._pool += [threshold - 1, threshold]
+        if isinstance(plan.protocol, ViewsProtocol):
+            ends = np.cumsum([view.share for view in plan.protocol.views[:-1]], dtype=np.uint64).tolist()
+            self._pool += [word for end in ends for word in ((end << 32) - 1, end << 32)]
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` words."""
@@ -93,13 +98,15 @@ class Awkward(WordSource):
 
 def responses_of(plan: Plan) -> list[BlockResponse]:
     """The block responses of a plan; empty for unary encodings."""
-    return list(plan.protocol.responses)
+    return [plan.protocol.response] if isinstance(plan.protocol, RoundedNumbers) else list(plan.protocol.responses)
 
 
 def bounds_of(plan: Plan) -> set[int]:
     """All bounds of uniform integers that this plan draws."""
     responses = responses_of(plan)
     bounds = {int(bound) for response in responses for bound in response.design.draw_bounds}
+    if isinstance(plan.protocol, RoundedNumbers):
+        bounds.add(plan.domain.size - 1)
     return bounds | {len(responses)} if responses else bounds
 
 
@@ -119,9 +126,8 @@ def crafted_prefixes(plan: Plan, index: int) -> Iterator[list[int]]:
         return
     for number in range(EDGE_ROWS):
         j = number % len(responses)
-        selector = [] if "response" in plan.contract.parameters else selector_words(len(responses), j)
         bounds = [int(bound) for bound in responses[j].design.draw_bounds]
-        yield selector + edge_rows(responses[j].threshold, bounds)[number]
+        yield first_words(plan, index, number, j) + edge_rows(responses[j].threshold, bounds)[number]
     if "response" in plan.contract.parameters and plan.contract.parameters["response"].get("code") == "arithmetic":
         for eighths in range(1, 8):
             yield words_of_subset(responses[0], index, carrying_subset(responses[0].design, eighths))
@@ -171,6 +177,20 @@ def words_of_subset(response: BlockResponse, index: int, subset: list[int]) -> l
 def selector_words(count: int, j: int) -> list[int]:
     """A rejected word, if there is one, and one that selects j."""
     return ([last_rejected(count)] if surplus(count) else []) + [word_for(count, j)]
+
+
+def first_words(plan: Plan, index: int, number: int, j: int) -> list[int]:
+    """The words before the block response j: of a selector, or of a rounding at one of its edges."""
+    if isinstance(plan.protocol, ViewsProtocol):
+        start = sum(view.share for view in plan.protocol.views[:j])
+        # The first and the last word that draw this view.
+        return [start << 32] if number % 2 else [(start + plan.protocol.views[j].share << 32) - 1]
+    if isinstance(plan.protocol, RoundedNumbers):
+        steps = plan.domain.size - 1
+        rest = index * (plan.protocol.grid_points - 1) % steps
+        drawn = rest if number % 2 else max(rest - 1, 0)  # down, up
+        return ([last_rejected(steps)] if surplus(steps) else []) + [word_for(steps, drawn)]
+    return [] if "response" in plan.contract.parameters else selector_words(len(plan.protocol.responses), j)
 
 
 EDGE_ROWS = 6

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from fractions import Fraction
 
+    from sunzi.domain import Domain
     from sunzi.plan import Plan
 
 
@@ -76,10 +77,7 @@ class Client:
         Staying silent would reveal that the value is outside the domain. This report costs the same ε and looks like
         any other; such users together raise every frequency by their share divided by the domain's size.
         """
-        words = self._source.words(1).reshape(1, 1)
-        bounds = np.array([self.plan.domain.size], dtype=np.uint64)
-        index = int(uniform_below(words, bounds, self._source)[0, 0])
-        return self.report_index(index)
+        return self.report_index(random_index(self.plan.domain, self._source))
 
     def reports(self, values: object) -> list[bytes]:
         """A list of reports, one per value: a list, an array, or a column of a data frame."""
@@ -107,6 +105,16 @@ class Client:
         """The terms, and a warning if the client is not private."""
         kind = "private" if self.is_private else "REPRODUCIBLE, for simulation only: protects nobody"
         return f"Client({self.plan.protocol.name}, epsilon {self.plan.epsilon}, {kind})"
+
+
+def random_index(domain: Domain, source: WordSource) -> int:
+    """A uniformly random value: an integer below the domain's size, or one per attribute of a record."""
+    words = source.words(len(domain.sizes)).reshape(1, -1)
+    drawn = uniform_below(words, np.array(domain.sizes, dtype=np.uint64), source)[0].tolist()
+    index = 0
+    for size, digit in zip(domain.sizes, drawn, strict=True):
+        index = index * size + digit
+    return index
 
 
 def _hexadecimal(fingerprint: str | bytes) -> str:

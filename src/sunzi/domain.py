@@ -120,6 +120,11 @@ class Domain:
         """Whether the values are the integers 0 … k−1."""
         return not self.has_labels
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values; of records, that of every attribute."""
+        return (self.size,)
+
     def index(self, value: object) -> int:
         """The index of one value."""
         return int(self.indices([value])[0])

@@ -61,6 +61,7 @@ class Plan:
             kind = find(contract.protocol)
             kind.check_domain(contract.domain)
             made = kind.from_parameters(contract.domain.size, contract.epsilon, parameters)
+            made.check_attributes(contract.domain)
         except UnknownProtocolError:
             raise
         except ParameterError as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, is_missing
-from sunzi.errors import DomainError, PlanError
+from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.numerics.checks import shown, whole_number
 
 MOST_RECORDS = (1 << 53) - 1
@@ -23,6 +23,9 @@ MOST_BINS = 1 << 30
 MOST_ATTRIBUTES = 64
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,14}[1-9])?")
+# Doubles keep 15 significant digits of a decimal number, so that each has exactly one text.
+_MOST_DIGITS = 15
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_UNIT = 32
 _EPOCH = date(1970, 1, 1)
 _DAYS = "days since 1970-01-01"
@@ -59,7 +62,7 @@ class OrderedDomain(Domain):
         least, most = _checked_number("low", low), _checked_number("high", high)
         if not least < most:
             raise DomainError(f"low must be below high, got {least:g} and {most:g}")
-        if len(unit) > _LONGEST_UNIT or not unit.isprintable():
+        if len(unit) > _LONGEST_UNIT or _CONTROL.search(unit):
             raise DomainError(f"a unit is a printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
         self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
         vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
@@ -131,12 +134,19 @@ class OrderedDomain(Domain):
         """Values as numbers, NaN if they are none."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
+        if values.dtype.kind == "M":
+            days = values.astype("datetime64[D]")
+            return np.where(np.isnat(days) | (not self.is_dates), np.nan, days.astype(np.float64))
         found = (self._number(value) for value in values.tolist())
         return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 
     def _number(self, value: object) -> float | None:
         if isinstance(value, str):
             value = self._parsed(value)
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[D]").item()
+        if is_missing(value):
+            return None
         if isinstance(value, datetime):
             value = value.astimezone(UTC).date() if value.tzinfo else value.date()
         if isinstance(value, date):
@@ -144,9 +154,9 @@ class OrderedDomain(Domain):
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             return None
         try:
-            return None if np.isnan(value) else float(value)
-        except (OverflowError, TypeError):  # an integer beyond the floats
-            return np.inf if value > 0 else -np.inf
+            return float(value)
+        except OverflowError:  # an integer beyond the floats
+            return inf if value > 0 else -inf
 
     def _parsed(self, text: str) -> object:
         """A number or date from text, as in the cells of a table."""
@@ -210,14 +220,12 @@ class OrderedDomain(Domain):
         bounds = record["range"]
         if set(record) != {"size", "range"} or not isinstance(bounds, Mapping):
             raise PlanError(f"a domain of numbers has a size and a range, got {shown(record)}")
-        if not {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"} or bounds.get("clamp") not in (
-            None,
-            True,
-        ):
+        known = {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"}
+        if not known or bounds.get("clamp", True) is not True:
             raise PlanError(f"a range has low, high and optionally clamp: true and a unit, got {shown(bounds)}")
         ends = [bounds[name] for name in ("low", "high")]
         for end in ends:
-            if not isinstance(end, str) or not _NUMBER.fullmatch(end) or end == "-0":
+            if not isinstance(end, str) or not _is_decimal(end):
                 raise PlanError(f'an end of a range is a decimal number as text, such as "0.5", got {shown(end)}')
         if type(record["size"]) is not int:
             raise PlanError(f"domain size must be a whole number, got {shown(record['size'])}")
@@ -251,9 +259,12 @@ class RecordDomain(Domain):
         if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
             raise DomainError(f"a record has 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
         for name in attributes:
-            if not name or not name.isprintable():
+            if not name or _CONTROL.search(name):
                 raise DomainError(f"an attribute's name must be printable text, got {shown(name)}")
         found = {name: values if isinstance(values, Domain) else Domain(values) for name, values in attributes.items()}
+        filed = next((name for name, domain in found.items() if domain.labels_sha256), None)
+        if filed is not None:
+            raise DomainError(f"the labels of attribute {filed!r} must be in the plan: give them as a list")
         size = prod(domain.size for domain in found.values())
         if size > MOST_RECORDS:
             raise DomainError(
@@ -405,7 +416,7 @@ def read_domain(record: object) -> Domain:
         if isinstance(record, Mapping) and "attributes" in record:
             return RecordDomain.read(record)
         return _read_attribute(record)
-    except DomainError as error:
+    except ParameterError as error:
         raise PlanError(f"domain: {error}") from None
 
 
@@ -426,11 +437,17 @@ def _checked_number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise DomainError(f"{name} must be a number or a date, got {shown(value)}")
     number = float(value)
-    if not isfinite(number) or not _NUMBER.fullmatch(_decimal(number)):
+    if not isfinite(number) or not _is_decimal(_decimal(number)):
         raise DomainError(
-            f"{name} must be a number of at most 15 digits before and after the point, got {shown(value)}"
+            f"{name} must be a number of at most {_MOST_DIGITS} significant digits and {_MOST_DIGITS} decimals, got "
+            f"{shown(value)}"
         )
     return number
+
+
+def _is_decimal(text: str) -> bool:
+    digits = text.lstrip("-0.").replace(".", "")
+    return bool(_NUMBER.fullmatch(text)) and text != "-0" and len(digits) <= _MOST_DIGITS
 
 
 def _decimal(number: float) -> str:

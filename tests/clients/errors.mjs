@@ -4,6 +4,7 @@ import * as client from "../../clients/javascript/dist/index.js";
 import * as longitudinal from "../../clients/javascript/dist/device.js";
 import * as node from "../../clients/javascript/dist/node.js";
 import * as reading from "../../clients/javascript/dist/reading.js";
+import * as records from "../../clients/javascript/dist/records.js";
 import * as subsets from "../../clients/javascript/dist/subsets.js";
 
 function lineage(kind) {
@@ -11,7 +12,7 @@ function lineage(kind) {
 }
 
 const found = {};
-for (const entry of [client, longitudinal, node, reading, subsets]) {
+for (const entry of [client, longitudinal, node, reading, records, subsets]) {
   for (const [name, value] of Object.entries(entry)) {
     if (value.prototype instanceof Error) found[name] = lineage(value);
   }

@@ -4,11 +4,12 @@ import { readFileSync } from "node:fs";
 
 import { Plan } from "../../clients/javascript/dist/index.js";
 import { importDeviceKey, MemoisingClient } from "../../clients/javascript/dist/device.js";
+import { records } from "../../clients/javascript/dist/records.js";
 import { subsets } from "../../clients/javascript/dist/subsets.js";
 
 const answers = [];
 for (const { plan, key, attribute, values } of JSON.parse(readFileSync(0, "utf8"))) {
-  const checked = new Plan(plan, { designs: [subsets] });
+  const checked = new Plan(plan, { designs: [subsets], records });
   const client = new MemoisingClient(checked, await importDeviceKey(Buffer.from(key, "hex")), attribute, { maxEpsilon: 32 });
   const reports = [];
   for (const value of values) {

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { Client, Plan } from "../../clients/javascript/dist/index.js";
+import { records } from "../../clients/javascript/dist/records.js";
 import { subsets } from "../../clients/javascript/dist/subsets.js";
 
 /** Replays words of 16 hexadecimal digits each. */
@@ -25,7 +26,7 @@ class ScriptedSource {
 }
 
 const answers = JSON.parse(readFileSync(0, "utf8")).map(({ plan, cases }) => {
-  const checked = new Plan(plan, { designs: [subsets] });
+  const checked = new Plan(plan, { designs: [subsets], records });
   return cases.map(([values, words, isBatch]) => {
     const source = new ScriptedSource(words);
     const client = new Client(checked, { maxEpsilon: 32, source });

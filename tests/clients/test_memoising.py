@@ -19,11 +19,12 @@ def test_memoised_reports_are_the_same():
     generator = random.Random(seed)
     labelled = sunzi.make_plan("mss-compact", domain=["Firefox", "Chrome", "", "é", "😀", "other"], epsilon=1)
     asked, expected = [], []
-    for plan in [*vectors.make_plans(generator), labelled]:
+    for plan in [*vectors.make_plans(generator), *vectors.make_record_plans(generator), labelled]:
         key, attribute = generator.randbytes(32), generator.choice(ATTRIBUTES)
         client = MemoisingClient(plan, key, attribute, max_epsilon=32)
-        known = plan.domain.labels or range(plan.domain.size)
-        values = [*generator.sample(list(known), min(25, len(known))), None]
+        known = plan.domain.labels
+        values = [generator.choice(known) if known else vectors.random_value(generator, plan.domain) for _ in range(25)]
+        values.append(None)
         asked.append({"plan": plan.contract.to_json(), "key": key.hex(), "attribute": attribute, "values": values})
         indices = [None if value is None else plan.domain.index(value) for value in values]
         expected.append([client.report_index(index).hex() for index in indices])

@@ -18,8 +18,8 @@ BATCH = 50
 def test_random_vectors():
     seed = secrets.randbits(32)
     generator = random.Random(seed)
-    plans = vectors.make_plans(generator)
-    assert {plan.protocol.name for plan in plans} == set(sunzi.catalogue())
+    plans = [*vectors.make_plans(generator), *vectors.make_record_plans(generator)]
+    assert {plan.protocol.name for plan in plans} == {*sunzi.catalogue(), "ordered", "tables", "number"}
     singles = round(VECTORS * (1 - IN_BATCHES) / len(plans))
     batches = round(VECTORS * IN_BATCHES / len(plans) / BATCH)
     asked, expected = [], []

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import javascript
@@ -117,6 +118,29 @@ def test_the_javascript_snippet_in_node(visit, service, client_directory, tmp_pa
         assert (run.stdout, run.stderr) == (f"{acknowledged}\n", "")
     expect(page.locator("#tick-text")).to_have_text("1 report received")
     expect(page.locator("#reports")).to_have_text("1")
+
+
+def test_the_snippets_report_records(visit, service, client_directory, tmp_path):
+    attributes = {
+        "version": ["1", "2"],
+        "since": sunzi.OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8),
+        "load time": sunzi.OrderedDomain(-0.5, 10, 4, unit="s"),
+    }
+    service.open("records", sunzi.make_tables(attributes, [("version", "since"), ("load time",)], 1))
+    page = visit("?collection=records")
+    record = '{"version": "1", "since": "2026-01-01", "load time": -0.5}'
+    program = program_in(page, "Python")
+    assert f'device.queue(plan, "records", {record}, epoch.url)' in program
+    assert run_snippet(program, tmp_path) == 1
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "sunzi").symlink_to(client_directory)
+    program = 'import { FileStore } from "sunzi/node";\n' + program_in(page, "JavaScript")
+    assert f'device.queue(epoch.plan, "records", {record}, epoch.url)' in program
+    program = program.replace("Device.open({ ", 'Device.open({ store: new FileStore("device"), ')
+    (tmp_path / "program.mjs").write_text(program)
+    command = [shutil.which("node"), "program.mjs"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.stdout, run.stderr) == ("1\n", "")
 
 
 def test_the_javascript_snippet_in_a_page_of_another_site(visit, client_directory, tmp_path):

@@ -47,6 +47,24 @@ def test_each_distinct_value_costs_once(plan, path):
     assert len(set(bodies(device)[:6])) == 1
 
 
+def test_each_distinct_answer_to_the_kept_question_costs_once(path):
+    """A device answers one table for good, and pays when its cells change, not when the rest of the record does."""
+    attributes = {"version": ["1", "2", "3", "4"], "country": [f"country {number}" for number in range(4)]}
+    plan = sunzi.make_tables(attributes, [("version",), ("country",)], 1)
+    device = Device(path, 32, max_epsilon=1)
+    costs, epochs = {}, iter(range(1, 100))
+    for version in attributes["version"]:
+        for country in attributes["country"]:
+            record = {"version": version, "country": country}
+            costs[version, country] = device.queue(plan, "record", record, epoch_of(next(epochs))).cost
+    assert sum(costs.values()) == device.spent("record") == 4
+    assert len(set(bodies(device))) <= 4
+    paid = {pair for pair, cost in costs.items() if cost}
+    assert len({version for version, _ in paid}) == 1 or len({country for _, country in paid}) == 1
+    outside = device.queue(plan, "record", {"version": "5"}, epoch_of(99))
+    assert (outside.outside, outside.cost) == (True, 0)
+
+
 def test_the_cap_holds_over_plans_and_collections(plan, path):
     device = Device(path, "5/2", max_epsilon=1, caps={"age": "1/2"})
     half = sunzi.make_plan("oue", 100, Fraction(1, 2))

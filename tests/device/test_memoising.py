@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sunzi
+from sunzi import wire
 from sunzi.analysis import attack_growth
 from sunzi.analysis.attack import fresh_rounds
 from sunzi.device.memoising import KEY_BYTES, MemoisingClient
@@ -74,6 +75,85 @@ def test_the_derivation_is_the_one_that_other_clients_follow():
     words = [*source.words(1), *source.words(6), *source.words(5)]
     assert [int(word) for word in words] == list(struct.unpack("<12Q", stream))
     assert client.report("Chrome") == plan.client(source=DerivedSource(secret)).report("Chrome")
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    return sunzi.make_ordered(0, 1000, 64, 1)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    attributes = {"version": list("123"), "crashed": ["no", "yes"], "country": ["DE", "FR", "IT"]}
+    return sunzi.make_tables(attributes, [("version", "crashed"), ("country",)], 2)
+
+
+@pytest.fixture(scope="module")
+def number():
+    return sunzi.make_number(0, 1000, 4)
+
+
+@pytest.mark.parametrize("kind", ["ordered", "tables", "number"])
+def test_a_device_keeps_its_question_for_all_values(kind, request):
+    """As many different reports as the question has cells, however many values there are; one per cell."""
+    plan = request.getfixturevalue(kind)
+    step = max(1, plan.domain.size // 64)
+    questions = set()
+    for seed in range(12):
+        key = bytes([seed]) * KEY_BYTES
+        client = MemoisingClient(plan, key, "x", max_epsilon=32)
+        source = b"sunzi memoised question, version 1\0" + plan.contract.fingerprint + struct.pack("<I", 1) + b"x"
+        asked = hmac.digest(key, source, "sha256")
+        reports = {}
+        for index in range(0, plan.domain.size, step):
+            question, cell = plan.protocol.draw_cell(index, DerivedSource(asked))
+            questions.add(question)
+            made = client.report_index(index)
+            assert reports.setdefault(cell, made) == made
+            noise = DerivedSource(client.derive(index))
+            encoded = plan.protocol.respond(question, cell, noise)
+            assert made == wire.encode_report(plan.protocol.report_layout, encoded)
+        counted = plan.tally(list(reports.values()))
+        assert sum(count > 0 for count in counted.block_reports) == 1, "all reports answer one question"
+        if step == 1:
+            assert client.report_index(None) in reports.values()
+    assert len(questions) == 1 if kind == "number" else len(questions) > 1
+
+
+def test_numbers_are_rounded_at_one_place(number):
+    """A device rounds up from one fraction on: larger numbers never have smaller points."""
+    for seed in range(20):
+        asked = bytes([seed]) * 32
+        points = [
+            number.protocol.draw_cell(index, DerivedSource(asked))[1] for index in range(0, number.domain.size, 4099)
+        ]
+        assert points == sorted(points)
+
+
+@pytest.mark.slow
+def test_memoised_questions_of_many_devices_are_drawn_by_their_shares(ordered):
+    """Four standard errors; and the estimate of 6,000 devices is near the truth."""
+    generator = np.random.default_rng(8)
+    values = generator.integers(0, 32, 6000)
+    reports = [
+        MemoisingClient(ordered, generator.bytes(KEY_BYTES), "x", max_epsilon=32).report_index(int(value))
+        for value in values
+    ]
+    tally = ordered.tally(reports)
+    shares = np.array([view.share for view in ordered.protocol.views]) / 2**32
+    spread = np.sqrt(shares * (1 - shares) * len(values))
+    assert np.all(np.abs(np.array(tally.block_reports) - shares * len(values)) <= 4 * spread)
+    assert abs(ordered.estimate(tally).frequencies[:32].sum() - 1) < 4 * ordered.protocol.range_variance(6000) ** 0.5
+
+
+def test_the_background_record_is_kept_too():
+    """With more records than 2^32 every attribute is drawn on its own."""
+    attributes = {name: sunzi.Domain(6361) for name in "abcd"}
+    plan = sunzi.make_tables(attributes, [("a",), ("b",), ("c",), ("d",)], 8)
+    client = MemoisingClient(plan, KEY, "record", max_epsilon=32)
+    assert plan.domain.size > 1 << 50
+    assert client.report_index(None) == client.report_index(None)
+    assert plan.tally([client.report_index(None), plan.client().report_background()]).reports == 2
 
 
 def test_terms_and_keys_are_checked():

@@ -16,6 +16,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from enumeration import SCALE, check_ratios, passing, passing_tuples
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
@@ -36,8 +37,6 @@ from sunzi.protocols.block_protocols import (
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
 from sunzi.protocols.registry import catalogue
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
-
-SCALE = 1 << 96
 
 
 def block(protocol, domain_size, design, epsilon, bits):
@@ -117,18 +116,6 @@ def only_report(encoded):
     return selector, payload
 
 
-def passing(bound, bits):
-    """The words that Lemire's rule accepts and the integer of each, computed word by word."""
-    pairs = [divmod(word * bound, 1 << bits) for word in range(1 << bits)]
-    return {word: high for word, (high, low) in enumerate(pairs) if low >= (1 << bits) % bound}
-
-
-def passing_tuples(design, bits):
-    """All tuples of words of one block response in which no word is rejected, (n, words)."""
-    columns = [range(1 << bits), *(list(passing(int(bound), bits)) for bound in design.draw_bounds)]
-    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*columns, indexing="ij")], axis=1).astype(np.uint64)
-
-
 def enumerate_singles(protocol, response, value):
     """The report of every accepted tuple of words, run one by one."""
     bits, length = response.word_bits, response.words_per_report
@@ -157,15 +144,6 @@ def blocks_of(design, payloads):
     messages = design.decode(encoded)
     columns = [design.contains(messages, np.full(len(payloads), point)) for point in range(design.points)]
     return [frozenset(np.flatnonzero(row).tolist()) for row in np.column_stack(columns)]
-
-
-def check_ratios(tables, epsilon):
-    """P(y|x)·2^96 ≤ P(y|x')·E ≤ P(y|x')·2^96·e^ε for all y, x and x'. All tables must have the same total."""
-    odds = exponential_below(Fraction(epsilon))
-    assert len({sum(table.values()) for table in tables}) == 1
-    for report in set().union(*tables):
-        counts = [table[report] for table in tables]
-        assert max(counts) * SCALE <= min(counts) * odds
 
 
 def check_block_distribution(response, tables, points):

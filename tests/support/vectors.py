@@ -1,6 +1,7 @@
 """Random vectors for another client: plans of all protocols, values, and words that are often at edges."""
 
 from fractions import Fraction
+from math import nextafter
 
 import sunzi
 from sunzi.numerics.randomness import ScriptedSource
@@ -20,9 +21,44 @@ def make_plans(random):
     return plans
 
 
+def make_record_plans(random):
+    """Plans of ordered values, numbers and tables, with awkward ranges and with more records than 2^32."""
+    plans = []
+    for _ in range(3):
+        low = round(random.uniform(-1000, 1000), random.randrange(6))
+        high = round(low + random.choice([1, 1e-3, 1e6]) * random.uniform(1, 10), 5)
+        epsilon, clamp = Fraction(random.randint(20, 400), 100), random.random() < 0.5
+        plans.append(sunzi.make_ordered(low, high, 1 << random.randint(1, 11), epsilon, clamp=clamp))
+        plans.append(sunzi.make_number(low, high, epsilon, clamp=clamp))
+        sizes = {f"attribute {place}": random.randint(2, 40) for place in range(random.choice([2, 5, 10]))}
+        attributes = {name: sunzi.Domain(size) for name, size in sizes.items()}
+        attributes["kind"] = sunzi.Domain(["a", "b", "?"], other="?")
+        attributes["time"] = sunzi.OrderedDomain(low, high, 7, clamp=clamp)
+        names = list(attributes)
+        wanted = [tuple(random.sample(names, random.randint(1, 2))), *((name,) for name in names)]
+        plans.append(sunzi.make_tables(attributes, list(dict.fromkeys(wanted)), epsilon))
+    return plans
+
+
+def random_value(random, domain):
+    """A value as JSON, often at the edge of a bin."""
+    if isinstance(domain, sunzi.RecordDomain):
+        record = {name: random_value(random, part) for name, part in domain.attributes.items()}
+        return {name: value for name, value in record.items() if value is not None}
+    if isinstance(domain, sunzi.OrderedDomain):
+        edge = domain.low + domain.width * random.randint(0, domain.size)
+        value = random.choice(
+            [edge, nextafter(edge, 2e9), nextafter(edge, -2e9), random.uniform(domain.low, domain.high)]
+        )
+        return value if domain.clamp else min(max(value, domain.low), domain.high)
+    if domain.labels is not None:
+        return random.choice([*domain.labels, None, "unheard of"])
+    return random.randrange(domain.size)
+
+
 def words_needed(plan):
     """The largest number of words of one report without rejections."""
-    if not hasattr(plan.protocol, "moduli"):
+    if not plan.protocol.draws_selector:
         return int(plan.protocol.words_per_report)
     return 1 + max(int(response.words_per_report) for response in plan.protocol.responses)
 
@@ -30,8 +66,15 @@ def words_needed(plan):
 def edges(plan):
     """Words at which the result changes: thresholds, steps of uniform integers, and limits of rejection."""
     parameters = plan.contract.to_json()["parameters"]
-    responses = parameters.get("responses", [parameters["response"]] if "response" in parameters else [parameters])
+    views = parameters.get("views", [])
+    responses = (
+        [view["response"] for view in views] or parameters.get("responses") or [parameters.get("response", parameters)]
+    )
     found = {0, 1, 2, WORDS - 1}
+    share = 0
+    for view in views:
+        share += view["share"]
+        found |= {(share << 32) - 1, share << 32}
     for response in responses:
         found |= {int(value) + near for key, value in response.items() if "threshold" in key for near in (-1, 0, 1)}
         found |= {WORDS // bound * step for bound in (2, 3, response.get("points", 7)) for step in (1, 2)}
@@ -51,15 +94,15 @@ def single_cases(random, plan, count):
     """([value, words, False], [report, words used]) for single reports."""
     special, needed = edges(plan), words_needed(plan) + _SPARE
     for _ in range(count):
-        words, value = random_words(random, needed, special), random.randrange(plan.domain.size)
+        words, value = random_words(random, needed, special), random_value(random, plan.domain)
         source = ScriptedSource(words)
-        report = plan.client(source=source).report_index(value)
+        report = plan.client(source=source).report(value)
         yield [value, hexadecimal(words), False], [report.hex(), needed - source.remaining]
 
 
 def batch_case(random, plan, size):
     """The same for one batch."""
-    values = [random.randrange(plan.domain.size) for _ in range(size)]
+    values = [random_value(random, plan.domain) for _ in range(size)]
     needed = (size + 4) * words_needed(plan) + 8 * size + _SPARE
     words = random_words(random, needed, edges(plan))
     source = ScriptedSource(words)

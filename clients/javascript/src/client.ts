@@ -1,7 +1,7 @@
 /** The client runs on a user's device and turns a value into bytes that are safe to send. */
 
 import { drawRows } from "./drawing.js";
-import type { Value } from "./domain.js";
+import type { Domain, Value } from "./domain.js";
 import { type Epsilon, exceeds, parseEpsilon } from "./epsilon.js";
 import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
@@ -71,15 +71,7 @@ export class Client {
    * reveal that. It costs the same ε and looks like any other report.
    */
   reportBackground(): Bytes {
-    let index = 0;
-    drawRows(
-      this.#source,
-      1,
-      [this.plan.domain.size],
-      undefined,
-      (_start, _truths, variates) => (index = variates[0]),
-    );
-    return this.reportIndex(index);
+    return this.reportIndex(randomIndex(this.plan.domain, this.#source));
   }
 
   /** One batch with a report for each value. */
@@ -111,11 +103,22 @@ export class Client {
 
   #randomize(indices: ArrayLike<number>): Reports {
     const { size } = this.plan.domain;
-    const places = indices instanceof Uint32Array ? indices : Uint32Array.from(indices);
-    // The conversion changes everything but integers from 0 to 2^32 - 1.
+    const Places = size > 2 ** 32 ? Float64Array : Uint32Array;
+    const places = indices instanceof Uint32Array ? indices : Places.from(indices);
+    // The conversion to Uint32Array changes everything but integers from 0 to 2^32 - 1.
     for (let i = 0; i < places.length; i++)
-      if (places[i] >= size || places[i] !== indices[i])
+      if (!(places[i] >= 0 && places[i] < size) || places[i] % 1 || places[i] !== indices[i])
         throw new DomainError(`value ${indices[i]} is not in the domain 0 … ${size - 1}`);
     return this.plan.mechanism.randomize(places, this.#source);
   }
+}
+
+/** A uniformly random value: an integer below the domain's size, or one per attribute of a record. @internal */
+export function randomIndex(domain: Domain, source: WordSource): number {
+  const { sizes } = domain;
+  let index = 0;
+  drawRows(source, 1, sizes, undefined, (_start, _truths, variates) => {
+    index = sizes.reduce((sum, size, attribute) => sum * size + variates[attribute], 0);
+  });
+  return index;
 }

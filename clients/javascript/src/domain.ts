@@ -1,12 +1,38 @@
-/** The domain of a plan: labels or a bare size, with the indices 0 … k−1 (`docs/format.md`, 2.3). */
+/** The domain of a plan: labels, a bare size, a range or records, with the indices 0 … k−1 (`docs/format.md`, 2.3). */
 
-import { check, DomainError, type ErrorKind, ParameterError, PlanError, shown } from "./errors.js";
-import { decodeText, encodeText, type Json } from "./json.js";
+import { check, DomainError, type ErrorKind, MissingExtraError, ParameterError, PlanError, shown } from "./errors.js";
+import { decodeText, encodeText, type Json, type JsonObject } from "./json.js";
 import { fields, integer, list } from "./plan_fields.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 
-/** A value to report: a label, or an index if the domain is a bare size. */
-export type Value = string | number;
+/** A single value: a label, an index if the domain is a bare size, or a number or date of a range. */
+export type SingleValue = string | number | Date;
+
+/** A value to report: a single one, or a record with a value per attribute. */
+export type Value = SingleValue | { readonly [attribute: string]: SingleValue | null | undefined };
+
+/** The range of numbers; or of dates, if its unit is "days since 1970-01-01". */
+export interface Range {
+  readonly low: string;
+  readonly high: string;
+  /** Whether numbers outside are reported as the nearest end. */
+  readonly clamp?: true;
+  readonly unit?: string;
+}
+
+/** An attribute of records. */
+export interface Attribute {
+  readonly name: string;
+  readonly domain: Domain;
+}
+
+/** What `sunzi/records` knows of a domain: its properties, and the index of a value. */
+export interface ReadDomain {
+  readonly properties: object;
+  readonly indexOf: (value: unknown) => number;
+}
+
+export const NEEDS_RECORDS = 'import { records } from "sunzi/records" and pass it as an option';
 
 /** The values of one plan. */
 export class Domain {
@@ -17,10 +43,26 @@ export class Domain {
   declare readonly labels_sha256?: string;
   /** The label of all values outside the domain. */
   declare readonly other?: string;
+  /** The range, if values are numbers or dates. */
+  declare readonly range?: Range;
+  /** The attributes, if values are records. */
+  declare readonly attributes?: readonly Attribute[];
   #positions: Map<unknown, number> | undefined;
+  readonly #indexOf: ((value: unknown) => number) | undefined;
 
-  /** Check a plan's domain. If its labels are in a file, they must still be attached. */
-  constructor(value: Json | undefined) {
+  /**
+   * Check a plan's domain. If its labels are in a file, they must still be attached.
+   *
+   * @param read reads ranges and records, if they are allowed here
+   */
+  constructor(value: Json | undefined, read?: (record: JsonObject) => ReadDomain) {
+    if (["range", "attributes"].some((key) => Object.hasOwn(Object(value), key))) {
+      check(read, NEEDS_RECORDS, MissingExtraError);
+      const { properties, indexOf } = read(value as JsonObject);
+      this.#indexOf = indexOf;
+      Object.assign(this, properties);
+      return;
+    }
     const record = fields(value, "size", ["labels", "labels_sha256", "other"]);
     const { labels, labels_sha256: digest, other } = record;
     integer(record, "size", 2, 2 ** 30);
@@ -66,8 +108,14 @@ export class Domain {
     this.#positions = positions;
   }
 
+  /** The number of values; of records, that of every attribute. @internal */
+  get sizes(): number[] {
+    return this.attributes?.map(({ domain }) => domain.size) ?? [this.size];
+  }
+
   /** The index of a value. Throws a DomainError if it is outside, and a ParameterError if the label file is missing. */
   index(value: unknown): number {
+    if (this.#indexOf) return this.#indexOf(value);
     const positions = this.#positions;
     if (positions) {
       const index = positions.get(value) ?? positions.get(this.other);

@@ -50,7 +50,7 @@ export class StoreError extends SunziError {
   override name = "StoreError";
 }
 
-/** A plan needs an optional part of this library: import it and pass it in `designs`. */
+/** A plan needs an optional part of this library: import it and pass it as an option. */
 export class MissingExtraError extends SunziError {
   override name = "MissingExtraError";
 }

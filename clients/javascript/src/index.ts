@@ -2,7 +2,7 @@
 
 export { Client, type ClientOptions } from "./client.js";
 export type { DesignReader } from "./designs/design.js";
-export type { Domain, Value } from "./domain.js";
+export type { Attribute, Domain, Range, SingleValue, Value } from "./domain.js";
 export type { Epsilon } from "./epsilon.js";
 export {
   BudgetError,

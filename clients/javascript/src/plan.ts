@@ -7,9 +7,9 @@ import { cyclotomic } from "./designs/cyclotomic.js";
 import type { DesignReader } from "./designs/design.js";
 import { projective } from "./designs/projective.js";
 import { singletons } from "./designs/singletons.js";
-import { Domain } from "./domain.js";
+import { Domain, NEEDS_RECORDS } from "./domain.js";
 import { type Fraction, planEpsilon } from "./epsilon.js";
-import { check, shown } from "./errors.js";
+import { check, MissingExtraError, shown } from "./errors.js";
 import { checkGroups, type DeclaredGroups } from "./groups.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
 import { blockProtocol, readResponse } from "./protocols/block_response.js";
@@ -17,6 +17,7 @@ import { modularProtocol } from "./protocols/modular.js";
 import type { Protocol } from "./protocols/protocol.js";
 import { unaryProtocol } from "./protocols/unary.js";
 import { decimal, fields, integer, list } from "./plan_fields.js";
+import type { RecordsReader } from "./records.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 import { checkUnary } from "./thresholds.js";
 
@@ -29,6 +30,8 @@ export interface PlanOptions {
   designs?: readonly DesignReader[];
   /** The label file, for plans that contain only its hash. */
   labelFile?: Uint8Array | string;
+  /** `records` from `sunzi/records`, for plans about numbers, dates and records. */
+  records?: RecordsReader;
 }
 
 /** What a device must afford: the points of all subsets of a plan (`docs/format.md`, 2.4). */
@@ -42,7 +45,13 @@ const DESIGN_OF = new Map<Json, string>([
   ["pgr", "projective"],
   ["mss", "subsets"],
   ["mss-compact", "cyclotomic"],
+  ["ordered", "cyclotomic"],
+  ["tables", "cyclotomic"],
+  ["number", "singletons"],
 ]);
+
+/** The protocols that `sunzi/records` reads. */
+const ABOUT_RECORDS = new Set(["number", "ordered", "tables"]);
 
 /**
  * A plan that has passed all checks.
@@ -72,9 +81,10 @@ export class Plan {
     check(value.version === 1, `version ${shown(value.version)} is not known`);
     fields(value, "domain epsilon format parameters protocol version", ["groups"]);
     if (Object.hasOwn(value, "groups")) checkGroups(value.groups);
-    Object.assign(this, value, { domain: new Domain(value.domain) });
+    const { records } = options;
+    Object.assign(this, value, { domain: new Domain(value.domain, records?.readDomain) });
     this.#epsilon = planEpsilon(value.epsilon);
-    this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])]);
+    this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])], records);
     this.#fingerprint = sha256(encodeText(canonical));
     if (options.labelFile !== undefined) this.domain.attach(options.labelFile);
   }
@@ -99,11 +109,12 @@ export class Plan {
     return this.#mechanism;
   }
 
-  #readProtocol(designs: readonly DesignReader[]): Protocol {
+  #readProtocol(designs: readonly DesignReader[], records?: RecordsReader): Protocol {
     const { protocol: name, domain } = this;
     const parameters = this.parameters as JsonObject;
     const { size } = domain;
     const epsilon = this.#epsilon;
+    check(!domain.attributes || name === "tables", `${shown(name)} takes no records`);
     if (name === "oue" || name === "rappor") {
       const record = fields(parameters, "false_threshold true_threshold");
       check(size <= 2 ** 24, `size must be at most 2^24, got ${size}`);
@@ -113,15 +124,19 @@ export class Plan {
     const allowed = DESIGN_OF.get(name);
     check(allowed, `protocol ${shown(name)} is not known`);
     const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
+    if (ABOUT_RECORDS.has(name)) {
+      check(records, NEEDS_RECORDS, MissingExtraError);
+      return records.readProtocol(name, parameters, domain, read);
+    }
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
-    const records = list(fields(parameters, "responses"), "responses");
-    check(records.length >= 1 && records.length <= 256, `expected 1 to 256 responses, got ${records.length}`);
+    const listed = list(fields(parameters, "responses"), "responses");
+    check(listed.length >= 1 && listed.length <= 256, `expected 1 to 256 responses, got ${listed.length}`);
     // What this device can afford, before any work is done for it.
-    let listed = 0;
-    for (const record of records as JsonObject[])
-      if (record.design === "subsets") listed += integer(record, "points", 2, MAX_LISTED_POINTS);
-    check(listed <= MAX_LISTED_POINTS, `subsets must have at most 2^24 points in total, got ${listed}`);
-    return modularProtocol(records.map(read), size, name === "mss-compact");
+    let points = 0;
+    for (const record of listed as JsonObject[])
+      if (record.design === "subsets") points += integer(record, "points", 2, MAX_LISTED_POINTS);
+    check(points <= MAX_LISTED_POINTS, `subsets must have at most 2^24 points in total, got ${points}`);
+    return modularProtocol(listed.map(read), size, name === "mss-compact");
   }
 }
 

@@ -25,6 +25,13 @@ export function integer(record: JsonObject, name: string, low: number, high: num
   return checkInteger(record[name], low, high, name);
 }
 
+/** Text that is not empty, has at most this many code points and no control characters. */
+export function checkText(value: unknown, name: string, longest = Infinity): string {
+  const isText = typeof value === "string" && value && !/\p{Cc}/u.test(value) && [...value].length <= longest;
+  check(isText, `${name} must be printable text, got ${shown(value)}`);
+  return value as string;
+}
+
 /** The list under a key. */
 export function list(record: JsonObject, name: string): Json[] {
   const value = record[name];

@@ -16,6 +16,7 @@ import {
 import { randomBytes, SystemSource } from "../src/randomness.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { sha256 } from "../src/sha256.js";
+import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
 import { expectError, hexOf, load, ScriptedSource, thrownBy } from "./support.js";
 
@@ -55,14 +56,15 @@ describe("accepted plans", () => {
   });
 
   test("a plan can be stored, cloned and sent to a worker, and is checked again", () => {
-    for (const name of ["grr_k5", "grr_labels_other", "ss_bitmap_k20", "rappor_k57"]) {
+    const extras = { designs: [subsets], records };
+    for (const name of ["grr_k5", "grr_labels_other", "ss_bitmap_k20", "rappor_k57", "ordered_clamp", "tables_awkward"]) {
       const source = load(name).plan;
-      const plan = new Plan(source, { designs: [subsets] });
+      const plan = new Plan(source, extras);
       expect(JSON.parse(JSON.stringify(plan))).toEqual(source);
       expect(structuredClone(plan)).toEqual(source);
       for (const copy of [JSON.stringify(plan), JSON.parse(JSON.stringify(plan)), structuredClone(plan), plan]) {
-        expect(new Plan(copy, { designs: [subsets] }).fingerprint).toBe(plan.fingerprint);
-        expect(new Client(copy, { maxEpsilon: 32, designs: [subsets] }).plan.epsilon).toBe(source.epsilon);
+        expect(new Plan(copy, extras).fingerprint).toBe(plan.fingerprint);
+        expect(new Client(copy, { maxEpsilon: 32, ...extras }).plan.epsilon).toBe(source.epsilon);
       }
     }
     expectError("PrivacyError", () => new Plan({ ...structuredClone(new Plan(GRR)), epsilon: "99/100" }));
@@ -185,6 +187,91 @@ describe("values", () => {
     const share = reports.filter(({ payload }) => payload === 3).length / 100_000;
     expect(Math.abs(share - Math.E / (Math.E + 4))).toBeLessThan(6 * 0.00155);
     expect(readReport(client.plan, client.report(2)).selector).toBe(0);
+  });
+});
+
+describe("numbers, dates and records", () => {
+  const options = { maxEpsilon: 32, records };
+  /** The indices of values under the plan of a vector. */
+  const indices = (name: string, values: unknown[]) => {
+    const { domain } = new Plan(load(name).plan, { records });
+    return values.map((value) => domain.index(value));
+  };
+
+  test("plans about them name the missing import", () => {
+    for (const name of ["ordered_8_bins", "ordered_one_level", "tables_survey", "number_2_points"]) {
+      const { plan } = load(name);
+      expect(() => new Client(plan, { maxEpsilon: 32 })).toThrow(MissingExtraError);
+      expect(() => new Client(plan, { maxEpsilon: 32 })).toThrow("sunzi/records");
+      expect(new Client(plan, options).reportBackground().length).toBeGreaterThan(0);
+    }
+  });
+
+  test("numbers fall into bins, and outside only with clamp", () => {
+    expect(indices("ordered_8_bins", [0, -0, 624.9, 625, 5000])).toEqual([0, 0, 0, 1, 7]);
+    expect(indices("ordered_clamp", [-Infinity, Infinity, 1e300])).toEqual([0, 15, 15]);
+    const { plan } = load("ordered_8_bins");
+    for (const wrong of [-1, 5001, NaN, Infinity, "12", true, null, new Date(12), {}])
+      expectError("DomainError", () => new Client(plan, options).report(wrong as number));
+    expect(() => new Client(plan, options).report(5001)).toThrow("value 5001 is outside 0 to 5000");
+    expect(() => new Client(plan, options).report("fast")).toThrow('value "fast" is not a number');
+  });
+
+  test("dates are texts, Date objects and numbers of days", () => {
+    const evening = new Date("2024-02-29T23:59:59.999Z");
+    expect(indices("ordered_dates", ["2024-02-29", evening, 19782.5, new Date("2024-01-01")])).toEqual([59, 59, 59, 0]);
+    expect(indices("ordered_dates_clamp", [new Date(-1), "1969-12-31", new Date(-8.64e15)])).toEqual([0, 0, 0]);
+    const client = new Client(load("ordered_dates").plan, options);
+    for (const wrong of ["2024-02-30", "2024-2-29", "29.2.2024", "", new Date(NaN), "0000-01-01"])
+      expect(() => client.report(wrong)).toThrow("is not a date");
+  });
+
+  test("records have a value per attribute, missing ones count as other", () => {
+    const survey = { version: "3", crashed: "yes", day: 6 };
+    const { crashed: _, ...incomplete } = survey;
+    expect(indices("tables_survey", [survey, incomplete, { ...survey, crashed: null }])).toEqual([41, 34, 34]);
+    const client = new Client(load("tables_survey").plan, options);
+    expect(() => client.report({ ...survey, country: "DE" })).toThrow('there is no attribute "country"');
+    expect(() => client.report({ version: "1" })).toThrow('attribute "day": value nothing is not in the domain 0 … 6');
+    expect(() => client.report({ ...survey, version: "4" })).toThrow('attribute "version": label "4" is not');
+    for (const wrong of [[], [1], new Map(), new Date(), 5, "1", null])
+      expect(() => client.report(wrong as object as Date)).toThrow("a record must be an object");
+  });
+
+  test("indices up to 2^53 - 1 are exact", () => {
+    const plan = new Plan(load("tables_largest").plan, { records });
+    expect(plan.domain.size).toBe(Number.MAX_SAFE_INTEGER);
+    expect(plan.domain.index({ a: 6360, b: 69430, c: 20394400 })).toBe(Number.MAX_SAFE_INTEGER - 1);
+    const sizes = [6361n, 69431n, 20394401n];
+    for (const index of [2 ** 53 - 2, 2 ** 53 - 3, 2 ** 52 + 1, 2 ** 32, 2 ** 31, 0]) {
+      const [a, b, c] = [BigInt(index) / sizes[1] / sizes[2], (BigInt(index) / sizes[2]) % sizes[1], BigInt(index) % sizes[2]];
+      // Truthful reports of b, of c, and of a and b: after the selector, a truth word of 0 and a word for a lie.
+      const [ofB, ofC, ofBoth] = [1n, 2n, 3n].map((view) => {
+        const source = new ScriptedSource([view << 62n, 0n, 1n]);
+        const report = new Client(plan, { ...options, source }).reportIndex(index);
+        return readReport(plan, report).payload as number;
+      });
+      const offset = 6 * 6361;
+      expect([ofB - offset, ofC - offset - 69431, ofBoth - offset - 69431 - 20394401]).toEqual(
+        [b, c, a * sizes[1] + b].map(Number),
+      );
+    }
+    const client = new Client(plan, options);
+    for (const wrong of [2 ** 53, -1, 0.5, NaN]) expectError("DomainError", () => client.reportIndex(wrong));
+    expect(readBatches(plan, client.reportIndices(Float64Array.of(0, 2 ** 53 - 2)))).toHaveLength(2);
+    // A background report draws every attribute on its own: 69,430 of 69,431 is the second of these words.
+    const source = new ScriptedSource([1n, (1n << 64n) - 1n, 1n, 1n << 62n, 0n, 1n]);
+    expect(readReport(plan, new Client(plan, { ...options, source }).reportBackground())).toEqual({
+      selector: 0,
+      payload: 6361 * 6 + 69430,
+    });
+  });
+
+  test("views are drawn by their shares", () => {
+    const client = new Client(load("tables_survey").plan, options);
+    const reports = readBatches(client.plan, client.reportIndices(new Uint32Array(40_000)));
+    const first = reports.filter(({ payload }) => (payload as number) < 3).length / 40_000;
+    expect(Math.abs(first - 1 / 4)).toBeLessThan(6 * Math.sqrt(3 / 16 / 40_000));
   });
 });
 

@@ -7,19 +7,20 @@ import { importDeviceKey, MemoisingClient } from "../src/device.js";
 import { namedGroups } from "../src/groups.js";
 import { Client, Plan } from "../src/index.js";
 import { readBatches, readReport } from "../src/reading.js";
+import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
 import { readTally } from "../src/tally.js";
 import { framed } from "../src/uploading.js";
 import { bytesOf, expectError, hexOf, load, NAMES, ScriptedSource } from "./support.js";
 
-const designs = [subsets];
+const extras = { designs: [subsets], records };
 const REFUSALS = ["plan", "client", "value", "groups", "labels", "report", "batch", "tally"].map((kind) => `bad_${kind}_`);
-const PROTOCOLS = ["grr", "mss_compact", "mss", "oue", "pgr", "rappor", "ss_compact", "ss"];
+const PROTOCOLS = ["grr", "mss", "number", "ordered", "oue", "pgr", "rappor", "ss", "tables"];
 const named = (prefix: string): string[] => NAMES.filter((name) => name.startsWith(prefix));
 const GOOD = NAMES.filter((name) => PROTOCOLS.some((protocol) => name.startsWith(`${protocol}_`)));
 
 function planOf(record: any): Plan {
-  return new Plan(record.plan, { designs, ...("label_file" in record ? { labelFile: record.label_file } : {}) });
+  return new Plan(record.plan, { ...extras, ...("label_file" in record ? { labelFile: record.label_file } : {}) });
 }
 
 test("every vector is tested", () => {
@@ -34,7 +35,7 @@ describe.each(GOOD)("%s", (name) => {
   const plan = planOf(record);
 
   test("the plan is accepted as parsed JSON, text and bytes", () => {
-    const options = { designs, ...("label_file" in record ? { labelFile: Buffer.from(record.label_file) } : {}) };
+    const options = { ...extras, ...("label_file" in record ? { labelFile: Buffer.from(record.label_file) } : {}) };
     const text = JSON.stringify(record.plan, null, 2);
     for (const source of [record.plan, text, Buffer.from(text)]) {
       const read = new Plan(source, options);
@@ -67,23 +68,23 @@ describe.each(GOOD)("%s", (name) => {
 
 test.each(named("bad_plan_"))("%s", (name) => {
   const record = load(name);
-  if ("hex" in record) expectError(record.error, () => new Plan(bytesOf(record.hex), { designs }));
+  if ("hex" in record) expectError(record.error, () => new Plan(bytesOf(record.hex), extras));
   else {
-    expectError(record.error, () => new Plan(record.text, { designs }));
-    expectError(record.error, () => new Client(Buffer.from(record.text), { maxEpsilon: 32, designs }));
+    expectError(record.error, () => new Plan(record.text, extras));
+    expectError(record.error, () => new Client(Buffer.from(record.text), { maxEpsilon: 32, ...extras }));
   }
 });
 
 test.each(named("bad_client_"))("%s", (name) => {
   const { plan, max_epsilon, pinned, error } = load(name);
   const terms = { ...(max_epsilon && { maxEpsilon: max_epsilon }), ...(pinned && { fingerprint: pinned }) };
-  expect(new Client(plan, { maxEpsilon: 32, designs }).isPrivate).toBe(true);
-  expectError(error, () => new Client(plan, { maxEpsilon: 32, designs, ...terms }));
+  expect(new Client(plan, { maxEpsilon: 32, ...extras }).isPrivate).toBe(true);
+  expectError(error, () => new Client(plan, { maxEpsilon: 32, ...extras, ...terms }));
 });
 
 test.each(named("bad_value_"))("%s", (name) => {
   const record = load(name);
-  const client = new Client(record.plan, { maxEpsilon: 32, designs });
+  const client = new Client(record.plan, { maxEpsilon: 32, ...extras });
   expectError(record.error, () => client.report(record.value));
   expectError(record.error, () => client.reportBatch([record.value]));
 });
@@ -105,9 +106,9 @@ test("upload_bodies", () => {
 
 test.each(named("bad_labels_"))("%s", (name) => {
   const record = load(name);
-  expect(new Plan(record.plan, { designs })).toBeTruthy();
+  expect(new Plan(record.plan, extras)).toBeTruthy();
   expectError(record.error, () => planOf(record));
-  expectError(record.error, () => new Plan(record.plan, { designs, labelFile: Buffer.from(record.label_file) }));
+  expectError(record.error, () => new Plan(record.plan, { ...extras, labelFile: Buffer.from(record.label_file) }));
 });
 
 test.each(named("bad_report_"))("%s", (name) => {
@@ -143,12 +144,13 @@ test.each(named("bad_tally_"))("%s", (name) => {
 
 test("the built client, whose properties are renamed, refuses the same plans", async () => {
   const dist = join(import.meta.dirname, "..", "dist");
-  const [built, extra] = await Promise.all(["index", "subsets"].map((name) => import(join(dist, `${name}.js`))));
+  const names = ["index", "subsets", "records"];
+  const [built, { subsets }, { records }] = await Promise.all(names.map((name) => import(join(dist, `${name}.js`))));
   for (const name of named("bad_plan_")) {
     const { hex, text, error } = load(name);
     let thrown: unknown;
     try {
-      new built.Plan(hex === undefined ? text : bytesOf(hex), { designs: [extra.subsets] });
+      new built.Plan(hex === undefined ? text : bytesOf(hex), { designs: [subsets], records });
     } catch (reason) {
       thrown = reason;
     }

@@ -18,6 +18,8 @@ import {
   type Store,
 } from "../src/device.js";
 import { FileStore } from "../src/node.js";
+import { readReport } from "../src/reading.js";
+import { records } from "../src/records.js";
 import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
 import { bytesOf, expectError, expectRejection, hexOf, load, split } from "./support.js";
 
@@ -95,6 +97,27 @@ describe("memoised reports", () => {
     expect(new Set([first, ...others]).size).toBe(5);
   });
 
+  test("answer one question for good, with the same bytes for the same cell", async () => {
+    const questions = new Set<number>();
+    for (let device = 0; device < 8; device++) {
+      const key = await importDeviceKey(new Uint8Array(32).fill(device));
+      const plan = new Plan(load("tables_survey").plan, { records });
+      const client = new MemoisingClient(plan, key, "survey", { maxEpsilon: 32 });
+      const made = new Map<string, number>();
+      for (let index = 0; index < 42; index++) {
+        const report = await client.reportIndex(index);
+        made.set(hexOf(report), readReport(plan, report).payload as number);
+      }
+      // The messages of the three views are 0 … 2, 3 … 23 and 24 … 281.
+      const [question, ...others] = new Set([...made.values()].map((payload) => (payload < 3 ? 3 : payload < 24 ? 6 : 42)));
+      expect(others).toEqual([]);
+      expect(made.size).toBeLessThanOrEqual(question); // its cells
+      questions.add(question);
+      expect(made.has(hexOf(await client.reportIndex(undefined)))).toBe(true);
+    }
+    expect(questions.size).toBeGreaterThan(1);
+  });
+
   test("need a non-extractable key, an attribute and an accepted plan", async () => {
     const key = await makeDeviceKey();
     await expect(crypto.subtle.exportKey("raw", key)).rejects.toThrow();
@@ -111,6 +134,23 @@ describe("memoised reports", () => {
 });
 
 describe.each(STORES)("a device in %s", (_, makeStore) => {
+  test("debits every answer to its question once", async () => {
+    const device = await Device.open({ lifetimeEpsilon: 32, maxEpsilon: 32, store: makeStore() });
+    const plan = new Plan(load("ordered_8_bins").plan, { records });
+    let day = 0;
+    let total = 0;
+    for (let round = 0; round < 2; round++)
+      for (let time = 0; time <= 5000; time += 125) {
+        const { cost } = await device.queue(plan, "load time", time, epochOf(++day));
+        if (round) expect(cost).toBe("0");
+        total += Number(cost);
+      }
+    expect([2, 4, 8]).toContain(total); // the nodes of its level
+    expect(await device.spent("load time")).toBe(String(total));
+    expect((await device.queue(plan, "load time", 6000, epochOf(++day))).outside).toBe(true);
+    expect(await device.spent("load time")).toBe(String(total));
+  });
+
   test("debits a value once and never exceeds the cap", async () => {
     const device = await Device.open({ lifetimeEpsilon: 2, maxEpsilon: 32, caps: { age: "1/2" }, store: makeStore() });
     expect(await device.spent("browser")).toBe("0");

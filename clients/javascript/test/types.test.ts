@@ -17,6 +17,7 @@ import { type Bytes, Client, type Epoch, fetchEpoch, type Groups, type Outcome, 
 import { Device, type DeviceKey, makeDeviceKey, MemoryStore, type QueueResult, type Store } from "sunzi/device";
 import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
+import { records } from "sunzi/records";
 import { subsets } from "sunzi/subsets";
 
 const epoch: Epoch = await fetchEpoch("https://collector.example");
@@ -26,6 +27,12 @@ const report: Bytes = client.report("Firefox");
 const outcomes: Outcome[] = [await client.send(epoch.url), await client.send(epoch.url, report, { patience: 5, groups })];
 const device = await Device.open({ lifetimeEpsilon: 1, maxEpsilon: 32, store: new FileStore("device") });
 const queued: QueueResult = await device.queue(epoch.plan, "browser", 3, epoch.url, { token: "ab", several: true, groups: { country: "DE" } });
+const survey = new Client("{}", { maxEpsilon: 1, records });
+const made: Bytes[] = [survey.report({ country: "DE", since: new Date(), time: 3.5, crashed: undefined })];
+const attributes: readonly string[] = survey.plan.domain.attributes?.map(({ name }) => name) ?? [];
+const range: string | undefined = survey.plan.domain.range?.low;
+await device.queue(survey.plan, "survey", { country: "DE" }, epoch.url, { records });
+export { attributes, made, range };
 const stored: string = JSON.stringify(epoch.plan);
 const labels: readonly string[] = new Plan(stored).domain.labels ?? [];
 const key: DeviceKey = await makeDeviceKey();
@@ -78,6 +85,7 @@ test("misuse does not compile", () => {
   const misuses = {
     "client.report(undefined)": "Argument of type 'undefined'",
     "client.send()": "Expected 1-3 arguments",
+    "client.report({ crashed: true })": "Type 'true' is not assignable to type",
     "client.plan.mechanism": "Property 'mechanism' does not exist",
     'client.plan.domain.attach("labels")': "Property 'attach' does not exist",
     "new Client(epoch.plan, { maxEpsilon: true })": "Type 'boolean' is not assignable to type 'Epsilon",

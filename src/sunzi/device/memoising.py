@@ -4,6 +4,11 @@ All randomness of a report, including the choice of a modulus, is derived by HMA
 attribute, the plan and the value. The collection's name is not used: a renamed collection gets no fresh noise. Another
 plan or value does, and costs its ε once, which a ledger can cap.
 
+Under plans that draw a question for every report (the level of an ordered value, a table of a record, the rounding of a
+number) the device draws it once for all values, and derives the noise from the cell that answers it instead of the
+value. So values with the same cell give the same bytes and cost ε together: at most ε for every node of one level,
+every cell of one table, or every point that numbers are rounded to.
+
 This is local differential privacy against an attacker who cannot break HMAC-SHA256 and does not have the key. With the
 key, an attacker can find the value of a report by trying all values.
 """
@@ -15,7 +20,8 @@ import struct
 from decimal import Decimal
 from fractions import Fraction
 
-from sunzi.client import Client
+from sunzi import wire
+from sunzi.client import Client, random_index
 from sunzi.collector.addresses import canonical_epoch
 from sunzi.errors import ParameterError
 from sunzi.numerics.randomness import DerivedSource
@@ -24,6 +30,7 @@ from sunzi.plan import Plan
 KEY_BYTES = 32
 ID_BYTES = 16
 _PURPOSE = b"sunzi memoised report, version 1\0"
+_QUESTION_PURPOSE = b"sunzi memoised question, version 1\0"
 _ID_PURPOSE = b"sunzi report id, version 1\0"
 _LENGTH = struct.Struct("<I")
 _OUTSIDE = _LENGTH.pack(0xFFFFFFFF)
@@ -73,18 +80,37 @@ class MemoisingClient:
 
     def report_index(self, index: int | None) -> bytes:
         """The report of the value with this index; None is the background report of values outside the domain."""
-        client = Client(self.plan, source=DerivedSource(self.derive(index)))
+        source, protocol = DerivedSource(self.derive(index)), self.plan.protocol
+        kept = self._kept(index)
+        if kept is not None:
+            return wire.encode_report(protocol.report_layout, protocol.respond(*kept, source))
+        client = Client(self.plan, source=source)
         return client.report_background() if index is None else client.report_index(index)
 
     def derive(self, index: int | None) -> bytes:
         """The seed of a report's randomness: HMAC(device key, purpose, fingerprint, attribute, value).
 
         Each text is preceded by its length, so that different inputs never encode alike. Any value outside the domain
-        is encoded as the length 2^32 − 1 without text.
+        is encoded as the length 2^32 − 1 without text. If the plan draws a question for every report, the number of
+        the question and that of the cell, with a space between them, take the place of the value.
         """
-        domain = self.plan.domain
-        value = _OUTSIDE if index is None else _text(domain.label(index) if domain.has_labels else str(index))
-        message = _PURPOSE + self.plan.contract.fingerprint + _text(self.attribute) + value
+        kept, domain = self._kept(index), self.plan.domain
+        if kept is not None:
+            return self._sign(_PURPOSE, _text(f"{kept[0]} {kept[1]}"))
+        if index is None:
+            return self._sign(_PURPOSE, _OUTSIDE)
+        return self._sign(_PURPOSE, _text(domain.label(index) if domain.has_labels else str(index)))
+
+    def _kept(self, index: int | None) -> tuple[int, int] | None:
+        """The question that this device keeps, and the cell of the value; one random value, which it keeps as well,
+        stands for all values outside the domain.
+        """
+        if index is None:
+            index = random_index(self.plan.domain, DerivedSource(self._sign(_PURPOSE, _OUTSIDE)))
+        return self.plan.protocol.draw_cell(index, DerivedSource(self._sign(_QUESTION_PURPOSE, b"")))
+
+    def _sign(self, purpose: bytes, value: bytes) -> bytes:
+        message = purpose + self.plan.contract.fingerprint + _text(self.attribute) + value
         return hmac.digest(self._key, message, "sha256")
 
     def report_id(self, epoch: str) -> bytes:

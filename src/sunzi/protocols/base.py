@@ -134,6 +134,9 @@ class Protocol(ABC):
         if isinstance(domain, RecordDomain):
             raise PlanError(f"{cls.name} asks about single values, not about records; plan tables with make_tables")
 
+    def check_attributes(self, domain: Domain) -> None:  # noqa: B027 - most protocols have nothing to check
+        """Raise PlanError unless the parameters fit the domain's attributes, for protocols about records."""
+
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Every integer that a client needs, as JSON values."""
@@ -141,6 +144,18 @@ class Protocol(ABC):
     @abstractmethod
     def randomize(self, values: Integers, source: WordSource) -> Messages:
         """One message per value. ε-LDP for each value if the words are uniform."""
+
+    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int] | None:  # noqa: ARG002 - for those that draw
+        """The question of one report, drawn independently of the value, and the cell of the value that answers it.
+
+        A memoising device keeps its question, and its noise for every cell. None for protocols that ask about the value
+        itself.
+        """
+        return None
+
+    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:
+        """One report of the cell that :meth:`draw_cell` found."""
+        raise NotImplementedError(f"{self.name} draws no question")
 
     @abstractmethod
     def encode(self, messages: Messages) -> EncodedReports:

@@ -126,6 +126,14 @@ class RoundedNumbers(Protocol):
         """Round, then respond."""
         return self.response.randomize(self.round(values, source), source)
 
+    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
+        """The point that a number is rounded to; from the same words, larger numbers have no smaller points."""
+        return 0, int(self.round(np.array([value]), source)[0])
+
+    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:  # noqa: ARG002 - there is one
+        """The response of a point."""
+        return self.encode(self.response.randomize(np.array([cell]), source))
+
     def encode(self, messages: Integers) -> EncodedReports:
         """The points."""
         return self._rounded.encode(messages)

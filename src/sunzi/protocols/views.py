@@ -37,9 +37,10 @@ from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.selection import JointMessages
 from sunzi.records import RecordDomain
 from sunzi.tally import Tally
+from sunzi.wire import EncodedReports
 
 SHARE_BITS = 32
-_MOST_VIEWS = 1 << 12
+MOST_VIEWS = 1 << 12
 _DESIGNS = frozenset({"cyclotomic", "singletons"})
 # With fewer reports than this the finest level says next to nothing, and would be weighted by chance.
 _LEAST_SHARE = 1e-3
@@ -83,8 +84,8 @@ class ViewsProtocol(JointMessages):
     views: tuple[View, ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.views) <= _MOST_VIEWS:
-            raise PlanError(f"{self.name} needs between 1 and {_MOST_VIEWS} views, got {len(self.views)}")
+        if not 1 <= len(self.views) <= MOST_VIEWS:
+            raise PlanError(f"{self.name} needs between 1 and {MOST_VIEWS} views, got {len(self.views)}")
         if len({view.response.epsilon for view in self.views}) != 1:
             raise PlanError("all block responses of a plan must have the same epsilon")
         for view in self.views:
@@ -119,6 +120,16 @@ class ViewsProtocol(JointMessages):
         shift = source.word_bits - SHARE_BITS
         upper = words >> np.uint64(shift) if shift >= 0 else words << np.uint64(-shift)
         return np.searchsorted(self._bounds, upper, side="right").astype(np.uint16)
+
+    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
+        """A view and the cell of the value."""
+        view = int(self.draw_selectors(1, source)[0])
+        return view, int(self.points(view, np.array([value]))[0])
+
+    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:
+        """The response of a cell to its view."""
+        message = self.responses[question].randomize(np.array([cell]), source)
+        return self.encode(message + self._offsets[question])
 
     @property
     def words_per_report(self) -> float:
@@ -176,8 +187,8 @@ def integer_shares(shares: Sequence[float]) -> list[int]:
 def _read_views(parameters: Mapping[str, Any], name: str, epsilon: Fraction) -> list[tuple[Any, int, BlockResponse]]:
     """The map, share and response of every view."""
     listed = parameters["views"]
-    if not isinstance(listed, list) or len(listed) > _MOST_VIEWS:
-        raise PlanError(f"views must be a list of at most {_MOST_VIEWS} views")
+    if not isinstance(listed, list) or len(listed) > MOST_VIEWS:
+        raise PlanError(f"views must be a list of at most {MOST_VIEWS} views")
     found = []
     for view in listed:
         if not isinstance(view, Mapping) or set(view) != {name, "share", "response"}:
@@ -381,6 +392,11 @@ class TableViews(ViewsProtocol):
         """Tables are about records."""
         if not isinstance(domain, RecordDomain):
             raise PlanError(f"a plan of tables needs a domain of records, got {domain!r}")
+
+    def check_attributes(self, domain: Domain) -> None:
+        """The sizes are those of the attributes."""
+        if domain.sizes != self.sizes:
+            raise PlanError(f"sizes are {list(self.sizes)}, but the attributes have {list(domain.sizes)} values")
 
     def points(self, selector: int, values: Integers) -> Integers:
         """The cells of the view's table."""

@@ -138,7 +138,7 @@ export class Device {
     const index = indexOf(client.plan, value);
     const secret = await client.derive(index);
     const entry = hexadecimal(hmac(secret, encodeText("ledger entry")));
-    const body = client.reportDerived(index, secret);
+    const body = await client.reportDerived(index, secret);
     const id = options.several ? freshId() : await client.reportId(epoch);
     const groups = namedGroups(client.plan.groups, options.groups);
     const report = { id, address: addressOf(epoch, client.plan, body), body, token: options.token, groups };

@@ -5,20 +5,26 @@
  * attribute, the plan and the value. The name of a collection is not used: renaming a collection gives no fresh noise.
  * Another plan or another value does; each costs its ε once, which a ledger can cap.
  *
+ * Under plans that draw a question for every report (the level of an ordered value, a table of a record, the rounding of
+ * a number) the device draws it once for all values, and derives the noise from the cell that answers it instead of the
+ * value. So values with the same cell give the same bytes and cost ε together.
+ *
  * This is local differential privacy against adversaries who cannot break HMAC-SHA256 and do not have the key. With the
  * key and a report, the value can be found by trying all of them.
  */
 
-import { Client, type ClientOptions } from "../client.js";
+import { Client, type ClientOptions, randomIndex } from "../client.js";
 import type { Value } from "../domain.js";
 import { check, ParameterError, RandomnessError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import type { Bytes, DeviceKey } from "../platform.js";
 import { hexadecimal } from "../sha256.js";
+import { encodeReport } from "../wire.js";
 import { DerivedSource } from "./derived_source.js";
 
 const PURPOSE = "sunzi memoised report, version 1\0";
+const QUESTION_PURPOSE = "sunzi memoised question, version 1\0";
 const ID_PURPOSE = "sunzi report id, version 1\0";
 const ID_BYTES = 16;
 const OUTSIDE = 0xffffffff;
@@ -73,7 +79,7 @@ export class MemoisingClient {
     check(attribute, "attribute must not be empty", ParameterError);
     this.plan = new Client(plan, options).plan;
     const { domain } = this.plan;
-    domain.index(domain.labels?.[0] ?? 0); // throws if the label file is missing
+    check(domain.labels || !domain.labels_sha256, "labels are in a file: pass labelFile", ParameterError);
     this.attribute = attribute;
     this.#key = key;
   }
@@ -89,19 +95,41 @@ export class MemoisingClient {
   }
 
   /** {@link reportIndex} with the result of {@link derive}. */
-  reportDerived(index: number | undefined, secret: Uint8Array): Bytes {
-    const client = new Client(this.plan, { maxEpsilon: this.plan.epsilon, source: new DerivedSource(secret) });
+  async reportDerived(index: number | undefined, secret: Uint8Array): Promise<Bytes> {
+    const source = new DerivedSource(secret);
+    const { mechanism, epsilon } = this.plan;
+    const kept = await this.#kept(index);
+    if (kept && mechanism.respond) return encodeReport(mechanism.layout, mechanism.respond(...kept, source));
+    const client = new Client(this.plan, { maxEpsilon: epsilon, source });
     return index === undefined ? client.reportBackground() : client.reportIndex(index);
   }
 
   /**
    * The key of one report's randomness: HMAC(device key, purpose, fingerprint, attribute, value). Strings are prefixed
-   * with their lengths, so that different inputs never give the same message.
+   * with their lengths, so that different inputs never give the same message. If the plan draws a question for every
+   * report, the numbers of the question and the cell take the place of the value.
    */
   async derive(index: number | undefined): Promise<Uint8Array> {
-    const value =
-      index === undefined ? [length(OUTSIDE)] : withLength(this.plan.domain.labels?.[index] ?? String(index));
-    return this.#sign(PURPOSE, this.plan.fingerprintBytes, ...withLength(this.attribute), ...value);
+    const kept = await this.#kept(index);
+    if (kept) return this.#secret(PURPOSE, withLength(kept.join(" ")));
+    if (index === undefined) return this.#secret(PURPOSE, [length(OUTSIDE)]);
+    return this.#secret(PURPOSE, withLength(this.plan.domain.labels?.[index] ?? String(index)));
+  }
+
+  /**
+   * The question that this device keeps, and the cell of the value; one random value, which it keeps as well, stands for
+   * all values outside the domain.
+   */
+  async #kept(index: number | undefined): Promise<[number, number] | undefined> {
+    const { mechanism, domain } = this.plan;
+    if (!mechanism.drawCell) return undefined;
+    const source = new DerivedSource(await this.#secret(QUESTION_PURPOSE, []));
+    index ??= randomIndex(domain, new DerivedSource(await this.#secret(PURPOSE, [length(OUTSIDE)])));
+    return mechanism.drawCell(index, source);
+  }
+
+  #secret(purpose: string, value: Uint8Array[]): Promise<Uint8Array> {
+    return this.#sign(purpose, this.plan.fingerprintBytes, ...withLength(this.attribute), ...value);
   }
 
   /**

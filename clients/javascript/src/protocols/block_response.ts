@@ -65,7 +65,7 @@ export function blockProtocol(response: BlockResponse, domainSize: number): Prot
     designs: [design],
     randomize(indices, source) {
       const payloads = payloadArray(indices.length, [design]);
-      respondToAll(response, indices, source, payloads);
+      respondToAll(response, indices as Uint32Array, source, payloads);
       return { payloads };
     },
   };

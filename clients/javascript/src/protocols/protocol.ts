@@ -9,6 +9,9 @@ export interface Reports {
   readonly payloads: Payloads;
 }
 
+/** Indices of values: of doubles if the domain has more than 2^32 values, which only `tables` allow. */
+export type Indices = Uint32Array | Float64Array;
+
 /** Turns values, as indices, into reports. */
 export interface Protocol {
   /** The bits of a payload, for every selector. */
@@ -16,7 +19,14 @@ export interface Protocol {
   /** The designs of its block responses, in order. */
   readonly designs: readonly Design[];
   /** Make one report per value. Words are drawn in the order of `docs/format.md` (7). */
-  randomize(indices: Uint32Array, source: WordSource): Reports;
+  randomize(indices: Indices, source: WordSource): Reports;
+  /**
+   * The question of one report, drawn independently of the value, and the cell of the value that answers it. A
+   * memoising device keeps its question, and its noise for every cell. Missing if reports are about the value itself.
+   */
+  drawCell?(index: number, source: WordSource): [question: number, cell: number];
+  /** One report of the cell that `drawCell` found. */
+  respond?(question: number, cell: number, source: WordSource): Reports;
 }
 
 export const TOO_FEW_POINTS = "too few points for the domain";

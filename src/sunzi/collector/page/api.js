@@ -33,7 +33,10 @@ import { all, element, setAttributes, showToast } from "./dom.js";
  * @typedef {{
  *   collection: string, epoch: number, plan: { protocol: string, epsilon: string, domain: Domain },
  * }} Envelope
- * @typedef {{ size: number, labels?: string[], labels_sha256?: string, other?: string }} Domain
+ * @typedef {{
+ *   size: number, labels?: string[], labels_sha256?: string, other?: string, range?: { low: string, unit?: string },
+ *   attributes?: { name: string, domain: Domain }[],
+ * }} Domain
  */
 
 const TOKEN_KEY = "sunzi-admin-token";

@@ -18,6 +18,8 @@ const PYTHON = { name: "Python", comment: "#", literal: pythonLiteral, lines: py
 /** @type {Language} */
 const JAVASCRIPT = { name: "JavaScript", comment: "//", literal: javascriptLiteral, lines: javascriptLines };
 const LANGUAGES = [PYTHON, JAVASCRIPT];
+/** The unit of ranges of dates. */
+const DAYS = "days since 1970-01-01";
 
 /** @type {Envelope | undefined} what clients of the displayed collection receive */
 let envelope;
@@ -86,10 +88,24 @@ export async function copySnippet() {
 /**
  * @param {Domain} domain
  * @param {(text: string) => string} literal
+ * @returns {string}
  */
-function exampleValue({ labels, labels_sha256: hash }, literal) {
+function exampleValue({ labels, labels_sha256: hash, range, attributes }, literal) {
+  if (attributes) {
+    const values = attributes.map(({ name, domain }) => `${literal(name)}: ${exampleValue(domain, literal)}`);
+    return `{${values.join(", ")}}`;
+  }
+  if (range) return range.unit === DAYS ? literal(dayText(Number(range.low))) : range.low;
   if (labels) return literal(labels[0]);
   return hash ? '"ONE OF YOUR LABELS"' : "0";
+}
+
+/**
+ * The first day that is not before this many days after 1970-01-01.
+ * @param {number} days
+ */
+function dayText(days) {
+  return new Date(Math.ceil(days) * 86_400_000).toISOString().slice(0, 10);
 }
 
 /**
@@ -126,12 +142,18 @@ function pythonLines({ collection, plan }, example) {
 function javascriptLines({ collection, plan }, example) {
   const address = javascriptLiteral(new URL(`v1/collections/${collection}`, BASE).href);
   const needsSubsets = ["ss", "mss"].includes(plan.protocol);
+  const needsRecords = plan.domain.range || ["number", "ordered", "tables"].includes(plan.protocol);
   const needsLabels = plan.domain.labels_sha256 !== undefined;
   const epsilon = javascriptLiteral(plan.epsilon);
-  const names = [needsSubsets && "designs: [subsets]", needsLabels && "labelFile"].filter(Boolean);
+  const names = [
+    needsSubsets && "designs: [subsets]",
+    needsRecords && "records",
+    needsLabels && "labelFile",
+  ].filter(Boolean);
   const options = names.length ? `, { ${names.join(", ")} }` : "";
   /** @type {Line[]} */
   const imports = needsSubsets ? [['import { subsets } from "sunzi/subsets";']] : [];
+  if (needsRecords) imports.push(['import { records } from "sunzi/records";']);
   /** @type {Line[]} */
   const labels = needsLabels
     ? [['const labelFile = await (await fetch("labels.txt")).text();', "the label file of this plan"]]

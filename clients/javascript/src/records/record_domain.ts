@@ -1,0 +1,56 @@
+/** Domains of records, whose attributes have domains of their own (`docs/format.md`, 2.3). */
+
+import { type Attribute, Domain, type ReadDomain } from "../domain.js";
+import { check, DomainError, shown } from "../errors.js";
+import type { JsonObject } from "../json.js";
+import { checkText, fields, integer, list } from "../plan_fields.js";
+import { readRange } from "./range.js";
+
+const MAX_ATTRIBUTES = 64;
+const MAX_BINS = 2 ** 30;
+
+/** The domain of a single number or date. */
+function readBins(record: JsonObject): ReadDomain {
+  fields(record, "range size");
+  return { properties: record, indexOf: readRange(record.range, integer(record, "size", 2, MAX_BINS)) };
+}
+
+/** The index of a record: the mixed-radix number of its attributes' indices, the last one running fastest. */
+function indexOfRecord(attributes: readonly Attribute[], value: unknown): number {
+  // Not an array, a Date or a Map, whose entries would be misread.
+  const isRecord = Object.prototype.toString.call(value) === "[object Object]";
+  check(isRecord, `a record must be an object, got ${shown(value)}`, DomainError);
+  const given = new Map<string, unknown>(Object.entries(value as object));
+  let index = 0;
+  for (const { name, domain } of attributes) {
+    try {
+      index = index * domain.size + domain.index(given.get(name));
+    } catch (error) {
+      throw new DomainError(`attribute ${shown(name)}: ${(error as Error).message}`);
+    }
+    given.delete(name);
+  }
+  check(!given.size, `there is no attribute ${shown([...given.keys()][0])}`, DomainError);
+  return index;
+}
+
+/** Check a domain of records, or of a single number. */
+export function readRecordDomain(record: JsonObject): ReadDomain {
+  if (!Object.hasOwn(record, "attributes")) return readBins(record);
+  fields(record, "attributes size");
+  const attributes = list(record, "attributes").map((each) => {
+    const { name, domain: value } = fields(each, "domain name");
+    check(!Object.hasOwn(Object(value), "attributes"), "an attribute must not be a record");
+    const domain = new Domain(value, readBins);
+    check(!domain.labels_sha256, "an attribute's labels must be in the plan");
+    return { name: checkText(name, "name"), domain };
+  });
+  const { length } = attributes;
+  check(length >= 1 && length <= MAX_ATTRIBUTES, `expected 1 to ${MAX_ATTRIBUTES} attributes, got ${length}`);
+  check(new Set(attributes.map(({ name }) => name)).size === length, "an attribute is repeated");
+  // A product above 2^53 may be rounded, but never to less.
+  const size = attributes.reduce((product, { domain }) => product * domain.size, 1);
+  check(size < 2 ** 53, "the attributes must have fewer than 2^53 combinations");
+  integer(record, "size", size, size);
+  return { properties: { size, attributes }, indexOf: (value) => indexOfRecord(attributes, value) };
+}
