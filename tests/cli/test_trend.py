@@ -127,4 +127,16 @@ def test_bad_input(tallies, complaint, words, message):
 
 def test_an_epoch_is_no_trend(store, complaint, capsys):
     assert main(["trend", "--from", store, "--epoch", "1"]) == 2
-    assert "at least two epochs with reports, got 1" in complaint()
+    assert "at least two epochs with enough reports, got 1" in complaint()
+
+
+def test_epochs_whose_tally_determines_no_estimate(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    opened = open_store("collector.db")
+    for number, users in enumerate([500, 1, 500], 1):
+        filled_epoch(Collector(opened), "large", sunzi.make_plan("mss", 1000, 2), shares(users), number)
+    opened.close()
+    assert main(["trend", "--from", "collector.db", "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    assert "note: epoch 2 is left out: only 1 of" in captured.err
+    assert len(json.loads(captured.out)["epochs"]) == 2

@@ -126,3 +126,17 @@ def test_alarms_of_the_newest_closed_epoch(collector):
     again = TrendCache(collector)
     assert [again.newest_alarms("fruit", 100, 0) for _ in range(5)] == [None] * 5
     assert again.newest_alarms("fruit", 100, 0) == []
+
+
+def test_epochs_whose_tally_determines_no_estimate(collector):
+    """Too few moduli of `mss` have reports to tell all values apart."""
+    plan = sunzi.make_plan("mss", 1000, 2)
+    for number, users in enumerate([500, 1, 500, 1, 500, 1], 1):
+        filled_epoch(collector, "large", plan, shares(users), number, close=number < 6)
+    cache = TrendCache(collector)
+    found = cache.get("large", 10, 1, 60)
+    assert [epoch.number for epoch in found.epochs] == [1, 3, 5]
+    assert found.held_back == [2, 4, 6]
+    parts = TrendCache(collector)
+    assert [type(parts.get("large", 10, 1, 0)) for _ in range(4)] == [Progress] * 4
+    assert parts.get("large", 10, 1, 0).held_back == [2, 4, 6]

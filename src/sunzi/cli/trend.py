@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from sunzi.cli.queries import add_groups, check_plan_file, estimated, estimated_
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.sources import EpochChoice, add_source, check_source, read_epochs
 from sunzi.cli.terminal import print_table, say, say_wrapped
-from sunzi.errors import ParameterError
+from sunzi.errors import EstimateError, ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
 
 if TYPE_CHECKING:
@@ -133,9 +134,16 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Sequence[Moment], 
     from sunzi.trends import opening_moments
 
     chosen = arguments.epoch or EpochChoice.parse("all")
-    epochs = read_epochs(arguments.source, arguments.collection, chosen, arguments.labels, skip_small=True)
+    found = read_epochs(arguments.source, arguments.collection, chosen, arguments.labels, skip_small=True)
+    epochs, estimates = [], []
+    for epoch in found:
+        try:
+            estimates.append(estimated(epoch.plan, epoch.tally, arguments.weights))
+            epochs.append(epoch)
+        except EstimateError as error:
+            say(f"sunzi: note: epoch {epoch.number} is left out: {error}", sys.stderr)
     if len(epochs) < 2:
-        raise ParameterError(f"a trend needs at least two epochs with reports, got {len(epochs)}; see --epoch")
+        raise ParameterError(f"a trend needs at least two epochs with enough reports, got {len(epochs)}; see --epoch")
     sizes = {epoch.plan.domain.size for epoch in epochs}
     if arguments.groups is None and any(epoch.plan.domain != epochs[0].plan.domain for epoch in epochs):
         other = next(epoch for epoch in epochs if epoch.plan.domain != epochs[0].plan.domain)
@@ -143,7 +151,6 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Sequence[Moment], 
             f"epochs {epochs[0].number} and {other.number} have different values ({min(sizes):,} and {max(sizes):,}); "
             "choose epochs of the same ones with --epoch, or put the values into the same groups with --groups"
         )
-    estimates = [estimated(epoch.plan, epoch.tally, arguments.weights) for epoch in epochs]
     opened_at, numbers = [epoch.opened_at for epoch in epochs], [epoch.number for epoch in epochs]
     return epochs[0].collection, opening_moments(opened_at, numbers), estimates
 

@@ -16,6 +16,7 @@ from sunzi.collector.epochs import Epoch
 from sunzi.collector.stores import stored_plan, stored_tally
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError
+from sunzi.estimate import Estimate
 from sunzi.plan import Plan
 from sunzi.trends import Alarm, Trend, opening_moments, population_variances
 
@@ -35,7 +36,7 @@ class CollectionTrend:
     epochs: Sequence[Epoch]
     """Those of the trend, oldest first."""
     held_back: Sequence[int]
-    """The numbers of epochs with too few reports to publish."""
+    """The numbers of epochs with too few reports to publish or to estimate."""
     other_domain: Sequence[int]
     """The numbers of epochs whose values differ from those of the newest."""
 
@@ -82,7 +83,8 @@ class TrendCache:
 
     def __init__(self, collector: Collector, largest_bytes: int = LARGEST_BYTES) -> None:
         self._collector, self._largest_bytes = collector, largest_bytes
-        self._rows: OrderedDict[_Key, _Row] = OrderedDict()  # of closed epochs, the one used last at the end
+        # Of closed epochs, the one used last at the end; None if its tally determines no estimate.
+        self._rows: OrderedDict[_Key, _Row | None] = OrderedDict()
         self._plan_used_last: tuple[bytes, Plan] | None = None
         self._newest: tuple[tuple[_Key, ...], Trend] | None = None
         self._alarms: dict[str, tuple[tuple[_Key, ...], list[Alarm]]] = {}
@@ -107,20 +109,25 @@ class TrendCache:
         known = [epoch for epoch in self._collector.epochs(collection) if not (closed_only and epoch.is_open)][-last:]
         enough = [epoch for epoch in known if epoch.reports >= max(1, minimum_reports)]
         deadline = time.monotonic() + seconds
+        held_back = [epoch.number for epoch in known if epoch not in enough]
         with self._lock:
             rows: dict[int, _Row] = {}
-            size, computed = 0, 0
+            size = computed = 0
             for epoch in reversed(enough):
                 is_new = not epoch.is_open and self._key(epoch) not in self._rows
                 if is_new and computed and time.monotonic() > deadline:
                     return Progress(sum(self._key(each) in self._rows for each in enough), len(enough))
                 computed += is_new
                 row = self._row(epoch)
+                if row is None:
+                    held_back.append(epoch.number)
+                    continue
                 size += row.size
                 if rows and size > self._largest_bytes:
                     break
                 rows[epoch.key] = row
-            return self._made(known, enough, rows, minimum_reports)
+            considered = [epoch for epoch in enough if epoch.key in rows]
+            return self._made(considered, rows, sorted(held_back), minimum_reports)
 
     def forget_trend(self) -> None:
         """Forget the newest trend, and keep the estimates of closed epochs."""
@@ -149,11 +156,10 @@ class TrendCache:
         return known[1]
 
     def _made(
-        self, known: Sequence[Epoch], enough: Sequence[Epoch], rows: dict[int, _Row], minimum_reports: int
+        self, considered: Sequence[Epoch], rows: dict[int, _Row], held_back: Sequence[int], minimum_reports: int
     ) -> CollectionTrend:
-        considered = [epoch for epoch in enough if epoch.key in rows]
         domain = rows[considered[-1].key].domain if considered else None
-        same = [epoch for epoch in considered if rows[epoch.key].domain == domain]
+        same = [epoch for epoch in considered if rows[epoch.key].domain is domain or rows[epoch.key].domain == domain]
         if len(same) < 2:
             raise EstimateError(
                 f"a trend needs two epochs of the same values with at least {minimum_reports:,} reports; there is "
@@ -167,7 +173,6 @@ class TrendCache:
             assert domain is not None, "there are two epochs"
             moments = opening_moments([epoch.opened_at for epoch in same], [epoch.number for epoch in same])
             self._newest = keys, Trend(domain, moments, reports, frequencies, variances)
-        held_back = [epoch.number for epoch in known if epoch not in enough]
         others = [epoch.number for epoch in considered if epoch not in same]
         return CollectionTrend(self._newest[1], same, held_back, others)
 
@@ -175,24 +180,33 @@ class TrendCache:
     def _key(epoch: Epoch) -> _Key:
         return epoch.key, epoch.reports
 
-    def _row(self, epoch: Epoch) -> _Row:
-        """An epoch's frequencies and variances; those of a closed one are kept."""
+    def _row(self, epoch: Epoch) -> _Row | None:
+        """An epoch's frequencies and variances, if its tally determines them; those of a closed one are kept."""
         key = self._key(epoch)
         if key in self._rows:
             self._rows.move_to_end(key)
             return self._rows[key]
-        if epoch.is_open:
-            _, estimate = self._collector.estimate(self._collector.find(epoch.collection, epoch.number))
-        else:
-            plan = self._plan(epoch)
-            estimate = plan.estimate(stored_tally(self._collector.store, epoch, plan))
-        variances = population_variances(estimate)
-        row = _Row(estimate.domain, estimate.frequencies.astype(np.float32), variances.astype(np.float32))
+        try:
+            estimate = self._estimate(epoch)
+            variances = population_variances(estimate)
+            row = _Row(estimate.domain, estimate.frequencies.astype(np.float32), variances.astype(np.float32))
+        except EstimateError:
+            row = None
         if not epoch.is_open:
             self._rows[key] = row
-            while len(self._rows) > 1 and sum(each.size for each in self._rows.values()) > self._largest_bytes:
+            while len(self._rows) > 1 and self._size > self._largest_bytes:
                 self._rows.popitem(last=False)
         return row
+
+    @property
+    def _size(self) -> int:
+        return sum(row.size for row in self._rows.values() if row is not None)
+
+    def _estimate(self, epoch: Epoch) -> Estimate:
+        if epoch.is_open:
+            return self._collector.estimate(self._collector.find(epoch.collection, epoch.number))[1]
+        plan = self._plan(epoch)
+        return plan.estimate(stored_tally(self._collector.store, epoch, plan))
 
     def _plan(self, epoch: Epoch) -> Plan:
         """A closed epoch's plan. The collector keeps those that uploads use; here, most epochs have the same."""
