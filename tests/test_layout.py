@@ -37,6 +37,7 @@ SUITES = {
         "kills": "the whole service, killed while clients send",
         "malformed": "requests of all kinds that are broken",
         "openapi": "the description of the service, and requests generated from it",
+        "page_questions": "sums, changes, trends and groups on the live page",
         "power_cuts": "what a store has on disk when power fails",
         "proxy": "the nginx of docs/threat-model.md",
         "snippets": "the programs that the live page shows",

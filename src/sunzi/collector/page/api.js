@@ -1,6 +1,6 @@
 // The collector's API: addresses below the page's own, the admin token, requests, views and downloads.
 
-import { all, element, setAttributes, showToast } from "./dom.js";
+import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
 
 /**
  * The epoch of a collection that is displayed.
@@ -20,8 +20,39 @@ import { all, element, setAttributes, showToast } from "./dom.js";
  *
  * @typedef {{
  *   histogram: Row[], reports: number, domain_size: number, confidence: number, postprocess?: string,
- *   postprocess_effect?: string,
+ *   postprocess_effect?: string, group?: string,
  * }} Estimate
+ *
+ * @typedef {{
+ *   values: string[], frequency: number, low: number, high: number, standard_error: number, count: number,
+ *   confidence: number,
+ * }} Sum
+ *
+ * A public group of users, `ATTRIBUTE=VALUE`; `published` if it has enough reports.
+ * @typedef {{ group: string, attribute: string, value: string, reports: number, published: boolean }} Group
+ *
+ * @typedef {{
+ *   label: string | number, before: number, after: number, change: number, low: number, high: number,
+ *   standard_error: number, changed: boolean,
+ * }} Change
+ * @typedef {Choice & { reports: number, opened_at: number, group: string | null }} Side
+ * @typedef {{
+ *   before: Side, after: Side, domain_size: number, confidence: number, verdict: "any" | "discoveries", p_value: number,
+ *   changed: number, changes: Change[],
+ * }} Difference
+ *
+ * The series of one value, with an entry per epoch.
+ * @typedef {{
+ *   label: string, frequency: number[], low: number[], high: number[], standard_error: number[], changed: boolean,
+ *   change: number, change_at: number,
+ * }} Series
+ * @typedef {{ label: string, moment: number, since: number, direction: "up" | "down", before: number, after: number
+ * }} Alarm
+ * @typedef {{
+ *   epochs: Status[], values: Series[], alarms: Alarm[], confidence: number, one_in: number, domain_size: number,
+ *   held_back: number[], other_domain: number[],
+ * }} Trend
+ * @typedef {{ computed: number, epochs: number }} Progress while the epochs of a trend are estimated
  *
  * The reports of one minute, which starts at `minute` (seconds since 1970).
  * @typedef {{ minute: number, reports: number }} Minute
@@ -111,7 +142,7 @@ export class View {
   #answer = null;
 
   /**
-   * @param {() => string} path below the epoch's
+   * @param {(status: Status) => string | null} path null if the view is not shown
    * @param {(answer: T, status: Status, query: URLSearchParams) => void} draw
    * @param {(message: string, status: Status) => void} drawNothing
    * @param {boolean} movesWithTime whether to draw at every poll
@@ -128,7 +159,11 @@ export class View {
    * @param {AbortSignal} signal
    */
   async refresh(status, signal) {
-    const address = `${epochPath(status)}/${this.path()}`;
+    const address = this.path(status);
+    if (address === null) {
+      this.#key = ""; // when it is shown again, draw it again
+      return;
+    }
     const key = `${address} ${status.reports} ${status.open}`;
     const rested = performance.now() - this.#requestedAt >= REST_FACTOR * this.#duration;
     const isDue = key !== this.#key && (rested || address !== this.#address);
@@ -146,7 +181,9 @@ export class View {
   async #request(address, key, status, signal) {
     const start = performance.now();
     try {
-      this.#answer = await requestJson(address, signal);
+      const response = await request(address, signal);
+      this.#answer = await response.json();
+      if (response.status === 202) key = ""; // not ready: ask again at the next poll
     } catch (error) {
       if (!(error instanceof Refusal) || [401, 404, 503].includes(error.status)) throw error;
       this.#answer = null;
@@ -155,7 +192,7 @@ export class View {
     this.#key = key;
     this.#address = address;
     this.#requestedAt = performance.now();
-    this.#duration = this.#requestedAt - start;
+    this.#duration = key ? this.#requestedAt - start : 0;
   }
 }
 
@@ -163,6 +200,9 @@ export class View {
 const DOWNLOADS = {
   status: ["status.json", "status.csv"],
   estimate: ["estimate.json", "estimate.csv", "estimate.parquet", "estimate.png", "tally"],
+  sum: ["sum.json", "sum.csv"],
+  difference: ["difference.json", "difference.csv", "difference.png"],
+  trend: ["trend.json", "trend.csv", "trend.png"],
   plan: ["plan"],
   progress: ["progress.json", "progress.csv"],
   health: ["health.json", "health.csv"],
@@ -187,17 +227,15 @@ export function makeDownloads() {
 }
 
 /**
- * Point the download links to an epoch.
- * @param {Choice} choice
- * @param {URLSearchParams} query selects the rows of the estimate
+ * Point the download links to what is shown, and hide those of files that the collector does not have.
+ * @param {(file: string) => string | null} pathOf
+ * @param {string} name the beginning of the files' names
  */
-export function addressDownloads(choice, query) {
+export function addressDownloads(pathOf, name) {
   for (const link of all(".download")) {
-    const { file = "" } = link.dataset;
-    const address = new URL(`${epochPath(choice)}/${file}`, BASE);
-    if (file === "estimate.png") address.search = `top=${query.get("top")}`;
-    else if (file.startsWith("estimate.")) address.search = query.toString();
-    setAttributes(link, { href: address.href, "data-name": `${choice.collection}-${choice.epoch}` });
+    const path = pathOf(link.dataset.file ?? "");
+    setHidden(link, path === null);
+    if (path !== null) setAttributes(link, { href: new URL(path, BASE).href, "data-name": name });
   }
 }
 

@@ -79,6 +79,22 @@ export function svgText(text, attributes) {
   return node;
 }
 
+/**
+ * Replace the options of a select if they differ, and keep its value.
+ * @param {HTMLSelectElement} select
+ * @param {{ text: string, value: string, isDisabled?: boolean }[]} options
+ */
+export function setOptions(select, options) {
+  const name = JSON.stringify(options);
+  if (select.dataset.name === name) return;
+  const { value } = select;
+  select.dataset.name = name;
+  select.replaceChildren(...options.map((each) => {
+    return Object.assign(new Option(each.text, each.value), { disabled: each.isDisabled ?? false });
+  }));
+  select.value = value;
+}
+
 let announcedAt = -Infinity;
 
 /**

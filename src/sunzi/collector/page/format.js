@@ -38,6 +38,16 @@ export function percent(share, decimals) {
 }
 
 /**
+ * A change, with its sign.
+ * @param {number} share
+ * @param {number} decimals
+ */
+export function signedPercent(share, decimals) {
+  const text = percent(share, decimals);
+  return share > 0 ? `+${text}` : text;
+}
+
+/**
  * The number of decimals at which a percentage shows two digits of the typical error.
  * @param {number[]} standardErrors
  */

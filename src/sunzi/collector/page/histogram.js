@@ -1,20 +1,17 @@
-// The histogram: a table in which each row has its own bar and interval, all on one axis.
+// The histogram of an epoch, and the sum of the values that are selected in it.
 
-import { announce, byId, element, inputById, selectById, setAttributes, setHidden, setText, svgElement, svgText }
-  from "./dom.js";
+import { parameter, selectedValues } from "./address.js";
+import { epochPath } from "./api.js";
+import { drawAxis, drawLabel, drawMarks, makeAxis, makeBarRow, showRows } from "./bars.js";
+import { announce, byId, element, inputById, selectById, setAttributes, setHidden, setText } from "./dom.js";
 import { counted, decimalsFor, percent, whole } from "./format.js";
 
-/** @import { Estimate, Row, Status } from "./api.js" */
+/** @import { Choice, Estimate, Row, Status, Sum } from "./api.js" */
+/** @import { Axis } from "./bars.js" */
 /** @typedef {`frequency_${string}` | null} ProcessedColumn the column of post-processed frequencies, if requested */
-
-/**
- * The axis that all rows share: `place` maps a share to percent of the drawing's width, `name` changes with the axis.
- * @typedef {{ ticks: number[], place: (share: number) => string, decimals: number, name: string }} Axis
- */
-
 /** @typedef {ReturnType<typeof makeRow>} RowElements */
 
-/** @type {RowElements[]} created once and then only updated */
+/** @type {RowElements[]} */
 const tableRows = [];
 
 /** The query of the estimate that the controls select. */
@@ -22,7 +19,19 @@ export function estimateQuery() {
   const query = new URLSearchParams({ top: selectById("top").value });
   if (inputById("search").value) query.set("search", inputById("search").value);
   if (inputById("both").checked) query.set("postprocess", selectById("method").value);
+  if (parameter("group")) query.set("group", parameter("group"));
   return query;
+}
+
+/**
+ * The address of the sum of the selected values; null if there are none.
+ * @param {Choice} choice
+ */
+export function sumPath(choice, form = "json") {
+  const query = new URLSearchParams(selectedValues().map((value) => ["value", value]));
+  if (!query.size) return null;
+  if (parameter("group")) query.set("group", parameter("group"));
+  return `${epochPath(choice)}/sum.${form}?${query}`;
 }
 
 /**
@@ -36,14 +45,12 @@ export function drawHistogram(estimate, _status, query) {
   if (!rows.length) return drawEmpty("No matches", `No label contains “${search}”.`);
   /** @type {ProcessedColumn} */
   const column = estimate.postprocess ? `frequency_${estimate.postprocess}` : null;
-  const axis = makeAxis(rows, column);
+  const axis = makeAxis(rows.flatMap((row) => [row.low, row.high, row.frequency, column ? row[column] : 0]));
   const decimals = decimalsFor(rows.map((row) => row.standard_error));
-  while (tableRows.length < rows.length) tableRows.push(makeRow());
+  showRows(byId("body"), tableRows, rows.length, makeRow);
   rows.forEach((row, index) => drawRow(tableRows[index], row, axis, decimals, column));
-  const body = byId("body");
-  while (body.childElementCount > rows.length) body.lastElementChild?.remove();
-  body.append(...tableRows.slice(body.childElementCount, rows.length).map(({ row }) => row));
-  drawAxis(axis);
+  drawAxis(byId("axis"), axis);
+  drawSelection();
   setAttributes(byId("rows"), { "data-decimals": Math.min(4, decimals) }); // sets the width of the columns
   describeHistogram(estimate, search);
   setHidden(byId("empty"), true);
@@ -55,7 +62,8 @@ export function drawHistogram(estimate, _status, query) {
  * @param {Status} status
  */
 export function drawNoHistogram(message, { reports, open }) {
-  if (reports > 0) drawEmpty("Too few reports for an estimate", `${message[0].toUpperCase()}${message.slice(1)}.`);
+  const title = message.includes("more reports") ? "Too few reports for an estimate" : "No estimate";
+  if (reports > 0) drawEmpty(title, `${message[0].toUpperCase()}${message.slice(1)}.`);
   else if (!open) drawEmpty("Closed without any reports", "There is nothing to estimate.");
   else drawEmpty("Waiting for the first report", "The program above sends one. The histogram then appears here.");
 }
@@ -78,10 +86,11 @@ function drawEmpty(title, text) {
  */
 function describeHistogram(estimate, search) {
   const rows = estimate.histogram;
-  const { domain_size: size, postprocess = "", postprocess_effect: effect } = estimate;
+  const { domain_size: size, postprocess = "", postprocess_effect: effect, group } = estimate;
   const most = rows.length < size ? `the ${rows.length} most frequent of ${whole(size)} values` : `all ${size} values`;
   const shown = search ? counted(rows.length, "matching value") : most;
-  setText(byId("histogram-about"), `${shown}, from ${counted(estimate.reports, "report")}`);
+  const whose = group ? ` of ${group}` : "";
+  setText(byId("histogram-about"), `${shown}, from ${counted(estimate.reports, "report")}${whose}`);
   setText(byId("interval"), `${Number((100 * estimate.confidence).toPrecision(6))} % interval`);
   setHidden(byId("negatives"), !rows.some((row) => row.frequency < 0));
   byId("rows").classList.toggle("with-processed", postprocess !== "");
@@ -91,97 +100,16 @@ function describeHistogram(estimate, search) {
   if (search) announce(`${counted(rows.length, "value")} found`, true);
 }
 
-/**
- * @param {Row[]} rows
- * @param {ProcessedColumn} column
- * @returns {Axis}
- */
-function makeAxis(rows, column) {
-  const values = rows.flatMap((row) => [row.low, row.high, row.frequency, column ? row[column] : 0]);
-  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-  const step = niceStep((high - low || 1e-6) / 5);
-  // Round ends keep the axis still while reports come in.
-  const [first, last] = [Math.floor((5 * low) / step) / 5, Math.ceil((5 * high) / step) / 5];
-  const ticks = [];
-  for (let tick = Math.ceil(first); tick <= last; tick += 1) ticks.push(tick * step);
-  /** @param {number} share */
-  const place = (share) => `${(3 + (94 * (share / step - first)) / (last - first)).toFixed(3)}%`;
-  const decimals = Math.max(0, -Math.floor(Math.log10(100 * step) + 1e-9));
-  return { ticks, place, decimals, name: `${first} ${last} ${step}` };
-}
-
-/**
- * The smallest of 1, 2, 5 times a power of ten that is at least this large.
- * @param {number} least
- */
-function niceStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * ([1, 2, 5].find((factor) => factor * power >= least * (1 - 1e-9)) ?? 10);
-}
-
-/** @param {Axis} axis */
-function gridLines({ ticks, place }, top = 0) {
-  return ticks.map((tick) => {
-    const x = place(tick);
-    return svgElement("line", { x1: x, x2: x, y1: top, y2: "100%", class: tick === 0 ? "zero" : "grid" });
-  });
-}
-
-/** @param {Axis} axis */
-function drawAxis(axis) {
-  const node = byId("axis");
-  if (node.dataset.name === axis.name) return;
-  node.dataset.name = axis.name;
-  const every = axis.ticks.length > 6 ? 2 : 1;
-  const labels = axis.ticks
-    .filter((_, index) => (index - axis.ticks.indexOf(0)) % every === 0)
-    .map((tick) => {
-      const attributes = { x: axis.place(tick), y: 12, class: tick === 0 ? "tick-zero" : "tick" };
-      return svgText(`${percent(tick, axis.decimals)} %`, attributes);
-    });
-  node.replaceChildren(...labels, ...gridLines(axis, 17));
-}
-
 function makeRow() {
-  const row = document.createElement("tr");
-  row.setAttribute("role", "row");
-  /** @param {"th" | "td"} tag @param {string} role @param {string} name */
-  const cell = (tag, role, name) => {
-    const node = element(tag, name);
-    node.setAttribute("role", role);
-    row.append(node);
-    return node;
-  };
-  const header = cell("th", "rowheader", "label");
-  header.scope = "row";
-  const label = element("bdi", "label-text");
+  const made = makeBarRow(["share", "interval", "processed", "users"]);
   const nearZero = element("span", "near-zero", "≈ 0");
   nearZero.append(element("span", "unseen", ", not distinguishable from 0"));
   const alone = element("span", "near-zero", "> 0 ?");
   alone.append(element("span", "unseen", ", above 0 by its own interval only"));
-  const line = element("div", "label-line");
-  line.append(label, nearZero, alone);
-  header.append(line);
-  const marks = makeMarks();
-  cell("td", "cell", "drawing").append(marks.svg);
-  const [share, interval, processed, users] = ["share", "interval", "processed", "users"]
-    .map((name) => cell("td", "cell", name));
-  return { row, label, nearZero, alone, marks, share, interval, processed, users };
-}
-
-function makeMarks() {
-  const svg = svgElement("svg", { "aria-hidden": "true" });
-  const marks = {
-    grid: svgElement("g"),
-    bar: svgElement("rect", { class: "mark-bar", height: 12 }),
-    whisker: svgElement("line", { class: "mark-whisker" }),
-    low: svgElement("rect", { class: "mark-cap", width: 1.5, height: 10 }),
-    high: svgElement("rect", { class: "mark-cap", width: 1.5, height: 10 }),
-    processed: svgElement("svg", { width: 1, height: 1, class: "mark-holder" }),
-  };
-  marks.processed.append(svgElement("path", { class: "mark-processed", d: "M0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z" }));
-  svg.append(...Object.values(marks));
-  return { svg, ...marks };
+  const pick = Object.assign(element("input", "pick"), { type: "checkbox" });
+  made.line.prepend(pick);
+  made.line.append(nearZero, alone);
+  return { ...made, nearZero, alone, pick };
 }
 
 /**
@@ -192,37 +120,41 @@ function makeMarks() {
  * @param {ProcessedColumn} column
  */
 function drawRow(elements, row, axis, decimals, column) {
-  const label = String(row.label);
-  setText(elements.label, label.trim() ? label : JSON.stringify(label));
-  setAttributes(elements.label, { title: label });
   const isAlone = !row.above_zero && row.low > 0;
-  setAttributes(elements.row, { class: row.above_zero ? "clear" : isAlone ? "alone" : "unclear" });
+  drawLabel(elements, row.label, row.above_zero ? "clear" : isAlone ? "alone" : "unclear");
+  setAttributes(elements.pick, { "data-value": String(row.label), "aria-label": `Select ${row.label} for a sum` });
   setHidden(elements.nearZero, row.above_zero || isAlone);
   setHidden(elements.alone, !isAlone);
-  setText(elements.share, `${percent(row.frequency, decimals)} %`);
-  setText(elements.interval, `${percent(row.low, decimals)} … ${percent(row.high, decimals)}`);
-  setText(elements.users, whole(row.count));
-  setText(elements.processed, column ? `${percent(row[column], decimals)} %` : "");
-  drawMarks(elements.marks, row, axis, column);
+  const { share, interval, users, processed } = elements.cells;
+  setText(share, `${percent(row.frequency, decimals)} %`);
+  setText(interval, `${percent(row.low, decimals)} … ${percent(row.high, decimals)}`);
+  setText(users, whole(row.count));
+  setText(processed, column ? `${percent(row[column], decimals)} %` : "");
+  const { frequency: value, low, high } = row;
+  drawMarks(elements.marks, { value, low, high, processed: column ? row[column] : null }, axis);
 }
 
-/**
- * @param {ReturnType<typeof makeMarks>} marks
- * @param {Row} row
- * @param {Axis} axis
- * @param {ProcessedColumn} column
- */
-function drawMarks(marks, row, axis, column) {
-  const { place, name } = axis;
-  const y = column ? "36%" : "50%";
-  const [from, to] = [Math.min(0, row.frequency), Math.max(0, row.frequency)];
-  const width = `${(Number.parseFloat(place(to)) - Number.parseFloat(place(from))).toFixed(3)}%`;
-  if (marks.svg.dataset.name !== name) marks.grid.replaceChildren(...gridLines(axis));
-  marks.svg.dataset.name = name;
-  setAttributes(marks.bar, { x: place(from), width, y });
-  setAttributes(marks.whisker, { x1: place(row.low), x2: place(row.high), y1: y, y2: y });
-  setAttributes(marks.low, { x: place(row.low), y });
-  setAttributes(marks.high, { x: place(row.high), y });
-  const x = column ? place(row[column]) : "0%";
-  setAttributes(marks.processed, { x, y: "78%", display: column ? "inline" : "none" });
+/** Tick the values that are selected. */
+export function drawSelection() {
+  const selected = new Set(selectedValues());
+  for (const { pick } of tableRows) pick.checked = selected.has(pick.dataset.value ?? "");
+}
+
+/** @param {Sum} sum */
+export function drawSum(sum) {
+  const decimals = decimalsFor([sum.standard_error]);
+  const names = sum.values.length > 6 ? [...sum.values.slice(0, 5), `${sum.values.length - 5} more`] : sum.values;
+  setText(byId("sum-values"), names.join(" + "));
+  setText(byId("sum-share"), `${percent(sum.frequency, decimals)} %`);
+  const level = Number((100 * sum.confidence).toPrecision(6));
+  const interval = `${percent(sum.low, decimals)} … ${percent(sum.high, decimals)}`;
+  setText(byId("sum-interval"), `${level} % interval ${interval}, ${counted(sum.count, "user")}`);
+  setHidden(byId("sum"), false);
+}
+
+/** @param {string} message */
+export function drawNoSum(message) {
+  setHidden(byId("sum"), !message);
+  setText(byId("sum-values"), message && `No sum: ${message}.`);
+  for (const id of ["sum-share", "sum-interval"]) setText(byId(id), "");
 }

@@ -4,15 +4,20 @@
 // All figures come from the collector; the page estimates nothing. Labels and messages are inserted as text, never as
 // markup.
 
+import { VIEWS, currentView, parameter, selectedValues, setParameters } from "./address.js";
 import { LostConnection, Refusal, View, addressDownloads, epochPath, makeDownloads, requestJson, token }
   from "./api.js";
+import { differencePath, drawChanges, drawNoChanges, incomparable } from "./changes.js";
 import { drawHealth, drawNoHealth, drawStatus, drawTimeline } from "./collection.js";
-import { byId, inputById, selectById, setAttributes, setHidden, setText } from "./dom.js";
-import { clockSeconds } from "./format.js";
-import { drawHistogram, drawNoHistogram, estimateQuery } from "./histogram.js";
+import { all, byId, inputById, selectById, setAttributes, setHidden, setOptions, setText } from "./dom.js";
+import { atSecond, clockSeconds, counted, dayAndClock, whole } from "./format.js";
+import { drawHistogram, drawNoHistogram, drawNoSum, drawSelection, drawSum, estimateQuery, sumPath }
+  from "./histogram.js";
 import { copySnippet, makeLanguages, refreshSnippet } from "./snippets.js";
+import { drawNoTrend, drawTrend, trendPath } from "./trend.js";
 
-/** @import { Choice, Status } from "./api.js" */
+/** @import { ViewName } from "./address.js" */
+/** @import { Choice, Group, Status } from "./api.js" */
 
 const POLL_SECONDS = 2;
 const MAX_PAUSE_SECONDS = 30;
@@ -25,13 +30,119 @@ const state = {
   listedAt: -Infinity,
   /** @type {Choice | null} */
   choice: null,
+  /** @type {Group[]} the public groups of the chosen epoch */
+  groups: [],
 };
 
+/**
+ * The path of what a view shows, while it is the current one.
+ * @param {ViewName} name
+ * @param {(status: Status) => string | null} path
+ * @returns {(status: Status) => string | null}
+ */
+const during = (name, path) => (status) => (currentView() === name ? path(status) : null);
+
 const views = [
-  new View(() => `estimate.json?${estimateQuery()}`, drawHistogram, drawNoHistogram),
-  new View(() => "progress.json", drawTimeline, () => {}, true),
-  new View(() => "health.json", drawHealth, drawNoHealth),
+  new View((status) => `${epochPath(status)}/groups.json`, fillGroups, () => {}),
+  new View(during("histogram", (status) => estimatePath(status)), drawHistogram, drawNoHistogram),
+  new View(during("histogram", (status) => sumPath(status)), drawSum, drawNoSum),
+  new View(during("changes", (status) => differencePath(status)), drawChanges, drawNoChanges),
+  new View(during("trend", (status) => trendPath(status)), drawTrend, drawNoTrend),
+  new View((status) => `${epochPath(status)}/progress.json`, drawTimeline, () => {}, true),
+  new View((status) => `${epochPath(status)}/health.json`, drawHealth, drawNoHealth),
 ];
+
+// What is shown
+
+/** @param {Choice} choice */
+const estimatePath = (choice) => `${epochPath(choice)}/estimate.json?${estimateQuery()}`;
+
+/**
+ * The path of a file that has what is shown; null if there is none.
+ * @param {Choice} choice
+ * @param {string} file
+ */
+function filePath(choice, file) {
+  const [kind, form] = file.split(".");
+  if (kind === "sum") return sumPath(choice, form);
+  if (kind === "difference") return differencePath(choice, form);
+  if (kind === "trend") return trendPath(choice, form);
+  const query = estimateQuery();
+  if (file === "estimate.png" && (query.has("search") || query.has("postprocess"))) return null;
+  if (file === "tally") return `${epochPath(choice)}/tally${query.has("group") ? `?group=${query.get("group")}` : ""}`;
+  return `${epochPath(choice)}/${file}${kind === "estimate" ? `?${query}` : ""}`;
+}
+
+/** Make controls, panels and downloads agree with the page's address. */
+function showAddress() {
+  const view = currentView();
+  for (const name of VIEWS) inputById(`view-${name}`).checked = name === view;
+  for (const panel of all("[data-panel]")) setHidden(panel, panel.dataset.panel !== view);
+  if (document.activeElement !== byId("search")) inputById("search").value = parameter("search");
+  selectById("top").value = parameter("top") || "20";
+  const method = parameter("postprocess");
+  inputById(method ? "both" : "raw").checked = true;
+  if (method) selectById("method").value = method;
+  selectById("method").disabled = !method;
+  selectById("limit").value = parameter("verdict") || "any";
+  selectById("sort").value = parameter("sort") || "frequent";
+  drawSelection();
+  setHidden(byId("sum"), !selectedValues().length);
+  if (!state.choice) return;
+  fillComparison(state.choice, view);
+  const { choice } = state;
+  const name = [choice.collection, choice.epoch, parameter("group")].filter(Boolean).join("-");
+  addressDownloads((file) => filePath(choice, file), name);
+}
+
+/** @param {Group[]} groups */
+function fillGroups(groups) {
+  state.groups = groups;
+  const options = groups.map(({ group, reports, published }) => {
+    return { text: `${group} (${whole(reports)})`, value: group, isDisabled: !published };
+  });
+  for (const [id, name] of [["group", "group"], ["before-group", "before_group"]]) {
+    setOptions(selectById(id), [{ text: "all users", value: "" }, ...options]);
+    selectById(id).value = parameter(name);
+  }
+  setHidden(byId("group-chooser"), !groups.length);
+  showAddress();
+}
+
+/**
+ * The epochs to compare with: by default the last one before.
+ * @param {Choice} choice
+ * @param {ViewName} view
+ */
+function fillComparison(choice, view) {
+  const hasGroups = state.groups.length > 0;
+  const others = state.epochs.filter(({ collection, epoch }) => {
+    return collection === choice.collection && (hasGroups || epoch !== choice.epoch);
+  });
+  const before = others.find(({ epoch, reports }) => epoch < choice.epoch && reports > 0) ?? others[0];
+  setOptions(selectById("before"), others.map((each) => ({ text: describe(each), value: String(each.epoch) })));
+  const wanted = others.find(({ epoch }) => String(epoch) === parameter("before")) ?? before;
+  selectById("before").value = wanted ? String(wanted.epoch) : "";
+  setHidden(byId("before-group-control"), view !== "changes" || !hasGroups);
+  const reason = incomparable(choice);
+  if (reason) drawNoChanges(reason);
+}
+
+/** @param {Status} epoch */
+function describe({ epoch, open, reports, opened_at: opened }) {
+  return `epoch ${epoch}, ${atSecond(dayAndClock, opened)}, ${counted(reports, "report")}${open ? "" : ", closed"}`;
+}
+
+/**
+ * Show another address.
+ * @param {Record<string, string | string[]>} changes
+ * @param {boolean} isStep whether the back button returns
+ */
+function goTo(changes, isStep) {
+  setParameters(changes, isStep);
+  showAddress();
+  restart();
+}
 
 // Choosing an epoch
 
@@ -41,22 +152,32 @@ function choose(epoch) {
   // Shown open to those who have yet to send a report; after that only the reader opens or closes it.
   /** @type {HTMLDetailsElement} */ (byId("client")).open = epoch.open && epoch.reports === 0;
   byId("main").setAttribute("aria-busy", "true"); // until everything on it belongs to this epoch
-  addressDownloads(state.choice, estimateQuery());
+  showAddress();
 }
 
 function chooseByHand() {
   const epoch = state.epochs.find((each) => epochPath(each) === selectById("choice").value);
   if (!epoch) return;
-  const query = new URLSearchParams({ collection: epoch.collection, epoch: String(epoch.epoch) });
-  history.replaceState(null, "", `?${query}`);
+  const { collection } = epoch;
+  const others = collection === state.choice?.collection ? {} : { group: "", before_group: "", value: [], search: "" };
+  setParameters({ collection, epoch: String(epoch.epoch), before: "", ...others }, true);
   choose(epoch);
+  restart();
+}
+
+/** Show what the address says, after the back button or a link has changed it. */
+function addressChanged() {
+  const epoch = state.epochs.length ? defaultEpoch() : null;
+  if (epoch && state.choice && epochPath(epoch) !== epochPath(state.choice)) choose(epoch);
+  fillChooser();
+  showAddress();
+  for (const [id, name] of [["group", "group"], ["before-group", "before_group"]]) selectById(id).value = parameter(name);
   restart();
 }
 
 /** The epoch in the page's address, or else the newest, preferably an open one. */
 function defaultEpoch() {
-  const query = new URLSearchParams(location.search);
-  const [collection, epoch] = [query.get("collection"), Number(query.get("epoch"))];
+  const [collection, epoch] = [parameter("collection"), Number(parameter("epoch"))];
   const matching = state.epochs.filter((each) => !collection || each.collection === collection);
   const newest = [...(matching.length ? matching : state.epochs)].sort((a, b) => b.opened_at - a.opened_at);
   return matching.find((each) => each.epoch === epoch) ?? newest.find((each) => each.open) ?? newest[0];
@@ -64,13 +185,9 @@ function defaultEpoch() {
 
 function fillChooser() {
   setHidden(byId("chooser"), state.epochs.length <= 1);
-  const select = selectById("choice");
-  const names = state.epochs.map((each) => `${each.collection}, epoch ${each.epoch}${each.open ? "" : " (closed)"}`);
-  if (select.dataset.names !== names.join("\n")) {
-    select.replaceChildren(...state.epochs.map((each, index) => new Option(names[index], epochPath(each))));
-    select.dataset.names = names.join("\n");
-  }
-  if (state.choice) select.value = epochPath(state.choice);
+  const options = state.epochs.map((each) => ({ text: `${each.collection}, ${describe(each)}`, value: epochPath(each) }));
+  setOptions(selectById("choice"), options);
+  if (state.choice) selectById("choice").value = epochPath(state.choice);
 }
 
 /**
@@ -84,6 +201,7 @@ async function refreshList(signal) {
   const isListed = state.epochs.some((each) => state.choice && epochPath(each) === epochPath(state.choice));
   if (state.epochs.length && !isListed) choose(defaultEpoch());
   fillChooser();
+  showAddress();
 }
 
 // Polling
@@ -181,7 +299,7 @@ function unlock(event) {
 /** Forget the token and everything that was read with it. */
 function forget() {
   token.value = "";
-  Object.assign(state, { epochs: [], listedAt: -Infinity, choice: null });
+  Object.assign(state, { epochs: [], listedAt: -Infinity, choice: null, groups: [] });
   restart();
 }
 
@@ -190,14 +308,30 @@ function forget() {
 let searchTimer = 0;
 
 function controlsChanged() {
-  selectById("method").disabled = !inputById("both").checked;
-  if (state.choice) addressDownloads(state.choice, estimateQuery());
-  restart();
+  const top = selectById("top").value;
+  goTo({
+    top: top === "20" ? "" : top,
+    search: inputById("search").value,
+    postprocess: inputById("both").checked ? selectById("method").value : "",
+    verdict: selectById("limit").value === "any" ? "" : selectById("limit").value,
+    sort: selectById("sort").value === "frequent" ? "" : selectById("sort").value,
+  }, false);
 }
 
 function searchChanged() {
   clearTimeout(searchTimer);
   searchTimer = setTimeout(controlsChanged, SEARCH_DELAY_MILLISECONDS);
+}
+
+/**
+ * Select a value for the sum, or no longer.
+ * @param {Event} event
+ */
+function valuePicked({ target }) {
+  if (!(target instanceof HTMLInputElement) || !target.matches(".pick")) return;
+  const value = target.dataset.value ?? "";
+  const others = selectedValues().filter((each) => each !== value);
+  goTo({ value: target.checked ? [...others, value] : others }, false);
 }
 
 /**
@@ -215,7 +349,18 @@ function shortcut(event) {
 function listen() {
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   byId("search").addEventListener("input", searchChanged);
-  for (const id of ["top", "raw", "both", "method"]) byId(id).addEventListener("change", controlsChanged);
+  for (const id of ["top", "raw", "both", "method", "limit", "sort"]) {
+    byId(id).addEventListener("change", controlsChanged);
+  }
+  for (const view of VIEWS) {
+    byId(`view-${view}`).addEventListener("change", () => goTo({ view: view === "histogram" ? "" : view }, true));
+  }
+  for (const [id, name] of [["group", "group"], ["before", "before"], ["before-group", "before_group"]]) {
+    byId(id).addEventListener("change", () => goTo({ [name]: selectById(id).value }, true));
+  }
+  byId("body").addEventListener("change", valuePicked);
+  byId("clear").addEventListener("click", () => goTo({ value: [] }, false));
+  addEventListener("popstate", addressChanged);
   byId("choice").addEventListener("change", chooseByHand);
   byId("copy").addEventListener("click", copySnippet);
   byId("gate-form").addEventListener("submit", unlock);
@@ -228,4 +373,5 @@ function listen() {
 makeLanguages();
 makeDownloads();
 listen();
+showAddress();
 poll();

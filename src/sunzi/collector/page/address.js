@@ -1,0 +1,34 @@
+// The page's address says what the page shows, so that every view has a permalink and the back button works.
+
+/** @typedef {"histogram" | "changes" | "trend"} ViewName */
+
+/** @type {ViewName[]} */
+export const VIEWS = ["histogram", "changes", "trend"];
+
+/** @param {string} name */
+export const parameter = (name) => new URLSearchParams(location.search).get(name) ?? "";
+
+/** The values that are selected, for their sum and their trend. */
+export const selectedValues = () => new URLSearchParams(location.search).getAll("value");
+
+/** @returns {ViewName} */
+export function currentView() {
+  return VIEWS.find((name) => name === parameter("view")) ?? "histogram";
+}
+
+/**
+ * Change parameters of the address; an empty one is removed.
+ * @param {Record<string, string | string[]>} changes
+ * @param {boolean} isStep whether the back button returns to the address before
+ */
+export function setParameters(changes, isStep) {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    query.delete(name);
+    for (const each of [value].flat()) if (each) query.append(name, each);
+  }
+  const address = query.size ? `?${query}` : location.pathname;
+  if (address === (location.search || location.pathname)) return;
+  if (isStep) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
