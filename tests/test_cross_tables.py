@@ -125,10 +125,18 @@ def test_independence_takes_two_attributes(plan, tally):
         plan.estimate(tally, table=("b",)).independence()
 
 
+def test_by_default_it_is_the_table_asked_about_most_often(plan, tally):
+    shares = {table: view.share for table, view in zip(plan.protocol.tables, plan.protocol.views, strict=True)}
+    names = list(ATTRIBUTES)
+    assert plan.estimate(tally).attributes == tuple(names[number] for number in max(shares, key=shares.get))
+    joint = sunzi.make_tables(ATTRIBUTES, [("a", "b", "c")], epsilon=2)
+    assert joint.estimate(joint.simulate(records(100), seed=1)).attributes == ("a", "b", "c")
+
+
 def test_unknown_tables_are_refused(plan, tally):
     with pytest.raises(SunziError, match="no attribute 'd'"):
         plan.estimate(tally, table=("d",))
     with pytest.raises(EstimateError, match="no report tells about a × b × c"):
-        plan.estimate(tally)
+        plan.estimate(tally, table=("a", "b", "c"))
     with pytest.raises(ParameterError, match="does not accept the options"):
         plan.estimate(tally, ridge=1)

@@ -249,6 +249,7 @@ class Plan:
             - All protocols: ``weights="paper"``, as in the paper: by the number of reports of each modulus. It differs
               from planned weights for ``mss`` and ``mss-compact`` only.
             - ``mss`` and ``mss-compact``: ``ridge=``, λ or "paper", as in the paper; it is biased and has no intervals.
+            - Plans of tables: ``table=``, the attributes of the table (docs/records.md).
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("ss-compact", 100, epsilon=2)

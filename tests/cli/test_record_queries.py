@@ -108,13 +108,13 @@ def test_an_unbounded_share_is_explained(shown, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("number", ["--range", "0:256"], "--range needs a plan made with sunzi plan --ordered"),
+        ("number", ["--range", "0:256"], "a range needs an ordered plan"),
         ("ordered", ["--range", "0:300"], "not the edge of a bin"),
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
         ("ordered", ["--share", "a=b"], "--share and --given belong together"),
-        ("ordered", ["--independence"], "--independence needs a plan made with sunzi plan --tables"),
+        ("ordered", ["--independence"], "independence needs a plan of tables"),
         ("tables", ["--table", "country"], "no attribute 'country'"),
         ("tables", ["--share", "crashed", "--given", "version=1"], "ATTRIBUTE=VALUE"),
         ("tables", ["--share", "crashed=maybe", "--given", "version=1"], "'maybe' is not in the domain"),

@@ -41,7 +41,10 @@ def test_the_description_names_every_route_and_its_refusals(service):
             f"{base}/{name}"
             for name in ("plan", "plan/{fingerprint}", "reports", "batches", "close", "tokens", "subtract", "tally")
         ),
-        *(f"{base}/{name}.{{form}}" for name in ("status", "estimate", "sum", "progress", "keys", "groups", "health")),
+        *(
+            f"{base}/{name}.{{form}}"
+            for name in ("status", "estimate", "answers", "sum", "progress", "keys", "groups", "health")
+        ),
     }
     upload = described["paths"][f"{base}/batches"]["post"]
     assert {"200", "400", "404", "410", "413", "422", "429", "503"} <= set(upload["responses"])

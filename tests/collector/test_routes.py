@@ -348,3 +348,53 @@ def test_the_documented_requests_work_with_curl(tmp_path):
     assert (closed["epoch"], closed["open"]) == (1, False)
     assert (opened["epoch"], opened["open"], opened["plan"]) == (2, True, plans[1].fingerprint)
     assert counted["outcome"] == "counted"
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Collections of numbers and of records."""
+    generator = np.random.default_rng(1)
+    attributes = {"version": ["1", "2"], "crashed": ["no", "yes"]}
+    plans = {
+        "loads": sunzi.make_ordered(0, 64, 16, epsilon=4),
+        "mean": sunzi.make_number(0, 64, epsilon=4),
+        "survey": sunzi.make_tables(attributes, [("version",), ("version", "crashed")], epsilon=4),
+    }
+    values = {"loads": generator.gamma(3, 8, 500).clip(0, 64), "mean": generator.gamma(3, 8, 500).clip(0, 64)}
+    values["survey"] = {name: generator.choice(labels, 500) for name, labels in attributes.items()}
+    with running(tmp_path_factory.mktemp("store") / "store.db", plans) as made:
+        for name, plan in plans.items():
+            made.send_batch(plan.client(seed=1).report_batch(values[name]), collection=name)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "questions"),
+    [
+        ("loads", "range=0:16&range=16:64&quantile=0.5&mean=true", ["0 to 16", "16 to 64", "quantile 0.5", "mean"]),
+        ("mean", "mean=true", ["mean"]),
+        ("survey", "table=version,crashed&share=crashed%3Dyes&given=version%3D2", ["crashed=yes among version=2"]),
+    ],
+)
+def test_numbers_and_tables_are_asked_about(records, name, asked, questions):
+    base = f"/v1/collections/{name}/epochs/1"
+    found = records.get(f"{base}/answers.json?{asked}").json()
+    assert [answer["question"] for answer in found] == questions
+    assert all(answer["low"] < answer["value"] < answer["high"] for answer in found)
+    assert [row["question"] for row in rows(records.get(f"{base}/answers.csv?{asked}"))] == questions
+
+
+def test_a_table_of_some_attributes_is_estimated(records):
+    base = "/v1/collections/survey/epochs/1"
+    labels = [row["label"] for row in rows(records.get(f"{base}/estimate.csv?table=version"))]
+    assert labels == ["version 1", "version 2"]
+    assert records.get(f"{base}/estimate.csv?table=country").status == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [("loads", ""), ("loads", "range=3:4"), ("mean", "quantile=0.5"), ("loads", "share=a%3Db")]
+)
+def test_wrong_questions_are_refused(records, name, asked):
+    answer = records.get(f"/v1/collections/{name}/epochs/1/answers.json?{asked}")
+    assert answer.status == 400
+    assert answer.json()["message"]

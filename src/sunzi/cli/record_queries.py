@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sunzi.cli.numbers import parse_numbers
 from sunzi.cli.results import Result
@@ -17,9 +15,8 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent
 
 if TYPE_CHECKING:
-    from sunzi.cross_tables import TableEstimate
     from sunzi.estimate import Estimate
-    from sunzi.ordered import MeanEstimate, OrderedEstimate
+    from sunzi.record_answers import Answer, Questions
 
 _WIDE_BINS = 16
 _UNBOUNDED = (
@@ -58,34 +55,19 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """One line: a question and what was found, in the unit of the values or as a share."""
+def questions(arguments: argparse.Namespace) -> Questions:
+    """What the options ask."""
+    from sunzi.record_answers import Questions
 
-    question: str
-    value: float
-    low: float | None
-    high: float | None
-    standard_error: float | None = None
-    is_share: bool = False
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "question": self.question,
-            "value": self.value if isfinite(self.value) else None,
-            "low": self.low if self.low is not None and isfinite(self.low) else None,
-            "high": self.high if self.high is not None and isfinite(self.high) else None,
-            "standard_error": self.standard_error,
-        }
-
-    def cells(self, decimals: int) -> list[str]:
-        ends = [self.low, self.high]
-        if ends[0] is None or ends[1] is None:
-            return [self.question, f"{self.value:.4g}", ""]
-        if self.is_share:
-            low, high = (percent(end, decimals) if isfinite(end) else "?" for end in (ends[0], ends[1]))
-            return [self.question, percent(self.value, decimals), f"{low} to {high}"]
-        return [self.question, f"{self.value:.5g}", f"{ends[0]:.5g} to {ends[1]:.5g}"]
+    quantiles = parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ()
+    return Questions(
+        arguments.ranges,
+        [float(probability) for probability in quantiles],
+        arguments.mean,
+        arguments.shares,
+        arguments.given,
+        arguments.independence,
+    )
 
 
 def has_record_queries(arguments: argparse.Namespace) -> bool:
@@ -103,14 +85,18 @@ def check_record_queries(arguments: argparse.Namespace) -> None:
                 raise ParameterError(f"--{name} is for histograms; leave it out, or the question")
 
 
-def table_names(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+def table_names(arguments: argparse.Namespace) -> list[str] | None:
     """The attributes that ``--table`` names."""
-    return None if arguments.table is None else tuple(_listed(arguments.table))
+    if arguments.table is None:
+        return None
+    from sunzi.record_answers import comma_list
+
+    return comma_list(arguments.table)
 
 
 def answers_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
     """The answers to all questions, as a table, CSV, JSON or Parquet."""
-    answers = [*_number_answers(arguments, estimate), *_table_answers(arguments, estimate)]
+    answers = questions(arguments).ask(estimate, arguments.confidence, arguments.target)
     rows = [answer.record() for answer in answers]
     notes = {"reports": estimate.reports, "confidence": arguments.confidence, "target": arguments.target}
     return Result(
@@ -137,87 +123,22 @@ def wide_bins(estimate: Estimate) -> Estimate | None:
     return None
 
 
-def _number_answers(arguments: argparse.Namespace, estimate: Estimate) -> list[_Answer]:
-    from sunzi.ordered import MeanEstimate
-
-    options = {"confidence": arguments.confidence, "target": arguments.target}
-    found = []
-    for text in arguments.ranges:
-        low, separator, high = text.partition(":")
-        if not separator:
-            raise ParameterError(f"--range must be LOW:HIGH such as 100:250, got {text!r}")
-        share = _ordered(estimate, "--range").range(_end(low), _end(high), **options)
-        found.append(_Answer(f"{low} to {high}", share.value, share.low, share.high, share.standard_error, True))
-    for probability in parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ():
-        each = _ordered(estimate, "--quantile").quantile(float(probability), **options)
-        found.append(_Answer(f"quantile {float(probability):g}", each.value, each.low, each.high))
-    if arguments.mean:
-        asked: MeanEstimate | OrderedEstimate
-        asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "--mean")
-        mean = asked.mean(**options)
-        found.append(_Answer("mean", mean.value, mean.low, mean.high, mean.standard_error))
-    return found
+def _cells(answer: Answer, decimals: int) -> list[str]:
+    low, high = answer.low, answer.high
+    if low is None or high is None:
+        return [answer.question, f"{answer.value:.4g}", ""]
+    if answer.is_share:
+        ends = [percent(end, decimals) if isfinite(end) else "?" for end in (low, high)]
+        return [answer.question, percent(answer.value, decimals), " to ".join(ends)]
+    return [answer.question, f"{answer.value:.5g}", f"{low:.5g} to {high:.5g}"]
 
 
-def _table_answers(arguments: argparse.Namespace, estimate: Estimate) -> list[_Answer]:
-    found = []
-    for text in arguments.shares:
-        asked = _table(estimate, "--share").share(
-            _pairs(text), given=_pairs(arguments.given), confidence=arguments.confidence, target=arguments.target
-        )
-        question = f"{text} among {arguments.given}"
-        found.append(_Answer(question, asked.value, asked.low, asked.high, is_share=True))
-    if arguments.independence:
-        test = _table(estimate, "--independence").independence()
-        found.append(_Answer(f"χ² of independence, {test.degrees} degrees of freedom", test.statistic, None, None))
-        found.append(_Answer("p-value of independence", test.p_value, None, None))
-    return found
-
-
-def _ordered(estimate: Estimate, option: str) -> OrderedEstimate:
-    from sunzi.ordered import OrderedEstimate
-
-    if not isinstance(estimate, OrderedEstimate):
-        raise ParameterError(f"{option} needs a plan made with sunzi plan --ordered")
-    return estimate
-
-
-def _table(estimate: Estimate, option: str) -> TableEstimate:
-    from sunzi.cross_tables import TableEstimate
-
-    if not isinstance(estimate, TableEstimate):
-        raise ParameterError(f"{option} needs a plan made with sunzi plan --tables")
-    return estimate
-
-
-def _end(text: str) -> object:
-    """A number, or the text of a date."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _listed(text: str) -> list[str]:
-    return next(csv.reader([text], skipinitialspace=True), [])
-
-
-def _pairs(text: str) -> dict[str, str]:
-    found = {}
-    for part in _listed(text):
-        name, separator, value = part.partition("=")
-        if not separator:
-            raise ParameterError(f"values are ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
-        found[name] = value
-    return found
-
-
-def _print(answers: Sequence[_Answer], confidence: float, reports: int) -> None:
+def _print(answers: Sequence[Answer], confidence: float, reports: int) -> None:
     decimals = decimals_for(answer.standard_error for answer in answers if answer.is_share and answer.standard_error)
     say(counted(reports, "report"))
     say()
     print_table(
-        ["question", "estimate", f"{100 * confidence:g} % interval"], [answer.cells(decimals) for answer in answers]
+        ["question", "estimate", f"{100 * confidence:g} % interval"], [_cells(answer, decimals) for answer in answers]
     )
     if any(answer.low is not None and not isfinite(answer.low) for answer in answers):
         say()

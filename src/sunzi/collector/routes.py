@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -29,6 +29,7 @@ from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate, Postprocessing
 from sunzi.groups import parse_group
 from sunzi.plan import Plan
+from sunzi.record_answers import Questions, comma_list
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 _MAX_FOUND = 1000
@@ -109,6 +110,9 @@ class Current(Enum):
 GroupName = Annotated[
     str | None,
     Query(max_length=128, description="Only reports of this public group, ATTRIBUTE=VALUE.", examples=["country=DE"]),
+]
+TableNames = Annotated[
+    str | None, Query(max_length=2000, description="Of a plan of tables: attributes, with commas between them.")
 ]
 AnyEpoch = Annotated[
     Current | Annotated[int, Path(ge=1, le=1 << 31)],
@@ -247,10 +251,11 @@ def estimate(
     postprocess: Literal["none"] | Postprocessing = "none",
     target: Literal["reporters", "population"] = "reporters",
     group: GroupName = None,
+    table: TableNames = None,
 ) -> Response:
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
     live, name = find_published(request, collection, epoch, group)
-    _, estimated = service_of(request).collector.estimate(live, name)
+    estimated = _estimated(request, live, name, table)
     stream = io.BytesIO()
     if form == "png":
         if search or postprocess != "none":
@@ -268,6 +273,38 @@ def estimate(
         )
         _with_verdict(rows, estimated, confidence, target).write(form, stream)
     return Response(stream.getvalue(), media_type=MEDIA[form])
+
+
+@reading.get("/answers.{form}", responses=RECORDS, response_class=Response)
+def answers(
+    request: Request,
+    collection: CollectionName,
+    epoch: AnyEpoch,
+    form: Literal["json", "csv"],
+    ranges: Annotated[Sequence[str], Query(alias="range", max_length=100, description="LOW:HIGH, bins' edges")] = (),
+    quantiles: Annotated[Sequence[float], Query(alias="quantile", max_length=100)] = (),
+    mean: bool = False,
+    shares: Annotated[Sequence[str], Query(alias="share", max_length=100, description="ATTRIBUTE=VALUE")] = (),
+    given: Annotated[str | None, Query(max_length=2000, description="The condition: ATTRIBUTE=VALUE.")] = None,
+    independence: bool = False,
+    table: TableNames = None,
+    confidence: Annotated[float, Query(ge=0.5, le=0.999999)] = 0.95,
+    target: Literal["reporters", "population"] = "reporters",
+    group: GroupName = None,
+) -> Response:
+    """Ranges, quantiles and means of an ordered plan, and shares of a plan of tables, each with its interval."""
+    live, name = find_published(request, collection, epoch, group)
+    asked = Questions(ranges, quantiles, mean, shares, given, independence)
+    if not asked:
+        raise ParameterError("ask for range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
+    found = asked.ask(_estimated(request, live, name, table), confidence, target)
+    return Response(records_as(form, [answer.record() for answer in found]), media_type=MEDIA[form])
+
+
+def _estimated(request: Request, live: LiveEpoch, group: str, table: str | None) -> Estimate:
+    """The estimate of an epoch or group, of the named table if there is one."""
+    tally, estimated = service_of(request).collector.estimate(live, group)
+    return estimated if table is None else live.plan.estimate(tally, table=comma_list(table))
 
 
 def _with_verdict(

@@ -414,12 +414,13 @@ class TableViews(ViewsProtocol):
     def estimate(self, domain: Domain, tally: Tally, table: Sequence[str] | None = None) -> TableEstimate:
         """The table of some attributes, from all views at once.
 
-        ``table`` names the attributes; by default all.
+        ``table`` names the attributes; by default all, or the table that is asked about most often where these were not
+        asked about together.
         """
         check_reports(tally)
         assert isinstance(domain, RecordDomain), "the plan has checked it"
-        wanted = tuple(range(len(self.sizes))) if table is None else domain.numbers(table)
         solved = self.effects(self.weights(tally.block_reports))
+        wanted = self._usual_table if table is None else domain.numbers(table)
         self._check_known(domain, solved, wanted)
         found, moments = {}, {}
         for index, (view, part, reports) in enumerate(zip(self.views, self.tables, tally.block_reports, strict=True)):
@@ -431,6 +432,12 @@ class TableViews(ViewsProtocol):
         frequencies = solved.table(parts, wanted).reshape(-1)
         uncertainty = TableUncertainty(solved, wanted, moments, plausible, frequencies, tally.reports)
         return TableEstimate(domain.part(wanted), tally.reports, frequencies, uncertainty, weights="planned")
+
+    @property
+    def _usual_table(self) -> Attributes:
+        every = tuple(range(len(self.sizes)))
+        shares = {table: view.share for table, view in zip(self.tables, self.views, strict=True)}
+        return every if every in shares else max(shares, key=lambda table: shares[table])
 
     def _check_known(self, domain: RecordDomain, solved: Effects, wanted: Attributes) -> None:
         names = list(domain.attributes)

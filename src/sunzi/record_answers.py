@@ -1,0 +1,132 @@
+"""Questions about numbers and tables as texts, as commands and web pages ask them, and their answers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from sunzi.cross_tables import TableEstimate
+from sunzi.errors import ParameterError
+from sunzi.estimate import Estimate
+from sunzi.ordered import MeanEstimate, OrderedEstimate
+from sunzi.uncertainty import Target
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and what was found, in the unit of the values or as a share."""
+
+    question: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    standard_error: float | None = None
+    is_share: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """For JSON and CSV; None where there is no number."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "standard_error": self.standard_error}
+        finite = {name: None if number is None or not isfinite(number) else number for name, number in numbers.items()}
+        return {"question": self.question, **finite, "is_share": self.is_share}
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What to ask an estimate; errors name the option ``dashes`` + its name."""
+
+    ranges: Sequence[str] = ()
+    """Each as ``LOW:HIGH``."""
+    quantiles: Sequence[float] = ()
+    mean: bool = False
+    shares: Sequence[str] = ()
+    """Each as ``ATTRIBUTE=VALUE``, or several with commas."""
+    given: str | None = None
+    """The condition of the shares, in the same form."""
+    independence: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.ranges or self.quantiles or self.mean or self.shares or self.independence)
+
+    def check(self) -> None:
+        """Raise ParameterError for shares without a condition, and the reverse."""
+        if bool(self.given) != bool(self.shares):
+            raise ParameterError("a share needs a condition: share crashed=yes, given version=2")
+
+    def ask(self, estimate: Estimate, confidence: float = 0.95, target: Target = "reporters") -> list[Answer]:
+        """All answers, in the order of the fields.
+
+        Parameters
+        ----------
+        estimate: of an ordered plan, of a number, or of a table.
+        confidence, target: as in :meth:`Estimate.interval`.
+        """
+        self.check()
+        return [*self._about_numbers(estimate, confidence, target), *self._about_tables(estimate, confidence, target)]
+
+    def _about_numbers(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
+        for text in self.ranges:
+            low, separator, high = text.partition(":")
+            if not separator:
+                raise ParameterError(f"a range is LOW:HIGH such as 100:250, got {text!r}")
+            share = _ordered(estimate, "a range").range(_end(low), _end(high), confidence, target=target)
+            yield Answer(f"{low} to {high}", share.value, share.low, share.high, share.standard_error, True)
+        for probability in self.quantiles:
+            found = _ordered(estimate, "a quantile").quantile(probability, confidence, target=target)
+            yield Answer(f"quantile {probability:g}", found.value, found.low, found.high)
+        if self.mean:
+            asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean")
+            mean = asked.mean(confidence, target=target)
+            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error)
+
+    def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
+        for text in self.shares:
+            values, given = _pairs(text), _pairs(self.given or "")
+            share = _table(estimate, "a share").share(values, given, confidence, target=target)
+            yield Answer(f"{text} among {self.given}", share.value, share.low, share.high, is_share=True)
+        if self.independence:
+            test = _table(estimate, "independence").independence()
+            yield Answer(f"χ² of independence, {test.degrees} degrees of freedom", test.statistic)
+            yield Answer("p-value of independence", test.p_value)
+
+
+def comma_list(text: str) -> list[str]:
+    """Texts with commas between them, quoted as in CSV.
+
+    >>> comma_list('version,"a, b"')
+    ['version', 'a, b']
+    """
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def _ordered(estimate: Estimate, what: str) -> OrderedEstimate:
+    if not isinstance(estimate, OrderedEstimate):
+        raise ParameterError(f"{what} needs an ordered plan: sunzi plan --ordered, or sunzi.make_ordered")
+    return estimate
+
+
+def _table(estimate: Estimate, what: str) -> TableEstimate:
+    if not isinstance(estimate, TableEstimate):
+        raise ParameterError(f"{what} needs a plan of tables: sunzi plan --tables, or sunzi.make_tables")
+    return estimate
+
+
+def _end(text: str) -> object:
+    """A number, or the text of a date."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _pairs(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for part in comma_list(text):
+        name, separator, value = part.partition("=")
+        if not separator:
+            raise ParameterError(f"values are ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
+        found[name] = value
+    return found

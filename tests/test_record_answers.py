@@ -1,0 +1,70 @@
+"""Questions as texts, and their answers."""
+
+import numpy as np
+import pytest
+
+import sunzi
+from sunzi.errors import ParameterError
+from sunzi.record_answers import Answer, Questions
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    plan = sunzi.make_ordered(0, 64, 16, epsilon=4)
+    return plan.estimate(plan.simulate(np.arange(64).repeat(20), seed=1))
+
+
+@pytest.fixture(scope="module")
+def table():
+    plan = sunzi.make_tables({"a": ["x", "y, z"], "b": ["0", "1"]}, [("a", "b")], epsilon=4)
+    return plan.estimate(plan.simulate({"a": ["x", "y, z"] * 400, "b": ["0", "1", "1", "0"] * 200}, seed=1))
+
+
+def test_answers_come_in_the_order_of_the_questions(ordered):
+    asked = Questions(ranges=["0:16", "16:64"], quantiles=[0.5], mean=True)
+    found = asked.ask(ordered)
+    assert [answer.question for answer in found] == ["0 to 16", "16 to 64", "quantile 0.5", "mean"]
+    assert found[0].value == ordered.range(0, 16).value
+    assert found[0].is_share
+    assert found[2].low == ordered.quantile(0.5).low
+    assert not Questions()
+    assert asked
+
+
+def test_tables_are_asked_by_attribute_and_value(table):
+    found = Questions(shares=['"a=y, z"'], given="b=1", independence=True).ask(table, 0.9, "population")
+    expected = table.share({"a": "y, z"}, {"b": "1"}, 0.9, target="population")
+    assert (found[0].low, found[0].high) == (expected.low, expected.high)
+    assert found[2].value == table.independence().p_value
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Questions(ranges=["16"]), "LOW:HIGH"),
+        (Questions(shares=["a=x"]), "a share needs a condition"),
+        (Questions(given="a=x"), "a share needs a condition"),
+        (Questions(shares=["a=x"], given="b=1"), "needs a plan of tables"),
+        (Questions(independence=True), "needs a plan of tables"),
+    ],
+)
+def test_wrong_questions_are_refused(ordered, asked, message):
+    with pytest.raises(ParameterError, match=message):
+        asked.ask(ordered)
+
+
+def test_other_plans_have_no_ranges(table):
+    for asked in (Questions(ranges=["0:1"]), Questions(quantiles=[0.5]), Questions(mean=True)):
+        with pytest.raises(ParameterError, match="needs an ordered plan"):
+            asked.ask(table)
+
+
+def test_records_have_no_infinite_numbers():
+    assert Answer("a", 0.5, -np.inf, np.inf).record() == {
+        "question": "a",
+        "value": 0.5,
+        "low": None,
+        "high": None,
+        "standard_error": None,
+        "is_share": False,
+    }
