@@ -289,17 +289,17 @@ class ModularSubsetSelection(ModularProtocol):
 
     def randomize(self, values: Integers, source: WordSource) -> ModularMessages:
         """A selector and a subset per value."""
-        selectors, _, parts = self._randomize(values, source)
+        selectors, parts = self._respond(values, source, lambda response, points: response.randomize(points, source))
         return ModularMessages(selectors, tuple(parts))
 
     def randomize_reports(self, values: Integers, source: WordSource) -> EncodedReports:
         """The block responses, encoded directly."""
-        made = self._respond(values, source, lambda response, residues: response.payloads(residues, source))
-        return EncodedReports(made[0], tuple(made[2]))
+        selectors, made = self._respond(values, source, lambda response, points: response.payloads(points, source))
+        return EncodedReports(selectors, tuple(made))
 
     def sample(self, values: Integers, source: WordSource) -> Counters:
         """The block responses, counted directly."""
-        counted = self._respond(values, source, lambda response, residues: response.sample(residues, source))[2]
+        _, counted = self._respond(values, source, lambda response, points: response.sample(points, source))
         return self._join(counted)
 
     def split(self, messages: ModularMessages) -> tuple[Integers, tuple[Integers, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -56,21 +57,20 @@ class SelectingProtocol(Protocol):
 
     def _respond(
         self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
-    ) -> tuple[Integers, NDArray[np.intp], list[Result]]:
-        """Draw selectors; act on the points of every selector's reports. Also returns the order that sorts reports
-        by selector.
-        """
+    ) -> tuple[Integers, list[Result]]:
+        """Draw selectors; act on the points of every selector's reports."""
         selectors = self.draw_selectors(values.size, source)
-        order = np.argsort(selectors, kind="stable")
-        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
-        results, start = [], 0
-        for index, (response, stop) in enumerate(zip(self.responses, stops.tolist(), strict=True)):
-            results.append(action(response, self.points(index, values[order[start:stop]])))
-            start = stop
-        return selectors.astype(np.int64), order, results
+        results = [
+            action(response, self.points(index, values[rows]))
+            for index, (response, rows) in enumerate(zip(self.responses, self._rows(selectors), strict=True))
+        ]
+        return selectors.astype(np.int64), results
 
-    def _randomize(self, values: Integers, source: WordSource) -> tuple[Integers, NDArray[np.intp], list[Integers]]:
-        return self._respond(values, source, lambda response, points: response.randomize(points, source))
+    def _rows(self, selectors: NDArray[np.uint16]) -> list[NDArray[np.intp]]:
+        """For every response the rows that drew it, rising."""
+        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
+        order = np.argsort(selectors, kind="stable")
+        return [order[start:stop] for start, stop in pairwise([0, *stops.tolist()])]
 
     def support_probabilities(self) -> list[tuple[float, float]]:
         """The probabilities p and q of every block."""
@@ -95,10 +95,13 @@ class JointMessages(SelectingProtocol):
         return ReportLayout((index_bits(total),), (total,))
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
-        """The joint message of every value."""
-        _, order, parts = self._randomize(values, source)
+        """The joint message of every value. Responses that no report drew cost nothing: a single report draws one."""
+        selectors = self.draw_selectors(values.size, source)
         joint = np.empty(values.size, dtype=np.int64)
-        joint[order] = self.join(parts)
+        for selector, rows in enumerate(self._rows(selectors)):
+            if rows.size:
+                points = self.points(selector, values[rows])
+                joint[rows] = self.responses[selector].randomize(points, source) + self._offsets[selector]
         return joint
 
     def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
