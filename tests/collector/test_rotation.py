@@ -173,29 +173,23 @@ for number in itertools.count(int(sys.argv[2])):
 
 
 @pytest.mark.slow
-def test_processes_killed_while_they_rotate_lose_nothing(address, store, rotation):
-    chance, counted, number = random.Random(3), Counter(), 0
+def test_a_process_killed_while_it_rotates_loses_nothing(address, store, rotation):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    for _ in range(2):
-        words = [sys.executable, "-c", ROTATING, address, str(number)]
-        child = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
-        first = [child.stdout.readline() for _ in range(3)]
-        time.sleep(chance.uniform(0.0, 0.05))
-        child.kill()
-        lines = [*first, *child.stdout]
-        child.wait()
-        child.stdout.close()
-        for epoch, _, outcome in (line.split() for line in lines if line.endswith("\n")):
-            assert outcome == "counted"
-            counted[int(epoch)] += 1
-        number += len(lines) + 1
-    epochs = store.epochs("web")
+    words = [sys.executable, "-c", ROTATING, address, "0"]
+    child = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+    first = [child.stdout.readline() for _ in range(5)]
+    time.sleep(random.random() / 20)
+    child.kill()
+    lines = [line.split() for line in [*first, *child.stdout] if line.endswith("\n")]
+    child.wait()
+    child.stdout.close()
+    assert {outcome for _, _, outcome in lines} == {"counted"}
+    counted, epochs = Counter(int(epoch) for epoch, _, _ in lines), store.epochs("web")
     assert [epoch.number for epoch in epochs] == list(range(1, len(epochs) + 1))
     assert len(epochs) >= 5
-    assert [epoch.is_open for epoch in epochs[:-2]] == [False] * (len(epochs) - 2)
-    unacknowledged = sum(epoch.reports for epoch in epochs) - counted.total()
     assert all(epoch.reports >= counted[epoch.number] for epoch in epochs)
-    assert 0 <= unacknowledged <= 2
+    assert sum(epoch.reports for epoch in epochs) - counted.total() in (0, 1)  # killed before it could say so
+    assert not any(epoch.is_open for epoch in epochs[:-2])
     Rotation(Collector(store), DAILY, 0.0).advance(epochs[-1].opened_at + 1)
     assert [epoch.is_open for epoch in store.epochs("web")] == [False] * (len(epochs) - 1) + [True]
 
