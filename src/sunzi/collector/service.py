@@ -34,6 +34,7 @@ _CHECK_SECONDS = 1.0
 _WRONG_TOKEN_SECONDS = 1.0
 _CHECK_WAIT_SECONDS = 5.0
 _CLOSE_SECONDS = 15.0
+_ROTATION_SECONDS = 1.0  # a rotation that is cut off is undone, and done at the next start
 _TREND_SECONDS = 0.5
 
 
@@ -211,7 +212,7 @@ class Service:
     def stop(self) -> None:
         """Commit all accepted reports and close the store; give up on a store that does not answer."""
         if self.rotator is not None:
-            self.rotator.stop(_CLOSE_SECONDS)
+            self.rotator.stop(_ROTATION_SECONDS)
         self.writer.close(_CLOSE_SECONDS)
         self.audit.close()
         self.collector.store.close()
