@@ -94,6 +94,19 @@ def test_labels_of_attributes_are_in_the_plan():
         RecordDomain({"a": Domain(["x", "y"], separate_labels=True)})
 
 
+def test_columns_of_dates_of_any_library_are_days():
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    domain = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8)
+    days = [date(2026, 1, 2), date(2026, 1, 8)]
+    moments = np.array(["2026-01-02T23:59:59", "2026-01-08"], dtype="datetime64[ns]")
+    for column in (days, moments, pandas.Series(moments), arrow.array(days), arrow.array(moments)):
+        assert domain.indices(column).tolist() == [1, 7]
+    with pytest.raises(DomainError, match="missing"):
+        domain.indices(np.array(["2026-01-02", "NaT"], dtype="datetime64[D]"))
+    with pytest.raises(DomainError, match="is not a number"):
+        OrderedDomain(0, 10**6, 8).indices(moments)
+
+
 def test_edges_are_found_and_others_refused(times):
     assert [times.position(edge) for edge in (0, 125, 1000)] == [0, 1, 8]
     with pytest.raises(DomainError, match="130 is not the edge of a bin; the nearest are 125 and 250"):
@@ -176,7 +189,8 @@ def test_wrong_records_are_refused(records, values, message):
 def test_frames_of_any_library_are_tables(records):
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     columns = {"country": ["FR", "IT"], "crashed": ["no", "yes"]}
-    for table in (pandas.DataFrame(columns), polars.DataFrame(columns), arrow.table(columns)):
+    struct = arrow.array([{"country": "FR", "crashed": "no"}, {"country": "IT", "crashed": "yes"}])
+    for table in (pandas.DataFrame(columns), polars.DataFrame(columns), arrow.table(columns), struct):
         assert records.indices(table).tolist() == [3, 7]
 
 

@@ -151,7 +151,7 @@ class Domain:
     def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""
         column = _check_column(values, "values must be a list, an array or a column")
-        listed = _as_list(column) if self.has_labels else as_array(column)
+        listed = as_list(column) if self.has_labels else as_array(column)
         found = self.replace_by_other(self.locate(listed))
         if found.size and found.min() < 0:
             # Missing values come first, since in some libraries they turn all integers of a column into floats.
@@ -316,7 +316,8 @@ def _check_column(values: object, expected: str) -> Iterable[Any]:
     raise DomainError(f"{expected}, got {found}")
 
 
-def _as_list(values: Any) -> list[Any]:
+def as_list(values: Any) -> list[Any]:
+    """A column of any data frame library as a list of Python's own values."""
     listed: list[Any] = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     return listed
 
@@ -338,6 +339,8 @@ def is_missing(value: object) -> bool:
         return not value
     if isinstance(value, (float, np.floating)):
         return isnan(value)
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, is_missing
+from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, as_list, is_missing
 from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.numerics.checks import shown, whole_number
 
@@ -134,6 +134,9 @@ class OrderedDomain(Domain):
         """Values as numbers, NaN if they are none."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
+        if values.dtype.kind == "M" and self.is_dates:
+            days = values.astype("datetime64[D]")
+            return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
         if values.dtype.kind == "M":
             days = values.astype("datetime64[D]")
             return np.where(np.isnat(days) | (not self.is_dates), np.nan, days.astype(np.float64))
@@ -314,7 +317,7 @@ class RecordDomain(Domain):
             return {name: table[name] for name in self.attributes}
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise DomainError(f"records are a list of mappings, or a table, got {shown(values)}")
-        records = [self._checked(record) for record in values]
+        records = [self._checked(record) for record in as_list(values)]
         return {name: [record.get(name) for record in records] for name in self.attributes}
 
     def _checked(self, record: object) -> Mapping[str, Any]:

@@ -428,3 +428,18 @@ def _finished_tasks(status):
     """Number of finished tasks of the slow stage while it runs."""
     stages = [status.getStageInfo(number) for number in status.getActiveStageIds()]
     return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 16), default=0)
+
+
+def test_records_are_a_column_of_structs(spark, tmp_path):
+    """Reports of records and of numbers, made and counted by Spark; no attribute is kept beside them."""
+    from pyspark.sql import functions
+
+    plan = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], epsilon=4)
+    df = spark.createDataFrame(
+        [("1", "no", "DE"), ("2", "yes", "FR")] * 50, "version string, crashed string, country string"
+    )
+    records = df.select("country", functions.struct("version", "crashed").alias("record"))
+    written = privatize(records, plan, "record", str(tmp_path / "reports"))
+    assert written.columns == ["country", "report"]
+    counted = tally(written, plan, by=["country"])
+    assert {key: found.reports for key, found in counted.items()} == {("DE",): 50, ("FR",): 50}
