@@ -61,9 +61,10 @@ def histograms(size):
     [
         ("mss", 64, 3, 60),
         pytest.param("mss", 64, 5, 60, marks=pytest.mark.long),
-        pytest.param("mss", 100, 5, 60, marks=pytest.mark.long),
-        ("mss", 256, 5, 40),
-        ("ss-compact", 256, 3, 40),
+        ("mss", 100, 5, 40),
+        pytest.param("mss", 256, 5, 40, marks=pytest.mark.long),
+        ("ss-compact", 100, 3, 40),
+        pytest.param("ss-compact", 256, 3, 40, marks=pytest.mark.long),
     ],
 )
 def test_errors_reach_the_bound(name, size, epsilon, runs):
