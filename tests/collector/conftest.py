@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -92,10 +93,11 @@ def _mount(*words: str) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[SmallDisk | None]:
-    """None if filesystems cannot be mounted."""
-    directory = tmp_path / "small"
-    directory.mkdir()
+def small_disk() -> Iterator[SmallDisk | None]:
+    """None if filesystems cannot be mounted. Not below ``tmp_path``: every pytest that starts closes that to the user
+    that PostgreSQL runs as.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="small-"))
     try:
         disk = SmallDisk(directory, 3)
     except (OSError, subprocess.CalledProcessError):

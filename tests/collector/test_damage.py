@@ -8,14 +8,13 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-import tempfile
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from damage import damage_bytes, damage_cell
+from damage import damage_bytes, damage_cell, directory_in_memory, outcome
 from deposits import an_id
 
 import sunzi
@@ -96,9 +95,8 @@ def write(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def memory():
-    """A directory in memory, where the system has one: these stores need no disk."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-        yield Path(directory)
+    with directory_in_memory() as directory:
+        yield directory
 
 
 @pytest.fixture(scope="module")
@@ -137,20 +135,11 @@ def try_damage(filled, seed: int, directory: Path) -> str:
         if way == "cell"
         else damage_bytes(log if way == "log" and log.exists() else path, generator)
     )
-    outcomes = []
     before = path.read_bytes()
-    for act in (read, write):
-        try:
-            act(path)
-            outcomes.append("fine")
-        except StoreError:
-            outcomes.append("StoreError")
-        except BaseException as error:
-            error.add_note(f"seed {seed}: {done}, {act.__name__}")
-            raise
-        if act is read and not has_log:  # SQLite may write to its header, the first 100 bytes
-            assert path.read_bytes()[100:] == before[100:], f"seed {seed}: {done}, and reading changed the file"
-    return f"{way}: read {outcomes[0]}, write {outcomes[1]}"
+    found = outcome(read, path, f"seed {seed}: {done}")
+    if not has_log:  # SQLite may write to its header, the first 100 bytes
+        assert path.read_bytes()[100:] == before[100:], f"seed {seed}: {done}, and reading changed the file"
+    return f"{way}: read {found}, write {outcome(write, path, f'seed {seed}: {done}')}"
 
 
 def test_damaged_stores_are_refused_with_a_store_error(filled, memory, request):

@@ -178,6 +178,20 @@ def test_a_client_that_sends_too_much_receives_the_error(strict):
     assert strict.send_batch(bytes(20 << 20)).status == 413
 
 
+def test_the_rest_of_only_a_few_refused_bodies_is_read(tmp_path):
+    with running(tmp_path / "patient.db", {"default": PLAN}, body_seconds=60) as made, ExitStack() as stack:
+        connections = [
+            stack.enter_context(socket.create_connection((made.host, made.port)))
+            for _ in range(limits._MOST_DISCARDING + 1)
+        ]
+        for connection in connections:
+            begin(connection, BODIES["nobody"], "Content-Length: 1000000\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 404")
+        *_, last, excess = connections
+        assert closes_within(excess, 20)
+        assert not closes_within(last, 0.1)
+
+
 def test_a_slow_store_does_not_hold_up_the_service(service, monkeypatch):
     """The first upload to an epoch queries the store; other requests are answered meanwhile."""
     asked, over = threading.Event(), threading.Event()

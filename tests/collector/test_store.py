@@ -154,6 +154,28 @@ def test_counters_of_any_number(store, counters):
     assert dict(zip(cells.tolist(), found.tolist(), strict=True)) == expected
 
 
+def test_a_group_that_touches_hundreds_of_pages(store):
+    length = 120_123
+    epoch, chance, expected = (
+        an_epoch(store, counters=length),
+        np.random.default_rng(1),
+        np.zeros(length, dtype=np.int64),
+    )
+    for first in (0, 10):
+        group = []
+        for number in (first, first + 1, first + 2):
+            cells = np.flatnonzero(chance.random(length) < 0.3)
+            added = chance.integers(1, 1000, cells.size)
+            expected[cells] += added
+            group.append(Deposit(epoch.key, an_id(number), 1, cells, added))
+        store.commit(group)
+    reports, found = store.tally(epoch.key, length)
+    assert reports == 6
+    cells, counted = found.nonzero()
+    assert np.array_equal(cells, np.flatnonzero(expected))
+    assert np.array_equal(counted, expected[cells])
+
+
 def test_large_counts_stay_exact(store):
     epoch = an_epoch(store)
     for number in range(2):

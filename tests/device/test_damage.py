@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-import tempfile
 from collections import Counter
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from damage import damage_bytes, damage_cell
+from damage import damage_bytes, damage_cell, directory_in_memory, outcome
 
 import sunzi
 from sunzi.device import Device
-from sunzi.errors import BudgetError, StoreError
+from sunzi.errors import StoreError
 
 PLAN = sunzi.make_plan("grr", ["yes", "no", "other"], epsilon=1)
 URL = "https://collector.example/v1/collections/default/epochs"
@@ -39,9 +38,8 @@ def fill(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def memory():
-    """A directory in memory, where the system has one: these files need no disk."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-        yield Path(directory)
+    with directory_in_memory() as directory:
+        yield directory
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +68,7 @@ def try_damage(filled: Path, seed: int, path: Path) -> str:
     shutil.copy(filled, path)
     way = generator.choice([damage_bytes, damage_cell])
     done = way(path, generator)
-    try:
-        use(path)
-    except (StoreError, BudgetError) as error:
-        return f"{way.__name__}: {type(error).__name__}"
-    except BaseException as error:
-        error.add_note(f"seed {seed}: {done}")
-        raise
-    return f"{way.__name__}: fine"
+    return f"{way.__name__}: {outcome(use, path, f'seed {seed}: {done}')}"
 
 
 def test_damaged_device_files_are_refused_with_a_store_error(filled, memory, request):

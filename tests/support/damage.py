@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+from sunzi.errors import BudgetError, StoreError
 
 _VALUES: tuple[object, ...] = (
     None,
@@ -37,6 +41,25 @@ _VALUES: tuple[object, ...] = (
     b"\xff" * 4000,
     b"{}",
 )
+
+
+@contextmanager
+def directory_in_memory() -> Iterator[Path]:
+    """A directory in memory, where the system has one: damaged files need no disk."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
+        yield Path(directory)
+
+
+def outcome(use: Callable[[Path], None], path: Path, damage: str) -> str:
+    """Use a damaged file: "fine" or the name of the refusal. Other errors are raised, with a note of the damage."""
+    try:
+        use(path)
+    except (StoreError, BudgetError) as error:
+        return type(error).__name__
+    except BaseException as error:
+        error.add_note(f"{damage}, {use.__name__}")
+        raise
+    return "fine"
 
 
 def damage_bytes(path: Path, generator: random.Random) -> str:

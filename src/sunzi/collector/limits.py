@@ -7,7 +7,6 @@ import errno
 import logging
 import sys
 import time
-from contextlib import suppress
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +27,7 @@ ACCEPTED_AT_ONCE = 16
 _OTHER_FILES = 180 + ACCEPTED_AT_ONCE
 _RETRY_SECONDS = 2
 _DISCARD_SECONDS = 0.01
+_MOST_DISCARDING = 4
 _LOG_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
@@ -166,6 +166,8 @@ class Load:
     def __init__(self, settings: Settings) -> None:
         self._most_bytes, self._most_requests = settings.waiting_bytes, most_requests(settings)
         self._bytes = self._requests = 0
+        self.discarding = 0
+        """Refused bodies whose rest is being read."""
 
     def add(self, size: int = 0, requests: int = 0) -> None:
         """Take a share; raise RefusalError if too little is left."""
@@ -232,13 +234,21 @@ class LimitedBody:
     async def discard(self) -> None:
         """Read and drop the rest until the deadline, so that a client that is still sending can read the response.
 
-        Pauses keep a flood of refused bodies from taking all the time.
+        Pauses keep a flood of refused bodies from taking all the time, and beyond a few at once the rest is not read:
+        then the connection is reset.
         """
-        with suppress(TimeoutError):
+        if self._load.discarding >= _MOST_DISCARDING:
+            return
+        self._load.discarding += 1
+        try:
             async with asyncio.timeout_at(self._deadline):
                 while not self.is_complete:
                     await self._next()
                     await asyncio.sleep(_DISCARD_SECONDS)
+        except TimeoutError:
+            pass
+        finally:
+            self._load.discarding -= 1
 
     async def _next(self) -> Message:
         message = await self._receive()

@@ -23,6 +23,7 @@ from itertools import islice
 
 import numpy as np
 
+from sunzi._typing import Integers
 from sunzi.collector.database import Database, identity_table
 from sunzi.collector.epochs import (
     ID_BYTES,
@@ -449,13 +450,21 @@ class Store(Database):
     def _add(self, contribution: int, page_cells: int, deposits: Sequence[Deposit]) -> None:
         """Add deposits to the pages of one contribution."""
         cells = np.concatenate([deposit.cells for deposit in deposits])
-        pages, rows = np.unique(cells // page_cells, return_inverse=True)
+        pages, rows = _distinct(cells // page_cells)
         stored = self._read_pages(contribution, pages.tolist())
         counts = np.zeros((pages.size, page_cells), dtype=np.int64)
         counts[np.searchsorted(pages, list(stored))] = self._rows.pages(stored, page_cells)
         np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
         written = self._rows.counts(counts).astype("<i8", copy=False)
         self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
+
+
+def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
+    """The distinct numbers in order, and the place of each number among them; without sorting where they are dense."""
+    if not numbers.size or int(numbers.max()) >= numbers.size:
+        return np.unique(numbers, return_inverse=True)
+    is_present = np.bincount(numbers) > 0
+    return np.flatnonzero(is_present), (np.cumsum(is_present) - 1)[numbers]
 
 
 def _take_from(quotas: dict[str, float], deposits: Sequence[Deposit]) -> list[Deposit]:
