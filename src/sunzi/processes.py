@@ -42,16 +42,16 @@ class _Pool(ProcessPoolExecutor):
     """
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        with _deferred_signals():
+        with deferred_signals():
             return super().submit(function, *arguments, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        with _deferred_signals():
+        with deferred_signals():
             super().shutdown(wait, cancel_futures=cancel_futures)
 
 
 @contextmanager
-def _deferred_signals() -> Iterator[None]:
+def deferred_signals() -> Iterator[None]:
     """Run Python's handlers of SIGINT and SIGTERM after the block. They run in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield

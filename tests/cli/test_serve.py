@@ -1,11 +1,14 @@
 """A collection over HTTP: serve, simulate, store, and estimate --from."""
 
 import json
+import signal
 import socket
+import sys
 import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from serving import serving
@@ -95,6 +98,23 @@ def test_bad_commands_are_refused_and_create_no_store(plan, capsys, words, compl
     assert main(words) == 2
     assert complaint in capsys.readouterr().err
     assert not Path("sunzi.db").exists()
+
+
+def test_a_signal_waits_for_the_imports(plan, monkeypatch):
+    """Raised in the midst of one, its exception could become a traceback."""
+    imported, names = set(), {"create_app", "listen", "make_server"}
+
+    class Server(ModuleType):
+        def __getattr__(self, name):
+            if name not in names:
+                raise AttributeError(name)
+            signal.raise_signal(signal.SIGTERM)
+            imported.add(name)
+
+    monkeypatch.setitem(sys.modules, "sunzi.collector.server", Server("sunzi.collector.server"))
+    with pytest.raises(SystemExit, match="143"):
+        main(["serve", "plan.json"])
+    assert imported == names
 
 
 def test_a_taken_port_is_an_error_before_the_store_is_touched(plan, capsys):

@@ -15,6 +15,7 @@ from sunzi.cli.files import TOKEN_VARIABLE, add_labels
 from sunzi.cli.terminal import say
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, privacy_bound
+from sunzi.processes import deferred_signals
 
 if TYPE_CHECKING:
     from sunzi.collector import Collector
@@ -147,9 +148,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
-    from sunzi.collector import Collector, Shard, open_store
-    from sunzi.collector.server import create_app, listen, make_server
-    from sunzi.plan import load_plan
+    with deferred_signals():  # an exception in the midst of these imports would be shown as an error in them
+        from sunzi.collector import Collector, Shard, open_store
+        from sunzi.collector.server import create_app, listen, make_server
+        from sunzi.plan import load_plan
 
     settings = _settings(arguments)
     plans = {name: load_plan(path, labels=arguments.labels) for name, path in _named(arguments.plans).items()}
