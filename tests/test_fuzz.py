@@ -151,7 +151,7 @@ def test_single_reports(case):
     assert len(good) > number // 200
     assert len(bad) > number // 100
     check_accepted(plan, good)
-    for report in bad:
+    for report in set(bad):  # short reports have few different mutants
         assert is_refused(plan, report), report.hex()
     for report in bad[:: 1 + len(bad) // 200]:
         for data in (report, [report], [*reports[:3], report, *reports[3:6]]):

@@ -30,11 +30,19 @@ def test_catalogue(name: str, domain_size: int, epsilon: str | int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("domain_size", "epsilon"), [(2, 12), pytest.param(3, "1/100", marks=LONG), (20, "1/100"), (20, 12)]
+    ("domain_size", "epsilon"),
+    [(2, 12), pytest.param(3, "1/100", marks=LONG), (20, "1/100"), pytest.param(20, 12, marks=LONG)],
 )
 @pytest.mark.parametrize("name", catalogue())
 def test_catalogue_at_the_extremes(name: str, domain_size: int, epsilon: str | int) -> None:
     testing.check_protocol(name, domain_size, epsilon)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["oue", "mss", "mss-compact"])
+def test_large_epsilon(name: str) -> None:
+    """The other protocols are then generalized randomized response, or close to it."""
+    testing.check_protocol(name, 20, 12)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.attacks import ATTACKS
 from ledger import COUNTERS, Ledger, Parcel
 from restarting import fill, restart
 from soaking import growth_kilobytes, start_soak
@@ -47,10 +48,12 @@ def check(findings, kills):
 def test_the_page_shows_the_committed_figures():
     figures = json.loads((DOCS / "durability.json").read_text())
     assert (DOCS / "durability.md").read_text().endswith(MARK + "\n" + table(figures))
-    # The bounds of attacks are also those of the benchmarks, whose figures are in docs/performance.md.
-    optional = {"attacks", *LONG_TESTS}
-    assert [name for name in figures if name not in optional] == [name for name in SECTIONS if name not in optional]
-    assert all(section["differences"] == [] for section in figures.values())
+    assert list(figures) == [name for name in SECTIONS if name not in LONG_TESTS]
+    # Beside an attack, a busy machine delays honest clients too; then the table names the bounds that were missed.
+    assert all(missed.partition(":")[0] in ATTACKS for missed in figures["attacks"]["differences"])
+    assert list(figures["attacks"]["delays"]) == list(ATTACKS)
+    assert figures["attacks"]["peak_megabytes"] <= 1024
+    assert all(section["differences"] == [] for name, section in figures.items() if name != "attacks")
     assert all(figures[name]["kills"] >= 1000 for name in ("kill-sqlite", "kill-postgres", "kill-server"))
 
 

@@ -153,11 +153,10 @@ def attack(_: argparse.Namespace, directory: Path) -> dict[str, Any]:
     found = {each["name"].removeprefix("collector/"): each for each in json.loads(path.read_text())}
     memory = [each["details"]["bytes"] for name, each in found.items() if name.endswith("-memory")]
     missed = [f"{name}: {each['ratio']:.2f}" for name, each in found.items() if not each["holds"]]
-    delays = [name.removesuffix("-memory") for name in found if name.endswith("-memory")]
+    attacks = [name.removesuffix("-memory") for name in found if name.endswith("-memory")]
     goodput = [each["ratio"] for name, each in found.items() if name.endswith(("-256", "-1024"))]
     return {
-        "attacks": len(delays),
-        "worst_delay": round(max(found[name]["ratio"] for name in delays), 1),
+        "delays": {name: round(found[name]["ratio"], 1) for name in attacks},
         "peak_megabytes": round(max(memory) / (1 << 20)),
         "worst_goodput": round(min(goodput), 2),
         "seconds_to_start": round(found["epochs"]["details"]["seconds"], 2),
@@ -231,8 +230,6 @@ def _phrases(section: dict[str, Any]) -> list[str]:
     """Counts and measurements of one section, as phrases."""
     answers = section.get("answers", section.get("outcomes", {}))
     named = {
-        "attacks": "{} attacks",
-        "worst_delay": "honest reports take at most {} times as long (99 of 100)",
         "worst_goodput": "256 and 1,024 connections count at least {} times as much as 16",
         "seconds_to_start": "1,000 epochs start in {} s",
         "kills": "{:,} kills",
@@ -248,7 +245,9 @@ def _phrases(section: dict[str, Any]) -> list[str]:
         "growth_kilobytes": "{} KiB more in the last third than in the second",
         "minutes": "{} minutes",
     }
-    counted = [phrase.format(section[key]) for key, phrase in named.items() if key in section]
+    delays = [f"{ratio} ({attack.replace('-', ' ')})" for attack, ratio in section.get("delays", {}).items()]
+    delayed = [f"99 of 100 honest reports take {', '.join(delays)} times as long"] if delays else []
+    counted = delayed + [phrase.format(section[key]) for key, phrase in named.items() if key in section]
     killed = [f"{number:,} while {moment}" for moment, number in section.get("killed_while", {}).items()]
     answered = [f"{number:,} × {answer}" for answer, number in sorted(answers.items())]
     return counted + ([", ".join(killed)] if killed else []) + ([", ".join(answered)] if answered else [])

@@ -454,7 +454,8 @@ class Store(Database):
         stored = self._read_pages(contribution, pages.tolist())
         counts = np.zeros((pages.size, page_cells), dtype=np.int64)
         counts[np.searchsorted(pages, list(stored))] = self._rows.pages(stored, page_cells)
-        np.add.at(counts, (rows, cells % page_cells), np.concatenate([deposit.counts for deposit in deposits]))
+        added = np.concatenate([deposit.counts for deposit in deposits])
+        np.add.at(counts.reshape(-1), rows * page_cells + cells % page_cells, added)
         written = self._rows.counts(counts).astype("<i8", copy=False)
         self._write_pages(contribution, {page: written[row].tobytes() for row, page in enumerate(pages.tolist())})
 
