@@ -61,7 +61,7 @@ class Client:
         return not self._source.reproducible
 
     def report(self, value: object) -> bytes:
-        """One report of ``value``: a label, or an index if the domain is a bare size."""
+        """One report of ``value``: a label, an index if the domain is a bare size, a number or date, or a record."""
         return self.report_index(self.plan.domain.index(value))
 
     def report_index(self, index: int) -> bytes:

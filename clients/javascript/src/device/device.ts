@@ -120,7 +120,8 @@ export class Device {
    * and returns `isRepeated`. The report's id is derived from the device key, the attribute and the epoch, so a
    * collector would not count it again either.
    *
-   * A value that this attribute reported before under the same plan costs nothing, because its bytes are the same. A
+   * A value that this attribute reported before under the same plan costs nothing, because its bytes are the same;
+   * under plans of numbers, ranges and tables, nor does one with the same answer to the question that the device keeps. A
    * value outside the domain is reported as "other" if the plan has it, else by the background report: sending nothing
    * would reveal that it is outside.
    *
