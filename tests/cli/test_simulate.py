@@ -14,7 +14,7 @@ from sunzi.collector.sqlite import SqliteStore
 @pytest.fixture
 def plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = sunzi.make_plan("ss-compact", ["apple", "pear", "plum", "fig"], 3)
+    made = sunzi.make_plan("ss-compact", ["apple", "pear", "plum", "fig"], 3, groups={"country": ["DE"]})
     made.save("plan.json")
     return made
 
@@ -33,10 +33,13 @@ def test_simulated_users_with_single_use_tokens(plan, tmp_path, capsys):
         words = ["simulate", "--send", address, "--tokens-file", "tokens.txt"]
         assert main([*words, "--users", "31"]) == 2
         assert "tokens.txt holds 25 tokens for 31 uploads" in capsys.readouterr().err
-        assert main([*words, "--users", "25"]) == 0
+        assert main([*words, "--users", "25", "--group", "country=FR"]) == 2
+        assert "the group country has no value 'FR'" in capsys.readouterr().err
+        assert main([*words, "--users", "25", "--group", "country=DE"]) == 0
         assert main([*words, "--users", "5"]) == 2  # they are spent
     store = SqliteStore("sunzi.db")
     assert store.epochs()[0].reports == 25
+    assert store.group_reports(store.epochs()[0].key) == {"country=DE": 25}
     store.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import repeat
 from pathlib import Path
@@ -47,6 +47,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--tokens-file", metavar="FILE", help="file of single-use tokens, one per line, if the collector requires them"
     )
+    parser.add_argument(
+        "--group",
+        metavar="NAME=VALUE",
+        help="public groups of these users, such as country=DE or country=DE,release=1",
+    )
     parser.set_defaults(run=run)
 
 
@@ -54,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fetch the plan, draw values, send."""
     from sunzi.collector.remote import RemoteCollector
     from sunzi.collector.settings import read_secret
+    from sunzi.groups import parse_groups
     from sunzi.planning import Population
 
     if arguments.batch is None:
@@ -68,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         epoch = remote.current()
         values = population.draw(epoch.plan.domain.size, arguments.users, arguments.seed)
         start = time.monotonic()
-        send_reports(remote, epoch, values, arguments.batch, tokens)
+        groups = parse_groups(arguments.group) if arguments.group else {}
+        send_reports(remote, epoch, values, arguments.batch, tokens, groups)
         seconds = max(time.monotonic() - start, 1e-9)
     sent = f"{counted(arguments.users, 'report')} to {epoch.collection}, epoch {epoch.number}"
     say(f"sent {sent}: {arguments.users / seconds:,.0f} per second", sys.stderr)
@@ -81,6 +88,7 @@ def send_reports(
     values: Integers,
     batch_size: int,
     tokens: Iterator[str | None] | None = None,
+    groups: Mapping[str, str] | None = None,
 ) -> None:
     """Randomise the values with the shipped client and upload the reports, one token per upload."""
     client = epoch.plan.client()
@@ -88,7 +96,7 @@ def send_reports(
         for first in range(0, values.size, batch_size):
             batch = values[first : first + batch_size]
             body = client.report_index(int(batch[0])) if batch_size == 1 else client.report_indices(batch)
-            remote.upload(epoch, body, token=next(tokens or repeat(None)))
+            remote.upload(epoch, body, token=next(tokens or repeat(None)), groups=groups)
             done = first + batch.size
             bar.update(done, done / values.size)
 
