@@ -65,7 +65,7 @@ def _answer(cache: TrendCache) -> None:
     cache.forget_trend()
     found = cache.get("default", EPOCHS, 1, seconds=float("inf"))
     assert not isinstance(found, Progress), "there is no limit"
-    json.dumps(found.trend.to_dict(found.trend.most_frequent(10), alarms=found.alarms()))
+    json.dumps(found.trend.to_dict(found.trend.most_frequent(10)))
 
 
 def _decoded(plan: Plan, tally: Tally) -> None:

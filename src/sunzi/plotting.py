@@ -20,6 +20,7 @@ from sunzi._typing import Floats
 from sunzi.changes_page import certainty, meanings
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
+from sunzi.trends import MOST_LINES
 from sunzi.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -162,17 +163,22 @@ def saved(figure: Figure, path: str | Path | None) -> Figure:
 
 
 def plot_trend(
-    trend: Trend, path: str | Path | None = None, *, values: Sequence[object] = (), confidence: float = 0.95
+    trend: Trend,
+    path: str | Path | None = None,
+    *,
+    values: Sequence[object] = (),
+    confidence: float = 0.95,
+    one_in: float | None = None,
 ) -> Figure:
     """A line per value, never without its intervals; a ring marks an alarm."""
     chosen = [trend.domain.exact_index(value) for value in values] or trend.most_frequent(_LINES_SHOWN)
-    if len(chosen) > len(_LINES):
-        raise ParameterError(f"a picture shows at most {len(_LINES)} values, got {len(chosen)}; draw several pictures")
+    if len(chosen) > MOST_LINES:
+        raise ParameterError(f"a picture shows at most {MOST_LINES} values, got {len(chosen)}; draw several pictures")
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
     names, fonts = drawable([shortened(trend.domain.shown(index), _LONGEST_LABEL) for index in chosen])
-    alarms = {(alarm.index, alarm.moment) for alarm in trend.alarms()}
-    for index, name, colour in zip(chosen, names, _LINES, strict=False):
+    alarms = {(alarm.index, alarm.moment) for alarm in trend.alarms(one_in)}
+    for index, name, colour in zip(chosen, names, _LINES[: len(chosen)], strict=True):
         columns = trend.columns([index], confidence)
         moments = np.array(columns["moment"])
         axes.fill_between(moments, columns["low"], columns["high"], color=colour, alpha=0.18, lw=0)
@@ -181,14 +187,19 @@ def plot_trend(
         raised = np.array([(index, moment) in alarms for moment in trend.moments])
         values_there = np.where(raised, columns["frequency"], np.nan)
         axes.plot(moments, values_there, color=colour, marker="o", ms=11, fillstyle="none", linestyle="none")
-    _dress_trend(axes, trend, fonts, confidence, with_alarms=any(index in chosen for index, _ in alarms))
+    _dress_trend(axes, trend, confidence)
+    if any(index in chosen for index, _ in alarms):
+        epochs = (one_in or trend.default_one_in) / trend.domain.size
+        label = f"changed (one false\nalarm in {epochs:,.4g} epochs)"
+        axes.plot([], color=INTERVAL, marker="o", ms=9, fillstyle="none", linestyle="none", label=label)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, prop={"family": fonts})
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
 
 
-def _dress_trend(axes: Axes, trend: Trend, fonts: list[str], confidence: float, *, with_alarms: bool) -> None:
-    """Axis, legend and title."""
+def _dress_trend(axes: Axes, trend: Trend, confidence: float) -> None:
+    """Axes and title."""
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
     axes.set_title(
         f"{len(trend.moments)} epochs, {sum(trend.reports):,} reports, {100 * confidence:g} % intervals", loc="left"
@@ -201,11 +212,6 @@ def _dress_trend(axes: Axes, trend: Trend, fonts: list[str], confidence: float, 
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         axes.figure.autofmt_xdate()
-    handles, labels = axes.get_legend_handles_labels()
-    if with_alarms:
-        ring = Line2D([], [], color=INTERVAL, marker="o", markersize=9, fillstyle="none", linestyle="none")
-        handles, labels = [*handles, ring], [*labels, "changed (one false\nalarm in 100 epochs)"]
-    axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, prop={"family": fonts})
 
 
 def drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:

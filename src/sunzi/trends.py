@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Moment = date | int | float
 """When an epoch was: a date, a date with time, or a number."""
 
+MOST_LINES = 7
+"""The number of values that a picture can show."""
 _SECONDS_PER_DAY = 86_400
 EPOCHS_PER_FALSE_ALARM = 100
 """By default, one value raises a false alarm in this number of epochs."""
@@ -103,6 +105,8 @@ class Trend:
     frequencies: series.Rows
     """One row per epoch, one column per value."""
     variances: series.Rows
+    unfinished: frozenset[Moment] = frozenset()
+    """Epochs that are still open. They raise no alarms: they are looked at many times, and might at any of them."""
     times: Floats = field(init=False)
     """Days, or numbers, since the first epoch."""
 
@@ -169,6 +173,7 @@ class Trend:
                 float(self.frequencies[row, index]),
             )
             for index, row, since, is_rise, before in zip(*(column.tolist() for column in columns), strict=True)
+            if self.moments[row] not in self.unfinished
         ]
 
     def threshold(self, one_in: float | None = None) -> float:
@@ -262,13 +267,7 @@ class Trend:
         columns: dict[str, list[Any]] = {"label": [label for label, _ in rows]}
         return columns | {name: [getattr(point, name) for _, point in rows] for name in names}
 
-    def to_dict(
-        self,
-        indices: Iterable[int],
-        confidence: float = 0.95,
-        one_in: float | None = None,
-        alarms: Sequence[Alarm] | None = None,
-    ) -> dict[str, Any]:
+    def to_dict(self, indices: Iterable[int], confidence: float = 0.95, one_in: float | None = None) -> dict[str, Any]:
         """Series and development of some values, and all alarms, as JSON. Epochs are named by their place in the list.
 
         Parameters
@@ -276,9 +275,7 @@ class Trend:
         indices: the values.
         confidence: the coverage probability of each interval.
         one_in: as in :meth:`alarms`.
-        alarms: the alarms to list, by default all.
         """
-        alarms = self.alarms(one_in) if alarms is None else alarms
         places = {moment: place for place, moment in enumerate(self.moments)}
         return {
             "unit": self.unit,
@@ -292,7 +289,8 @@ class Trend:
             ],
             "values": [self._value_document(row, places, confidence) for row in self.rows(indices)],
             "alarms": [
-                vars(alarm) | {"moment": places[alarm.moment], "since": places[alarm.since]} for alarm in alarms
+                vars(alarm) | {"moment": places[alarm.moment], "since": places[alarm.since]}
+                for alarm in self.alarms(one_in)
             ],
         }
 
@@ -304,7 +302,12 @@ class Trend:
         return vars(row) | {"change_at": places[row.change_at], "lack_of_fit": fit} | lists
 
     def plot(
-        self, path: str | Path | None = None, *, values: Sequence[object] = (), confidence: float = 0.95
+        self,
+        path: str | Path | None = None,
+        *,
+        values: Sequence[object] = (),
+        confidence: float = 0.95,
+        one_in: float | None = None,
     ) -> Figure:
         """A line per value with its intervals, and a mark at every alarm; needs the ``plot`` extra.
 
@@ -313,10 +316,11 @@ class Trend:
         path: where to save the picture, if anywhere; the suffix sets the format.
         values: labels, or indices where there are no labels; by default the six most frequent values.
         confidence: the coverage probability of each interval.
+        one_in: as in :meth:`alarms`.
         """
         with needing_matplotlib():
             from sunzi.plotting import plot_trend
-        return plot_trend(self, path, values=values, confidence=confidence)
+        return plot_trend(self, path, values=values, confidence=confidence, one_in=one_in)
 
     def to_html(
         self,

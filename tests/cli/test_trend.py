@@ -81,6 +81,21 @@ def test_a_collector_leaves_out_small_epochs(store, capsys):
         assert len(captured.out.splitlines()) == 1 + 7
 
 
+def test_open_epochs_raise_no_alarm(store, capsys):
+    def alarms():
+        assert main(["trend", "--from", store, "--format", "json", "--one-in", "1000"]) == 0
+        return {alarm["moment"] for alarm in json.loads(capsys.readouterr().out)["alarms"]}
+
+    before = alarms()
+    opened = open_store(store)
+    collector = Collector(opened)
+    filled_epoch(collector, "fruit", PLANS[1], shares(1000, 0, 0), 10, close=False)
+    assert alarms() == before
+    collector.close("fruit", 9)
+    opened.close()
+    assert alarms() == before | {8}
+
+
 def test_tally_files(tallies, capsys):
     dates = "2026-01-05,2026-01-12,2026-01-19"
     assert main(["trend", *tallies, "--dates", dates, "--top", "1", "--sort", "frequent", "--format", "csv"]) == 0

@@ -75,6 +75,7 @@ def test_a_row_per_value_and_epoch(service):
     assert {row["alarm"] for row in rows[:8]} == {"", "down"}
     assert service.get(f"{TREND[:-4]}csv?search=nothing").body.startswith(b"label,epoch,")
     assert service.get(f"{TREND[:-4]}png?value=apple").body.startswith(b"\x89PNG")
+    assert service.get("/v1/collections/numbers/trend.png").status == 200  # as many values as a picture shows
     assert service.get(f"{TREND[:-4]}png?search=nothing").status == 400
 
 

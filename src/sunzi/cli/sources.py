@@ -83,6 +83,7 @@ class CollectedEpoch:
     number: int
     opened_at: float
     """In seconds since 1970."""
+    is_open: bool
     plan: Plan
     tally: Tally
 
@@ -200,7 +201,7 @@ def _from_collector(
             if plan.fingerprint not in plans:  # equal plans share what they have computed
                 plans[plan.fingerprint] = with_labels(plan, f"the plan of {source}", labels)
             plan = plans[plan.fingerprint]
-            found.append(CollectedEpoch(remote.collection, epoch.number, epoch.opened_at, plan, tally))
+            found.append(CollectedEpoch(remote.collection, epoch.number, epoch.opened_at, epoch.is_open, plan, tally))
     return found
 
 
@@ -274,7 +275,7 @@ def _from_store(
                 plans[data] = with_labels(stored_plan(store, epoch), f"the plan of {source}", labels)
             name_of_group = "" if group is None else parse_group(plans[data].groups, group)
             tally = stored_tally(store, epoch, plans[data], name_of_group)
-            found.append(CollectedEpoch(name, epoch.number, epoch.opened_at, plans[data], tally))
+            found.append(CollectedEpoch(name, epoch.number, epoch.opened_at, epoch.is_open, plans[data], tally))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Follow the values, then write or print their development."""
-    from sunzi.trends import trend
-
     _check(arguments)
-    collection, moments, estimates = (_from_source if arguments.source else _from_files)(arguments)
-    found = trend([regrouped(estimate, arguments.groups) for estimate in estimates], moments)
+    collection, found = (_from_source if arguments.source else _from_files)(arguments)
     deliver(arguments, _result(arguments, collection, found))
     return 0
 
@@ -111,11 +109,18 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("give a plan and at least two tallies, oldest first, or --from")
 
 
-def _from_files(arguments: argparse.Namespace) -> tuple[None, Sequence[Moment] | None, list[Estimate]]:
+def _from_files(arguments: argparse.Namespace) -> tuple[None, Trend]:
     check_order("trend", arguments.plan, arguments.tallies)
     check_paths([arguments.plan, *arguments.tallies], force=arguments.force)
     plan = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)
-    return None, _dates(arguments), [estimated_file(plan, path, arguments.weights) for path in arguments.tallies]
+    estimates = [estimated_file(plan, path, arguments.weights) for path in arguments.tallies]
+    return None, _followed(arguments, estimates, _dates(arguments))
+
+
+def _followed(arguments: argparse.Namespace, estimates: Sequence[Estimate], moments: Sequence[Moment] | None) -> Trend:
+    from sunzi.trends import trend
+
+    return trend([regrouped(estimate, arguments.groups) for estimate in estimates], moments)
 
 
 def _dates(arguments: argparse.Namespace) -> list[date] | None:
@@ -130,7 +135,7 @@ def _dates(arguments: argparse.Namespace) -> list[date] | None:
     return dates
 
 
-def _from_source(arguments: argparse.Namespace) -> tuple[str, Sequence[Moment], list[Estimate]]:
+def _from_source(arguments: argparse.Namespace) -> tuple[str, Trend]:
     from sunzi.trends import opening_moments
 
     chosen = arguments.epoch or EpochChoice.parse("all")
@@ -152,7 +157,9 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Sequence[Moment], 
             "choose epochs of the same ones with --epoch, or put the values into the same groups with --groups"
         )
     opened_at, numbers = [epoch.opened_at for epoch in epochs], [epoch.number for epoch in epochs]
-    return epochs[0].collection, opening_moments(opened_at, numbers), estimates
+    moments = opening_moments(opened_at, numbers)
+    still_open = frozenset(moment for moment, epoch in zip(moments, epochs, strict=True) if epoch.is_open)
+    return epochs[0].collection, replace(_followed(arguments, estimates, moments), unfinished=still_open)
 
 
 def _result(arguments: argparse.Namespace, collection: str | None, found: Trend) -> Result:
@@ -183,7 +190,7 @@ def _result(arguments: argparse.Namespace, collection: str | None, found: Trend)
         table=lambda: _print_table(arguments, found, chosen(_SHOWN)),
         document=lambda: found.to_dict(chosen(found.domain.size), arguments.confidence, arguments.one_in),
         rows=rows,
-        picture=lambda: found.plot(values=labels(_DRAWN), confidence=arguments.confidence),
+        picture=lambda: found.plot(values=labels(_DRAWN), confidence=arguments.confidence, one_in=arguments.one_in),
         page=page,
     )
 

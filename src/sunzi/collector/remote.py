@@ -75,13 +75,15 @@ class ListedEpoch:
     reports: int
     opened_at: float
     """In seconds since 1970."""
+    is_open: bool
 
     @classmethod
     def from_json(cls, fields: Any) -> ListedEpoch:
         """Read an entry of the list; raises ParameterError, TypeError or KeyError if it is malformed."""
         number = whole_number("epoch", fields["epoch"], 1, _LARGEST_EPOCH)
         reports = whole_number("reports", fields["reports"], 0)
-        return cls(check_name(fields["collection"]), number, reports, real_number("opened_at", fields["opened_at"]))
+        opened_at = real_number("opened_at", fields["opened_at"])
+        return cls(check_name(fields["collection"]), number, reports, opened_at, fields["open"] is True)
 
 
 class RemoteCollector:

@@ -18,6 +18,7 @@ from sunzi.collector.trends import CollectionTrend, Progress
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import ParameterError
 from sunzi.tables.writers import records_as
+from sunzi.trends import MOST_LINES
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 
@@ -56,10 +57,10 @@ def trend(
         return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})
     if value and search is not None:
         raise ParameterError("give value or search, not both")
-    chosen = _chosen(request, found, value, search, top, sort)
+    chosen = _chosen(request, found, value, search, min(top, MOST_LINES) if form == "png" else top, sort)
     if form == "png":
-        return Response(_picture(found, chosen, confidence), media_type=MEDIA[form])
-    document = found.trend.to_dict(chosen, confidence, one_in, found.alarms(one_in))
+        return Response(_picture(found, chosen, confidence, one_in), media_type=MEDIA[form])
+    document = found.trend.to_dict(chosen, confidence, one_in)
     epochs = [listed(epoch) | about for epoch, about in zip(found.epochs, document["epochs"], strict=True)]
     if form == "csv":
         return Response(_table(document, epochs), media_type=MEDIA[form])
@@ -67,12 +68,12 @@ def trend(
     return JSONResponse(document | {"epochs": epochs} | about)
 
 
-def _picture(found: CollectionTrend, chosen: list[int], confidence: float) -> bytes:
+def _picture(found: CollectionTrend, chosen: list[int], confidence: float, one_in: float | None) -> bytes:
     domain, stream = found.trend.domain, io.BytesIO()
     if not chosen:
         raise ParameterError("no value is chosen; there is nothing to draw")
     values = [domain.label(index) if domain.has_labels else index for index in chosen]
-    found.trend.plot(values=values, confidence=confidence).savefig(stream, format="png", dpi=120)
+    found.trend.plot(values=values, confidence=confidence, one_in=one_in).savefig(stream, format="png", dpi=120)
     return stream.getvalue()
 
 

@@ -40,18 +40,6 @@ class CollectionTrend:
     other_domain: Sequence[int]
     """The numbers of epochs whose values differ from those of the newest."""
 
-    def alarms(self, one_in: float | None = None) -> list[Alarm]:
-        """The alarms of closed epochs, oldest first: an open one is looked at many times, and might alarm at any.
-
-        Parameters
-        ----------
-        one_in: as in :meth:`Trend.alarms`.
-        """
-        is_open = {
-            moment for moment, epoch in zip(self.trend.moments, self.epochs, strict=True) if epoch.closed_at is None
-        }
-        return [alarm for alarm in self.trend.alarms(one_in) if alarm.moment not in is_open]
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -86,7 +74,7 @@ class TrendCache:
         # Of closed epochs, the one used last at the end; None if its tally determines no estimate.
         self._rows: OrderedDict[_Key, _Row | None] = OrderedDict()
         self._plan_used_last: tuple[bytes, Plan] | None = None
-        self._newest: tuple[tuple[_Key, ...], Trend] | None = None
+        self._newest: tuple[tuple[tuple[_Key, bool], ...], Trend] | None = None
         self._alarms: dict[str, tuple[tuple[_Key, ...], list[Alarm]]] = {}
         self._lock = threading.Lock()
 
@@ -151,7 +139,7 @@ class TrendCache:
             if isinstance(found, Progress):
                 return None
             newest = found.trend.moments[-1]
-            alarms = [alarm for alarm in found.alarms() if alarm.moment == newest]
+            alarms = [alarm for alarm in found.trend.alarms() if alarm.moment == newest]
             known = self._alarms[collection] = keys, alarms if found.epochs[-1] == closed[-1] else []
         return known[1]
 
@@ -165,14 +153,15 @@ class TrendCache:
                 f"a trend needs two epochs of the same values with at least {minimum_reports:,} reports; there is "
                 f"{len(same) or 'none'}"
             )
-        keys = tuple(map(self._key, same))
+        keys = tuple((self._key(epoch), epoch.is_open) for epoch in same)
         if self._newest is None or self._newest[0] != keys:
             frequencies = np.stack([rows[epoch.key].frequencies for epoch in same])
             variances = np.stack([rows[epoch.key].variances for epoch in same])
             reports = tuple(epoch.reports for epoch in same)
             assert domain is not None, "there are two epochs"
             moments = opening_moments([epoch.opened_at for epoch in same], [epoch.number for epoch in same])
-            self._newest = keys, Trend(domain, moments, reports, frequencies, variances)
+            still_open = frozenset(moment for moment, epoch in zip(moments, same, strict=True) if epoch.is_open)
+            self._newest = keys, Trend(domain, moments, reports, frequencies, variances, still_open)
         others = [epoch.number for epoch in considered if epoch not in same]
         return CollectionTrend(self._newest[1], same, held_back, others)
 
