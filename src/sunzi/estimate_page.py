@@ -95,7 +95,8 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
         heads = ["value", "estimate", f"{100 * self.confidence:g} % interval", "users"]
         if self.processed is not None:
             heads.append(f"{self.processed.method}, no interval")
-        return chart_table(heads, 1, axis, (self._row(row, axis, decimals) for row in rows))
+        sorted_by = None if self.in_order else 1
+        return chart_table(heads, sorted_by, axis, (self._row(row, axis, decimals) for row in rows))
 
     def _row(self, row: Row, axis: Axis, decimals: int) -> str:
         interval = f"{percent(row.low, decimals)} to {percent(row.high, decimals)}"
