@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import sunzi
 from sunzi.errors import ParameterError, PlanError
-from sunzi.groups import chosen_groups, declare_groups, parse_group, parse_groups
+from sunzi.groups import are_disjoint, chosen_groups, declare_groups, parse_group, parse_groups
 
 DECLARED = {"country": ["DE", "FR"], "release": ["124", "125.0"]}
 PLAN = sunzi.make_plan("grr", ["no", "yes"], 1, groups=DECLARED)
@@ -25,6 +25,13 @@ def test_groups_are_part_of_the_plan():
     assert PLAN.with_groups({}) == PLAIN
     assert b"groups" not in PLAIN.contract.canonical
     assert dict(PLAN.facts())["groups"] == "country: DE, FR; release: 124, 125.0 (public)"
+
+
+def test_only_values_of_one_attribute_have_no_reports_in_common():
+    assert are_disjoint("country=DE", "country=FR")
+    for other in ("country=DE", "release=124", None):
+        assert not are_disjoint("country=DE", other)
+        assert not are_disjoint(other, "country=DE")
 
 
 def test_a_plan_cannot_change_its_groups():

@@ -116,3 +116,18 @@ def parse_group(declared: DeclaredGroups, text: str) -> str:
     if len(chosen) != 1:
         raise ParameterError(f"name one group, such as country=DE, got {shown(text)}")
     return chosen_groups(declared, chosen)[0]
+
+
+def are_disjoint(first: str | None, second: str | None) -> bool:
+    """Whether no report of one epoch can be in both: only for two values of one attribute.
+
+    Parameters
+    ----------
+    first, second: names of groups such as ``country=DE``; None is all reports.
+
+    >>> are_disjoint("country=DE", "country=FR"), are_disjoint("country=DE", "release=124"), are_disjoint(None, None)
+    (True, False, False)
+    """
+    if first is None or second is None:
+        return False
+    return first != second and first.partition("=")[0] == second.partition("=")[0]

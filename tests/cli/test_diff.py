@@ -8,7 +8,7 @@ import pytest
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.collector import Collector, Settings, open_store, serve
+from sunzi.collector import Collector, RemoteCollector, Settings, open_store, serve
 
 LABELS = ["Chrome", "Edge", "Opera", "Safari"]
 PLAN = sunzi.make_plan("ss-compact", LABELS, 2)
@@ -113,6 +113,7 @@ def test_epochs_of_a_store_and_of_a_collector(store, capsys):
         (["plan.json", "before.tally", "before.tally"], "before.tally is given twice"),
         (["plan.json", "before.tally", "other.tally"], "other.tally: this tally belongs to the plan"),
         ([*TALLIES, "--collection", "poll"], "--collection needs --from"),
+        ([*TALLIES, "--group-after", "country=DE"], "--group-after needs --from"),
         ([*TALLIES, "--top", "0"], "--top must be at least 1, got 0"),
         ([*TALLIES, "--title", "Changes"], "--title is the heading of a page"),
         ([*TALLIES, "--error-rate", "1.5"], "--error-rate must lie between 0 and 1, got 1.5"),
@@ -126,9 +127,28 @@ def test_bad_arguments_are_refused(files, complaint, words, message):
     assert message in complaint()
 
 
+def test_groups_of_one_epoch(files, capsys, complaint):
+    plan = PLAN.with_groups({"country": ["DE", "FR"], "release": ["1"]})
+    with serve(plan, store="groups.db", settings=Settings(port=0, minimum_reports=1)) as collector:
+        remote = RemoteCollector(collector.url, max_epsilon=2)
+        epoch = remote.current()
+        for country, value in (("DE", "Chrome"), ("FR", "Safari")):
+            remote.upload(
+                epoch, plan.client(seed=1).report_batch([value] * 500), groups={"country": country, "release": "1"}
+            )
+        remote.close()
+        words = ["diff", "--from", collector.url, "1", "1", "--format", "json", "--group", "country=DE"]
+        assert main([*words, "--group-after", "country=FR"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["before"], found["after"]) == ("epoch 1, country=DE", "epoch 1, country=FR")
+        assert {row["label"] for row in found["changes"] if row["changed"]} == {"Chrome", "Safari"}
+        assert main([*words, "--group-after", "release=1"]) == 2
+        assert "both sides have reports of epoch 1 in common" in complaint()
+
+
 def test_an_epoch_is_not_compared_with_itself(store, complaint):
     assert main(["diff", "--from", store, "1:3", "2:4"]) == 2
-    assert "epoch 2 is on both sides" in complaint()
+    assert "both sides have reports of epoch 2 in common" in complaint()
     assert main(["diff", "--from", store, "1", "3:4"]) == 2
     assert "epochs 3 and 4 of poll have different plans" in complaint()
 

@@ -14,6 +14,7 @@ PRINTING = {
     "plan": ("--size", "9", "--epsilon", "1", "--users", "100", "--protocol", "grr"),
     "estimate": ("plan.json", "tally.bin"),
     "diff": ("plan.json", "tally.bin", "later.bin"),
+    "trend": ("plan.json", "tally.bin", "later.bin"),
     "inspect": ("plan.json", "tally.bin", "reports.bin"),
     "compare": ("--size", "9", "--protocols", "grr,ss", "--epsilon", "1,2"),
     "attack": ("plan.json", "--trials", "50", "--seed", "1"),

@@ -14,6 +14,7 @@ from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
+from sunzi.groups import are_disjoint
 
 if TYPE_CHECKING:
     from sunzi.changes import Change, Difference
@@ -39,6 +40,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("after", metavar="AFTER", help="tally file, or - for standard input; with --from, epochs")
     parser.add_argument("--plan-after", metavar="FILE", help="plan of AFTER, if it is another plan of the same domain")
     add_collection(parser)
+    parser.add_argument(
+        "--group", metavar="NAME=VALUE", help="only the reports of this public group, such as country=DE, with --from"
+    )
+    parser.add_argument(
+        "--group-after",
+        metavar="NAME=VALUE",
+        help="the group of AFTER, if it is another; two groups can be compared within the same epochs",
+    )
     add_output(parser, _SUFFIXES)
     add_labels(parser)
     add_groups(parser)
@@ -97,8 +106,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.plan or arguments.plan_after):
         raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
     if not arguments.source:
-        if arguments.collection:
-            raise ParameterError("--collection needs --from")
+        for name in ("collection", "group", "group_after"):
+            if getattr(arguments, name):
+                raise ParameterError(f"--{name.replace('_', '-')} needs --from")
         if arguments.plan is None:
             raise ParameterError("give a plan and two tallies, or --from and two epochs")
 
@@ -117,23 +127,28 @@ def _from_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimat
 
 
 def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
+    groups = (arguments.group, arguments.group_after or arguments.group)
     sides = []
-    for text in (arguments.before, arguments.after):
+    for text, group in zip((arguments.before, arguments.after), groups, strict=True):
         try:
             chosen = EpochChoice.parse(text)
         except argparse.ArgumentTypeError as error:
             raise ParameterError(str(error)) from None
-        sides.append(read_epochs(arguments.source, arguments.collection, chosen, arguments.labels))
+        sides.append(read_epochs(arguments.source, arguments.collection, chosen, arguments.labels, group=group))
     common = {epoch.number for epoch in sides[0]} & {epoch.number for epoch in sides[1]}
-    if common:
-        raise ParameterError(f"epoch {min(common)} is on both sides; compare epochs that have no reports in common")
+    if common and not are_disjoint(*groups):
+        raise ParameterError(
+            f"both sides have reports of epoch {min(common)} in common; compare different epochs, or two groups of one "
+            "attribute with --group and --group-after"
+        )
     before, after = (estimated(side[0].plan, summed(side), arguments.weights) for side in sides)
-    return (_name(sides[0]), _name(sides[1])), before, after
+    return (_name(sides[0], groups[0]), _name(sides[1], groups[1])), before, after
 
 
-def _name(epochs: Sequence[CollectedEpoch]) -> str:
+def _name(epochs: Sequence[CollectedEpoch], group: str | None) -> str:
     first, last = epochs[0].number, epochs[-1].number
-    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+    which = f"epoch {first}" if first == last else f"epochs {first} to {last}"
+    return which if group is None else f"{which}, {group}"
 
 
 def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Difference) -> Result:

@@ -32,6 +32,7 @@ from sunzi.collector.uploads import CollectionName
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate
+from sunzi.groups import are_disjoint
 from sunzi.plan import Plan
 from sunzi.tables.writers import records_as
 from sunzi.uncertainty import Target
@@ -96,8 +97,10 @@ def difference_of_epochs(
     after_group: GroupName = None,
 ) -> Response:
     """What changed between two epochs or groups, the clearest changes first; whether anything did."""
-    if before == after:
-        _check_groups(before, before_group, after_group)
+    if before == after and not are_disjoint(before_group, after_group):
+        raise ParameterError(
+            f"both sides have reports of epoch {before} in common; compare two epochs, or two groups of one attribute"
+        )
     about_before, _, estimated_before = _estimated(request, collection, before, before_group)
     about_after, plan, estimated_after = _estimated(request, collection, after, after_group)
     found = _compared(estimated_before, estimated_after, target)
@@ -123,15 +126,6 @@ def difference_of_epochs(
         "changed": int(found.changed(1 - confidence, verdict).sum()),
     }
     return Response(json.dumps(notes | {"changes": rows}), media_type=MEDIA[form])
-
-
-def _check_groups(epoch: int, before: str | None, after: str | None) -> None:
-    """Within one epoch, only different values of one attribute have no reports in common."""
-    attributes = {name.partition("=")[0] for name in (before or "", after or "")}
-    if before == after or len(attributes) != 1:
-        raise ParameterError(
-            f"both sides have reports of epoch {epoch} in common; compare two epochs, or two groups of one attribute"
-        )
 
 
 def _estimated(
