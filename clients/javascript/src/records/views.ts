@@ -51,7 +51,9 @@ function viewsProtocol(
     },
     (selector, indices, rows) => {
       const { view } = views[selector];
-      return Uint32Array.from(rows, (row) => view.cellOf(indices[row]));
+      const cells = new Uint32Array(rows.length);
+      for (let i = 0; i < rows.length; i++) cells[i] = view.cellOf(indices[rows[i]]);
+      return cells;
     },
   );
 }
