@@ -39,6 +39,7 @@ def test_intervals_of_normal_errors_are_normal():
     assert ((wide_low < low) & (high < wide_high)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon"), [("grr", 5), ("oue", 0.5)])
 def test_false_verdicts_are_rare(name, epsilon):
     """With nothing changed, P(more than 25 of 200 runs have one) < 1e-6 at the stated 5 %; 95 % of intervals cover."""

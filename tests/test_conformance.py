@@ -271,6 +271,7 @@ def test_vectors_cover_protocols_designs_and_edges(tmp_path):
     assert all(len(found) >= 4 for found in sizes.values())
 
 
+@pytest.mark.slow
 def test_generator_gives_the_same_files():
     script = ROOT / "scripts" / "make-conformance"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)

@@ -44,6 +44,7 @@ def test_rows_name_their_cells(plan, tally):
     assert top.low < top.frequency < top.high
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_errors_are_as_stated(plan):
     """Over 150 runs of 18 cells: coverage within 93–97 %, squared errors over stated variances within 8 %."""
     columns = records(3000, seed=3)
@@ -96,6 +97,7 @@ def test_wrong_shares_are_refused(plan, tally, values, given, message):
         plan.estimate(tally, table=("b", "c")).share(values, given=given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "epsilon"), [((2, 2), 1), ((3, 4), 2)])
 def test_independence_is_rejected_as_often_as_stated(sizes, epsilon):
     """At 5 %, 200 runs: at most 14 % (more by chance once in 1e-6), and sometimes; Pearson's test far more often."""

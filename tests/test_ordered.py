@@ -102,6 +102,7 @@ def test_smoothing_removes_noise_and_has_no_intervals(plan, values):
     assert ((smooth.frequencies - truth) ** 2).sum() < 0.3 * ((raw.frequencies - truth) ** 2).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bins", "epsilon", "shape"), [(16, 1, "smooth"), (64, 0.5, "spiky"), (64, 2, "one"), (256, 3, "spiky")]
 )

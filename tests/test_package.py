@@ -48,6 +48,7 @@ def test_importing_sunzi_imports_nothing_heavy():
     assert loaded_after("import sunzi; dir(sunzi); sunzi.__version__; sunzi.SunziError", HEAVY + EXTRAS) == ""
 
 
+@pytest.mark.slow
 def test_using_a_name_loads_its_home_but_no_extra():
     assert loaded_after("import sunzi; sunzi.make_plan", HEAVY + EXTRAS) in {"numpy", "numpy scipy"}
 

@@ -85,6 +85,7 @@ def test_the_picture(collection, capsys):
     assert (collection.directory / "growth.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named(collection):
     words = ["attack", collection.path("plan.json"), "-o", collection.path("growth.png")]
     run = subprocess.run(

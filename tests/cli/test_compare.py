@@ -126,6 +126,7 @@ def test_wrong_arguments_are_one_line_and_code_2(words, complaint_words, complai
     assert complaint_words in complaint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "suffix", "extra"), [("matplotlib", "png", "plot"), ("pyarrow", "parquet", "frames")]
 )

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from screen import Screen
 
 from sunzi.cli import demo
@@ -55,6 +56,7 @@ def test_the_table_agrees_with_the_truth(tmp_path, capsys):
     assert abs(float(first[1]) / 100 - truth[0]) < 0.01  # more than ten standard errors
 
 
+@pytest.mark.slow
 def test_demo_without_matplotlib_names_the_extra_and_goes_on(tmp_path):
     picture = tmp_path / "picture.png"
     arguments = [*SMALL, "--output", str(picture)]

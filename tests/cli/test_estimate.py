@@ -224,6 +224,7 @@ def test_a_tally_of_another_plan_and_one_without_reports(counted, complaint):
     assert "out.csv" not in counted.names()
 
 
+@pytest.mark.slow
 def test_without_the_extras_csv_and_a_page_still_work(counted):
     code = (
         "import sys\nfrom sunzi.cli.main import main\n"

@@ -93,6 +93,7 @@ def test_exit_codes(error, code, complaint, monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().err == complaint
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_an_error(tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)

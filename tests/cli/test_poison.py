@@ -22,6 +22,7 @@ def plan_file(tmp_path):
 QUICK = ("--users", "2e3", "--runs", "2")
 
 
+@pytest.mark.slow
 def test_json_has_everything(plan_file, capsys):
     assert main(["poison", plan_file, "--share", "0.01,0.05", "--targets", "2", *QUICK, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)

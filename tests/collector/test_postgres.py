@@ -364,6 +364,7 @@ def test_a_full_disk(killable_server, small_disk):
     killable_server.kill()
 
 
+@pytest.mark.slow
 def test_without_psycopg_the_extra_is_named():
     program = """
 import sys

@@ -139,6 +139,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
     assert life.cut_moments >= {"opening an epoch", "committing", "settling", "closing"}
 
 
+@pytest.mark.slow
 def test_a_store_that_was_being_made_is_made_again(tmp_path: Path) -> None:
     """A cut at every single operation from an empty directory to the first acknowledged report."""
     cut_after, acknowledged = 0, False

@@ -124,6 +124,7 @@ def test_an_invalid_cyclotomic_design_is_refused(changes, reason):
         Cyclotomic.from_parameters({**good, **changes})
 
 
+@pytest.mark.slow
 def test_attackability_of_a_huge_compact_plan() -> None:
     """Its 10^12 messages are never listed."""
     assert 0 < make_plan("ss-compact", 10_000_000, 12).attackability < 0.02

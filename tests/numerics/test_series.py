@@ -88,6 +88,7 @@ def test_false_alarms_are_as_rare_as_stated(one_in):
     assert times[0] / 2 == pytest.approx(one_in, rel=0.05)
 
 
+@pytest.mark.slow
 def test_false_alarms_in_simulated_series():
     values, variances = _noise(5, 200, 8000)
     found = series.find_alarms(values, variances, series.alarm_threshold(500))

@@ -156,7 +156,10 @@ def test_agrees_with_the_definition(points, share, seed):
             assert np.array_equal(code.count(expected), np.bincount(chosen.ravel(), minlength=points))
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(2203, 40), (5000, 1350), (5000, 4990), (22_000, 5_900)])
+@pytest.mark.parametrize(
+    ("points", "block_size"),
+    [(2203, 40), (5000, 1350), (5000, 4990), pytest.param(22_000, 5_900, marks=pytest.mark.slow)],
+)
 def test_random_and_extreme_subsets(engine, points, block_size):
     if engine == "interpreted":  # too slow for more
         points, block_size = points // 10, block_size // 10
@@ -171,7 +174,13 @@ def test_random_and_extreme_subsets(engine, points, block_size):
         assert np.array_equal(words, rows_of([slow_word(row, points) for row in chosen.tolist()], code.bits))
 
 
-@pytest.mark.parametrize(("points", "block_size"), [(64, 17), (131, 24), (300, 150), (1009, 270), (1999, 20)])
+@pytest.mark.parametrize(
+    ("points", "block_size"),
+    [
+        *((64, 17), (131, 24), (300, 150)),
+        *(pytest.param(*large, marks=pytest.mark.slow) for large in ((1009, 270), (1999, 20))),
+    ],
+)
 def test_carries_run_through_whole_words(engine, points, block_size):
     """The subset whose interval contains a round fraction such as 1/2: its low end is 0.0111… and its word 0.1000…"""
     code = SubsetCode(points, block_size)

@@ -359,7 +359,7 @@ class TestBadConditioning:
             assert residual > 1e-9 * np.linalg.norm(right_side)
             assert residual <= 1e-15 * structured.weights.sum() * np.linalg.norm(solution)
 
-    @pytest.mark.parametrize(("size", "start"), [(2000, 307), (1024, 61)])
+    @pytest.mark.parametrize(("size", "start"), [pytest.param(2000, 307, marks=pytest.mark.slow), (1024, 61)])
     def test_decoding_stays_exact_where_any_right_side_does_not(self, size: int, start: int) -> None:
         """A right side made of residue sums has little of the worst eigenvectors, even with cond(T) = 2e15."""
         structured = make(size, list(itertools.islice(primes_from(start), 20)))

@@ -67,6 +67,7 @@ def test_simulated_errors_agree_with_the_formula(name, population):
     assert found.decode_seconds > 0
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_the_rest_of_the_comparison():
     def measured(sizes, names, seed=4):
         records = compare(setting_grid(sizes, [1], [200]), names, Trials(3, seed))

@@ -197,6 +197,7 @@ def test_what_is_refused():
         plan.estimate(tally).interval(method="exact")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size", "epsilon"), [("mss", 64, 5), ("ss-compact", 100, 3)])
 def test_a_wrong_pilot_costs_accuracy_and_no_coverage(name, size, epsilon):
     """A pilot at a value that nobody holds. False alarms: below one in a million, five deviations of 40 runs."""

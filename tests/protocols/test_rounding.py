@@ -55,6 +55,7 @@ def test_rounding_is_unbiased_and_to_neighbours():
         assert abs(points.mean() - exact) <= 6 * 0.5 / 50_000**0.5
 
 
+@pytest.mark.slow
 def test_the_mean_has_the_planned_error():
     plan, runs, users = sunzi.make_number(-1, 1, epsilon=1), 200, 500
     values = np.linspace(-1, 1, users)

@@ -113,6 +113,7 @@ def test_wrong_plans_of_tables_are_refused(tables, change, message):
         sunzi.Plan.from_json(changed(tables, change))
 
 
+@pytest.mark.slow
 def test_planned_errors_are_those_of_estimates(ordered):
     """Mean squared errors of bins and ranges over 400 runs, within 6 standard errors: a false alarm in 1e-8."""
     users, runs = 2000, 400

@@ -140,6 +140,7 @@ def test_groups_equal_the_slow_way(rows, size):
     assert reverse == found
 
 
+@pytest.mark.slow
 def test_more_groups_than_sixteen_bits_number():
     groups = np.arange(70_000)
     table = pa.table({"group": groups, "cell": np.arange(70_000) * 3})

@@ -85,13 +85,13 @@ TERMS = [((), None), ((), "id"), (("country",), None), (("day", "country"), "id"
 def test_row_groups_and_files_change_nothing(tmp_path, by, id_column, rows_a_group, monkeypatch):
     monkeypatch.setattr(deduplication, "_BYTES_PER_PARTITION", 5000)
     monkeypatch.setattr(parquet_files, "_LEAST_ROWS", 20)
-    rows = rows_of_every_kind(300)
+    rows = rows_of_every_kind(150)
     one = write(tmp_path / "one.parquet", table_of(rows), rows_a_group)
     expected = slowly(rows, by, id_column is not None)
     found = sift_by(one, PLAN, by, id_column=id_column, jobs=1)
     assert summary(found) == expected
     many = [
-        write(tmp_path / f"many/{at}.parquet", table_of(rows[at : at + 90]), rows_a_group) for at in range(0, 300, 90)
+        write(tmp_path / f"many/{at}.parquet", table_of(rows[at : at + 45]), rows_a_group) for at in range(0, 150, 45)
     ]
     for source in (many, many[::-1], tmp_path / "many", str(tmp_path / "many")):
         assert sift_by(source, PLAN, by, id_column=id_column, jobs=1) == found
