@@ -81,6 +81,29 @@ def test_a_table_on_the_terminal(shown, folder, estimate):
     assert "2 of 4 values, those with the most users in all groups together." in text
 
 
+def test_questions_are_answered_per_group(estimate, collection, capsys):
+    assert estimate("--by", "country", "--sum", "a,b", "--sum", "c", "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["group"], row["label"]) for row in rows] == [
+        *(("country=DE", "a + b"), ("country=DE", "c")),
+        *(("country=FR", "a + b"), ("country=FR", "c")),
+    ]
+    (collection.directory / "parts.json").write_text('{"first": ["a"], "rest": "*"}')
+    assert estimate("--by", "country", "--groups", "parts.json", "--format", "json") == 0
+    assert {row["label"] for row in json.loads(capsys.readouterr().out)["histogram"]} == {"first", "rest"}
+
+
+def test_means_per_group(collection, capsys, tmp_path):
+    plan = sunzi.make_number(0, 100, 4)
+    plan.save(tmp_path / "number.json")
+    (tmp_path / "means").mkdir()
+    tallies = {(str(mean),): plan.tally(plan.client(seed=1).report_batch([float(mean)] * 500)) for mean in (20, 80)}
+    sunzi.tables.save_groups(tmp_path / "means", ["arm"], tallies)
+    assert collection.run("estimate", "number.json", str(tmp_path / "means"), "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["group"]: round(float(row["value"]), -1) for row in rows} == {"arm=20": 20, "arm=80": 80}
+
+
 def test_every_output(estimate, collection, capsys):
     names = ["out.csv", "out.json", "out.parquet", "out.png", "out.html"]
     assert estimate("--title", "By country", *(word for name in names for word in ("-o", name))) == 0
@@ -182,7 +205,7 @@ def test_groups_of_a_collector(collection, store, capsys, tmp_path):
         assert collection.run("estimate", "--from", service.url, "--by", "country", "--format", "csv") == 0
         out, err = capsys.readouterr()
         assert {row.partition(",")[0] for row in out.splitlines()[1:]} == {"country=DE"}
-        assert "2 groups with fewer reports than the collector publishes" in err
+        assert "2 groups of country have fewer reports than the collector publishes, or none" in err
         assert collection.run("estimate", "--from", service.url, "--group", "country=FR") == 2
         assert "70 more reports of country=FR are needed" in capsys.readouterr().err
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
+from sunzi.cli.queries import regrouped, sums_result
+from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, summed
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped, styled
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
+    from sunzi.estimate import Estimate
     from sunzi.plan import Plan
     from sunzi.tables import GroupEstimates
     from sunzi.tables.writers import HistogramTable, Note
@@ -70,20 +76,42 @@ def is_grouped(arguments: argparse.Namespace) -> bool:
 
 def run_groups(arguments: argparse.Namespace) -> int:
     """Estimate every group, then write or print the histograms."""
-    options = {"--postprocess": arguments.postprocess, "--sum": arguments.sums, "--groups": arguments.groups}
-    for name, value in options.items():
-        if value:
-            raise ParameterError(f"{name} is for one histogram; name a single file of the folder, or --group")
+    if arguments.postprocess:
+        raise ParameterError("--postprocess is for one histogram; name a single file of the folder, or --group")
     if arguments.plan == STANDARD:
         raise ParameterError("the plan must be a file")
-    check_output(arguments, _SUFFIXES)
+    is_question = bool(arguments.sums) or has_record_queries(arguments)
+    check_output(arguments, TABLES if is_question else _SUFFIXES)
     plan, by, tallies = (_from_source if arguments.source else _from_folder)(arguments)
     groups = _estimated(arguments, plan, by, tallies)
     small = groups.small_groups()
     if small is not None:
         say(f"sunzi: note: {small}", sys.stderr)
-    deliver(arguments, _result(arguments, plan, groups))
+    arguments.mean = arguments.mean or (not arguments.output and all(map(is_mean, groups.estimates.values())))
+    if arguments.sums:
+        result = _answers(groups, partial(sums_result, arguments))
+    elif has_record_queries(arguments):
+        result = _answers(groups, partial(answers_result, arguments))
+    else:
+        result = _result(arguments, plan, groups)
+    deliver(arguments, result)
     return 0
+
+
+def _answers(groups: GroupEstimates, answer: Callable[[Estimate], Result]) -> Result:
+    """The answers to the same questions for every group."""
+    found = {name: answer(estimate) for name, estimate in groups.estimates.items()}
+
+    def print_all() -> None:
+        for number, (name, result) in enumerate(found.items()):
+            say(f"{'' if not number else chr(10)}{styled(printable(name), 'bold')}")
+            result.table()
+
+    return Result(
+        table=print_all,
+        document=lambda: {"groups": {name: result.document() for name, result in found.items()}},
+        rows=lambda: [{"group": name, **row} for name, result in found.items() for row in result.rows()],
+    )
 
 
 def _from_folder(arguments: argparse.Namespace) -> tuple[Plan, list[str], dict[tuple[str, ...], Tally]]:
@@ -109,7 +137,9 @@ def _from_source(arguments: argparse.Namespace) -> tuple[Plan, list[str], dict[t
         tallies[name.partition("=")[2],] = summed(found)
     missing = len(found[0].plan.groups[by[0]]) - len(names)
     if missing and is_url(source):
-        say(f"sunzi: note: {counted(missing, 'group')} with fewer reports than the collector publishes", sys.stderr)
+        verb = "has" if missing == 1 else "have"
+        few = f"{counted(missing, 'group')} of {by[0]} {verb} fewer reports than the collector publishes"
+        say(f"sunzi: note: {few}, or none", sys.stderr)
     return found[0].plan, by, tallies
 
 
@@ -120,7 +150,7 @@ def _estimated(
 
     options = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
     try:
-        return estimate_groups(
+        groups = estimate_groups(
             plan,
             tallies,
             by,
@@ -129,6 +159,8 @@ def _estimated(
             small=arguments.small or "merge",
             **options,
         )
+        regrouping = {name: regrouped(each, arguments.groups) for name, each in groups.estimates.items()}
+        return replace(groups, estimates=regrouping)
     except TallyError as error:
         raise TallyError(f"{arguments.tally or arguments.source}: {error}") from None
 
@@ -161,7 +193,7 @@ def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -
 def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates, rows: HistogramTable) -> None:
     columns, per_group = rows.columns, len(rows) // len(groups.estimates)
     reports = sum(estimate.reports for estimate in groups.estimates.values())
-    values = counted(plan.domain.size, "value")
+    values = counted(next(iter(groups.estimates.values())).domain.size, "value")
     number = counted(len(groups.estimates), "group")
     say(f"{counted(reports, 'report')} in {number}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
