@@ -65,7 +65,10 @@ TESTED_IN = {
     "analysis/residuals": "analysis/test_health",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
+    "protocols/ordered_views": "protocols/test_views",
     "protocols/selection": "protocols/test_modular",
+    "protocols/table_views": "protocols/test_views",
+    "ranges": "test_records",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

@@ -16,7 +16,8 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
-from sunzi.records import OrderedDomain, RecordDomain
+from sunzi.ranges import OrderedDomain
+from sunzi.records import RecordDomain
 
 Record = dict[str, Any]
 View = tuple[int | list[int], int]

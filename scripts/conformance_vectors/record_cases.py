@@ -10,7 +10,8 @@ from conformance_vectors.plans import SURVEY, View
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.domain import Domain
-from sunzi.records import OrderedDomain, RecordDomain
+from sunzi.ranges import OrderedDomain
+from sunzi.records import RecordDomain
 
 ALL = 1 << 32
 """The sum of the shares of all views."""

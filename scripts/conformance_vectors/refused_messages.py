@@ -33,7 +33,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.errors import ReportError
-from sunzi.records import OrderedDomain
+from sunzi.ranges import OrderedDomain
 from sunzi.wire import BATCH_MAGIC
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance_vectors.plans import GRR, LABELS, NUMBER, ORDERED, OUE, TABLES, Record, response_with, spoilt
-from sunzi.records import OrderedDomain
+from sunzi.ranges import OrderedDomain
 
 BadPlan = tuple[str, str, str, Record]
 

@@ -30,10 +30,10 @@ from sunzi.plan import Plan as Plan
 from sunzi.plan import load_plan as load_plan
 from sunzi.plan import make_plan as make_plan
 from sunzi.protocols.registry import catalogue as catalogue
+from sunzi.ranges import OrderedDomain as OrderedDomain
 from sunzi.record_plans import make_number as make_number
 from sunzi.record_plans import make_ordered as make_ordered
 from sunzi.record_plans import make_tables as make_tables
-from sunzi.records import OrderedDomain as OrderedDomain
 from sunzi.records import RecordDomain as RecordDomain
 from sunzi.tally import Tally as Tally
 from sunzi.tally import load_tally as load_tally

@@ -21,7 +21,7 @@ from sunzi.numerics import intervals
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.dyadic import Dyadic
 from sunzi.queries import QueryResult
-from sunzi.records import OrderedDomain
+from sunzi.ranges import OrderedDomain
 from sunzi.uncertainty import Method, QueryErrors, Target
 
 if TYPE_CHECKING:

@@ -9,9 +9,11 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan
+from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.rounding import RoundedNumbers
-from sunzi.protocols.views import OrderedViews, TableViews
-from sunzi.records import OrderedDomain, RecordDomain
+from sunzi.protocols.table_views import TableViews
+from sunzi.ranges import OrderedDomain
+from sunzi.records import RecordDomain
 
 _STEPS = 1 << 20
 

@@ -16,8 +16,10 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.numerics.randomness import ScriptedSource
+from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.rounding import RoundedNumbers
-from sunzi.protocols.views import SHARE_BITS, OrderedViews, TableViews, View
+from sunzi.protocols.table_views import TableViews
+from sunzi.protocols.views import SHARE_BITS, View
 
 
 def view(cells, parts, design, epsilon, bits):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
-from sunzi.records import OrderedDomain, RecordDomain
+from sunzi.ranges import OrderedDomain
+from sunzi.records import RecordDomain
 from sunzi.tables import index_lookup
 from sunzi.tables.column_rows import Rows
 from sunzi.tables.index_lookup import IndexLookup, RecordLookup, hints_at

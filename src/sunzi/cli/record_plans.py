@@ -154,7 +154,7 @@ def _tables(path: str, epsilon: str) -> Plan:
 def _attribute(values: Any) -> Any:
     """Labels, labels with ``other``, or a range in bins."""
     from sunzi.domain import Domain
-    from sunzi.records import OrderedDomain
+    from sunzi.ranges import OrderedDomain
 
     if isinstance(values, list):
         return values

@@ -116,7 +116,7 @@ def is_mean(estimate: Estimate) -> bool:
 def wide_bins(estimate: Estimate) -> Estimate | None:
     """The histogram of an ordered plan in bins that fit on a screen; None for other plans."""
     from sunzi.ordered import OrderedEstimate
-    from sunzi.records import OrderedDomain
+    from sunzi.ranges import OrderedDomain
 
     if isinstance(estimate, OrderedEstimate) and isinstance(estimate.domain, OrderedDomain):
         return estimate.histogram(_WIDE_BINS)

@@ -16,9 +16,10 @@ from sunzi.protocols.block_protocols import (
     SubsetSelection,
 )
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
+from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.rounding import RoundedNumbers
+from sunzi.protocols.table_views import TableViews
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
-from sunzi.protocols.views import OrderedViews, TableViews
 
 ENTRY_POINTS = "sunzi.protocols"
 """The group of entry points by which other packages offer protocols."""

@@ -23,7 +23,7 @@ from sunzi.ordered import MeanEstimate
 from sunzi.protocols.base import Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import Channel
-from sunzi.records import OrderedDomain
+from sunzi.ranges import OrderedDomain
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 

@@ -13,7 +13,8 @@ from sunzi.domain import MISSING, UNKNOWN, Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 from sunzi.numerics.checks import shown
-from sunzi.records import OrderedDomain, RecordDomain
+from sunzi.ranges import OrderedDomain
+from sunzi.records import RecordDomain
 from sunzi.tables.column_rows import Rows
 
 FOLDS = ("case", "space")

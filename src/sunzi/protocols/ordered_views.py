@@ -1,0 +1,143 @@
+"""Ranges and quantiles: halving levels of an ordered domain (docs/mathematics.md §13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import only_parameters
+from sunzi.designs.choice import subset_error
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.numerics import dyadic
+from sunzi.numerics.checks import shown
+from sunzi.ordered import OrderedEstimate, TreeUncertainty
+from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
+from sunzi.protocols.views import SHARE_BITS, View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.tally import Tally
+
+# With fewer reports than this the finest level says next to nothing, and would be weighted by chance.
+_LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class OrderedViews(ViewsProtocol):
+    """Halving levels of an ordered domain of 2^h values: view ``level`` is the node x div 2^(h − level)."""
+
+    name = "ordered"
+    question = "a single bin"
+
+    levels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        height = self.domain_size.bit_length() - 1
+        if self.domain_size != 1 << height:
+            raise PlanError(f"an ordered domain needs a power of two of bins, got {self.domain_size}")
+        if any(low >= high for low, high in pairwise((0, *self.levels))) or self.levels[-1] != height:
+            raise PlanError(f"levels must rise from at least 1 to {height}, got {list(self.levels)}")
+        for view, level in zip(self.views, self.levels, strict=True):
+            if view.cells != 1 << level:
+                raise PlanError(f"level {level} has {1 << level} nodes, got {view.cells}")
+
+    @classmethod
+    def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
+        """The levels and shares with the least mean variance of ranges and prefixes."""
+        height = domain_size.bit_length() - 1
+        if domain_size != 1 << height:
+            near = 1 << height, 1 << (height + 1)
+            raise ParameterError(
+                f"an ordered plan needs a power of two of bins, got {domain_size}; take {near[0]} or {near[1]}: "
+                "histograms of any wider bins are sums"
+            )
+        made = [View(1 << level, 1, best_response(1 << level, epsilon)) for level in range(1, height + 1)]
+        costs = np.array([view.variance * view.cells / domain_size for view in made])
+        shares = dyadic.best_shares(costs, dyadic.workload_energies(height))
+        kept = [place for place, share in enumerate(shares) if share >= _LEAST_SHARE or place == height - 1]
+        rounded = integer_shares([float(shares[place] / shares[kept].sum()) for place in kept])
+        views = [
+            View(made[place].cells, share, made[place].response) for place, share in zip(kept, rounded, strict=True)
+        ]
+        return cls(domain_size, tuple(views), tuple(place + 1 for place in kept))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """Read the views from a plan."""
+        only_parameters(parameters, ["views"])
+        views, levels = [], []
+        for level, share, response in read_views(parameters, "level", epsilon):
+            if type(level) is not int or not 1 <= level <= domain_size.bit_length():
+                raise PlanError(f"a level must be a whole number from 1, got {shown(level)}")
+            views.append(View(1 << level, share, response))
+            levels.append(level)
+        return cls(domain_size, tuple(views), tuple(levels))
+
+    def _map(self, index: int) -> dict[str, Any]:
+        return {"level": self.levels[index]}
+
+    def points(self, selector: int, values: Integers) -> Integers:
+        """The nodes of the level."""
+        return values >> (self.levels[-1] - self.levels[selector])
+
+    def tree(self, weights: Sequence[float]) -> dyadic.Dyadic:
+        """The least-squares problem with these weights of the views."""
+        found = np.zeros(self.levels[-1])
+        found[np.array(self.levels) - 1] = weights
+        return dyadic.Dyadic(found)
+
+    def estimate(self, domain: Domain, tally: Tally) -> OrderedEstimate:
+        """Weighted least squares for all levels at once."""
+        check_reports(tally)
+        if not tally.block_reports[-1]:
+            raise EstimateError("no report was about single bins yet, so that they are unknown; wait for more reports")
+        reports = tally.block_reports
+        tree = self.tree(self.weights(reports))
+        levels: list[Floats | None] = [None] * tree.levels
+        for index, (view, level) in enumerate(zip(self.views, self.levels, strict=True)):
+            levels[level - 1] = view.histogram(tally, index) if reports[index] else None
+        frequencies = tree.combine(levels)
+        uncertainty = self._uncertainty(reports, frequencies, tally.reports)
+        return OrderedEstimate(domain, tally.reports, frequencies, uncertainty, weights="planned")
+
+    def _uncertainty(self, reports: Sequence[float], frequencies: Floats, total: int) -> TreeUncertainty:
+        """The errors with this many reports of every view."""
+        light, heavy, inverse = np.zeros((3, self.levels[-1]))
+        for view, level, number in zip(self.views, self.levels, reports, strict=True):
+            if number:
+                inverse[level - 1] = 1 / number
+                light[level - 1], heavy[level - 1] = view.moments.light / number, view.moments.heavy / number
+        return TreeUncertainty(self.tree(self.weights(reports)), light, heavy, inverse, frequencies, total)
+
+    def range_variance(self, users: int) -> float:
+        """The mean variance of ranges and prefixes at the flat histogram, about a population."""
+        check_users(users)
+        energies = dyadic.workload_energies(self.levels[-1])
+        return float((energies / self.tree(self._planned).spectrum).sum()) / users
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """Of a single bin, at the flat histogram or the given one."""
+        check_users(users)
+        size = self.domain_size
+        frequencies = np.full(size, 1 / size) if histogram is None else check_histogram(histogram, size)
+        shares = [view.share / (1 << SHARE_BITS) for view in self.views]
+        return float(self._uncertainty(shares, frequencies, 1).variances("reporters").mean()) / users
+
+    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - levels need no names
+        """Of a range and of a bin, beside those of a flat histogram."""
+        flat = subset_error(self.domain_size, self.epsilon) / users
+        return [
+            PlannedError("a range, on average", self.range_variance(users), flat * self.domain_size / 6),
+            PlannedError(self.question, self.expected_mse(users), flat),
+        ]
+
+    def worst_mse(self, users: int) -> float:
+        """Of a single bin; at a histogram with one value, which every level's heaviest node has."""
+        one = np.zeros(self.domain_size)
+        one[0] = 1.0
+        return max(self.expected_mse(users), self.expected_mse(users, one))

@@ -1,0 +1,190 @@
+"""Cross tables: views of some attributes of a record (docs/mathematics.md §14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.cross_tables import TableEstimate, TableUncertainty
+from sunzi.designs.base import only_parameters
+from sunzi.designs.choice import subset_error
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.numerics import effects
+from sunzi.numerics.checks import shown
+from sunzi.numerics.effects import Attributes, Effects
+from sunzi.protocols.base import PlannedError, check_reports, check_users
+from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.records import RecordDomain
+from sunzi.tally import Tally
+
+
+@dataclass(frozen=True)
+class TableViews(ViewsProtocol):
+    """Tables of some attributes of a record."""
+
+    name = "tables"
+    question = "a cell of a table"
+
+    sizes: tuple[int, ...]
+    tables: tuple[Attributes, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if prod(self.sizes) != self.domain_size or min(self.sizes, default=0) < 2:
+            raise PlanError(
+                f"the sizes of the attributes are {list(self.sizes)}, but there are {self.domain_size} records"
+            )
+        if len(set(self.tables)) != len(self.tables):
+            raise PlanError("a table occurs twice among the views")
+        for view, table in zip(self.views, self.tables, strict=True):
+            if (
+                not table
+                or any(low >= high for low, high in pairwise(table))
+                or not 0 <= table[0] <= table[-1] < len(self.sizes)
+            ):
+                raise PlanError(
+                    f"the attributes of a view must rise from 0 to {len(self.sizes) - 1}, got {list(table)}"
+                )
+            if view.cells != self._cells(table):
+                raise PlanError(f"the table {list(table)} has {self._cells(table)} cells, got {view.cells}")
+
+    def _cells(self, table: Attributes) -> int:
+        return prod(self.sizes[attribute] for attribute in table)
+
+    @classmethod
+    def choose(cls, domain_size: int, epsilon: Fraction, sizes: Sequence[int], wanted: Sequence[Attributes]) -> Self:
+        """The views and shares with the least mean variance of the cells of all wanted tables."""
+        candidates = sorted(
+            {part for table in wanted for part in effects.subsets(table)}, key=lambda part: (len(part), part)
+        )
+        cells = {part: prod(sizes[attribute] for attribute in part) for part in candidates}
+        responses = {number: best_response(number, epsilon) for number in set(cells.values())}
+        made = {part: View(cells[part], 1, responses[cells[part]]) for part in candidates}
+        shares = effects.best_shares(sizes, wanted, {part: view.variance for part, view in made.items()})
+        rounded = zip(shares, integer_shares(list(shares.values())), strict=True)
+        views = [replace(made[part], share=share) for part, share in rounded]
+        return cls(domain_size, tuple(views), tuple(sizes), tuple(shares))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """Read the views from a plan."""
+        only_parameters(parameters, ["sizes", "views"])
+        sizes = parameters["sizes"]
+        if not isinstance(sizes, list) or any(type(size) is not int or size < 2 for size in sizes):
+            raise PlanError(f"sizes must be a list of whole numbers from 2, got {shown(sizes)}")
+        views, tables = [], []
+        for table, share, response in read_views(parameters, "attributes", epsilon):
+            if not isinstance(table, list) or any(
+                type(each) is not int or not 0 <= each < len(sizes) for each in table
+            ):
+                raise PlanError(f"the attributes of a view must be numbers below {len(sizes)}, got {shown(table)}")
+            views.append(View(prod(sizes[attribute] for attribute in table), share, response))
+            tables.append(tuple(table))
+        return cls(domain_size, tuple(views), tuple(sizes), tuple(tables))
+
+    def parameters(self) -> dict[str, Any]:
+        """The sizes of the attributes, and the views in order."""
+        return {"sizes": list(self.sizes), **super().parameters()}
+
+    def _map(self, index: int) -> dict[str, Any]:
+        return {"attributes": list(self.tables[index])}
+
+    @classmethod
+    def check_domain(cls, domain: Domain) -> None:
+        """Tables are about records."""
+        if not isinstance(domain, RecordDomain):
+            raise PlanError(f"a plan of tables needs a domain of records, got {domain!r}")
+
+    def check_attributes(self, domain: Domain) -> None:
+        """The sizes are those of the attributes."""
+        if domain.sizes != self.sizes:
+            raise PlanError(f"sizes are {list(self.sizes)}, but the attributes have {list(domain.sizes)} values")
+
+    def points(self, selector: int, values: Integers) -> Integers:
+        """The cells of the view's table."""
+        cells = np.zeros(values.shape, dtype=np.int64)
+        for attribute in self.tables[selector]:
+            size = self.sizes[attribute]
+            cells = cells * size + values // prod(self.sizes[attribute + 1 :]) % size
+        return cells
+
+    def effects(self, weights: Sequence[float]) -> Effects:
+        """The least-squares problem with these weights of the views; those of weight 0 are left out."""
+        used = zip(self.tables, weights, strict=True)
+        return Effects(self.sizes, {table: weight for table, weight in used if weight})
+
+    def estimate(self, domain: Domain, tally: Tally, table: Sequence[str] | None = None) -> TableEstimate:
+        """The table of some attributes, from all views at once.
+
+        ``table`` names the attributes; by default all, or the table that is asked about most often where these were not
+        asked about together.
+        """
+        check_reports(tally)
+        assert isinstance(domain, RecordDomain), "the plan has checked it"
+        solved = self.effects(self.weights(tally.block_reports))
+        wanted = self._usual_table if table is None else domain.numbers(table)
+        self._check_known(domain, solved, wanted)
+        found, moments = {}, {}
+        for index, (view, part, reports) in enumerate(zip(self.views, self.tables, tally.block_reports, strict=True)):
+            if reports:
+                found[part] = view.histogram(tally, index).reshape([self.sizes[attribute] for attribute in part])
+                moments[part] = view.moments, reports
+        parts = solved.combine(found)
+        plausible = {part: solved.table(parts, part).reshape(-1) for part in moments}
+        frequencies = solved.table(parts, wanted).reshape(-1)
+        uncertainty = TableUncertainty(solved, wanted, moments, plausible, frequencies, tally.reports)
+        return TableEstimate(domain.part(wanted), tally.reports, frequencies, uncertainty, weights="planned")
+
+    @property
+    def _usual_table(self) -> Attributes:
+        every = tuple(range(len(self.sizes)))
+        shares = {table: view.share for table, view in zip(self.tables, self.views, strict=True)}
+        return every if every in shares else max(shares, key=lambda table: shares[table])
+
+    def _check_known(self, domain: RecordDomain, solved: Effects, wanted: Attributes) -> None:
+        names = list(domain.attributes)
+        missing = next((part for part in effects.subsets(wanted) if part not in solved.information), None)
+        if missing is not None:
+            asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
+            raise EstimateError(
+                f"no report tells about {' × '.join(names[attribute] for attribute in missing)}; this plan has the "
+                f"tables {asked}. Name one of them, or part of one"
+            )
+
+    def table_variance(self, wanted: Attributes, users: int) -> float:
+        """The mean variance of a cell of a table at the flat histogram, about a population."""
+        check_users(users)
+        return effects.cell_variance(self.effects(self._planned), wanted) / users
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """Of a cell, in the mean over the tables of all views, at the flat histogram."""
+        if histogram is not None:
+            raise ParameterError("a plan of tables tells its error at the flat histogram only; leave histogram out")
+        return float(np.mean([self.table_variance(table, users) for table in self.tables]))
+
+    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:
+        """Of a cell of the table of every view, beside the margin of one histogram of all records."""
+        assert isinstance(domain, RecordDomain), "the plan has checked it"
+        names, joint = list(domain.attributes), subset_error(self.domain_size, self.epsilon) / users
+        return [
+            PlannedError(
+                " × ".join(names[attribute] for attribute in table),
+                self.table_variance(table, users),
+                joint * self.domain_size / self._cells(table),
+            )
+            for table in self.tables
+        ]
+
+    def worst_mse(self, users: int) -> float:
+        """At least the error at every histogram: what is heavy adds at most its whole to every view."""
+        check_users(users)
+        worst = max((view.moments.light + abs(view.moments.heavy)) / view.variance for view in self.views)
+        return worst * self.expected_mse(users)
