@@ -132,8 +132,14 @@ def test_a_trend_has_a_line_and_a_band_per_value(tmp_path):
     assert len(dated.plot(values=["other"]).axes[0].collections) == 1
 
 
-def test_a_picture_of_a_trend_shows_few_values():
+def test_many_values_of_a_trend_have_a_chart_each():
     plan = sunzi.make_plan("oue", 20, 3)
-    trend = sunzi.trend([plan.estimate(plan.simulate([1] * 100, seed=seed)) for seed in (1, 2)])
-    with pytest.raises(ParameterError, match="at most 7 values, got 20"):
-        trend.plot(values=range(20))
+    held = [[1] * 2000] * 4 + [[2] * 2000] * 4
+    trend = sunzi.trend([plan.estimate(plan.simulate(values, seed=seed)) for seed, values in enumerate(held)])
+    panels = trend.plot(values=range(8)).axes
+    assert [panel.get_title(loc="left") for panel in panels[:8]] == list(map(str, range(8)))
+    assert [panel.axison for panel in panels] == [True] * 8 + [False]
+    np.testing.assert_array_equal(panels[3].lines[0].get_ydata(), trend.frequencies[:, 3])
+    alarmed = {alarm.index for alarm in trend.alarms()}
+    assert {1, 2} <= alarmed
+    assert {place for place in range(8) if len(panels[place].lines[1].get_xdata())} == alarmed & set(range(8))

@@ -20,7 +20,6 @@ from sunzi._typing import Floats
 from sunzi.changes_page import certainty, meanings
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
-from sunzi.trends import MOST_LINES
 from sunzi.verdicts import Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from sunzi.changes import Difference
     from sunzi.changes import Verdict as ChangeVerdict
     from sunzi.estimate import Estimate
-    from sunzi.trends import Trend
+    from sunzi.trends import Moment, Trend
     from sunzi.uncertainty import Target
 
 # Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
@@ -43,6 +42,7 @@ SHADES: dict[Verdict, tuple[str, str]] = {
 # For lines, from the same palette; its yellow is too pale on white.
 _LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
 _LINES_SHOWN = 6
+_PANEL_COLUMNS = 3
 _NAMES: dict[Verdict, str] = {
     "clear": "above 0, tested for all values at once",
     "alone": "above 0 by its own interval only",
@@ -172,12 +172,12 @@ def plot_trend(
 ) -> Figure:
     """A line per value, never without its intervals; a ring marks an alarm."""
     chosen = [trend.domain.exact_index(value) for value in values] or trend.most_frequent(_LINES_SHOWN)
-    if len(chosen) > MOST_LINES:
-        raise ParameterError(f"a picture shows at most {MOST_LINES} values, got {len(chosen)}; draw several pictures")
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
     names, fonts = drawable([shortened(trend.domain.shown(index), _LONGEST_LABEL) for index in chosen])
     alarms = {(alarm.index, alarm.moment) for alarm in trend.alarms(one_in)}
+    if len(chosen) > len(_LINES):
+        return _plot_panels(trend, path, dict(zip(chosen, names, strict=True)), fonts, confidence, alarms)
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
     for index, name, colour in zip(chosen, names, _LINES[: len(chosen)], strict=True):
         columns = trend.columns([index], confidence)
         moments = np.array(columns["moment"])
@@ -196,6 +196,39 @@ def plot_trend(
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def _plot_panels(
+    trend: Trend,
+    path: str | Path | None,
+    names: Mapping[int, str],
+    fonts: Sequence[str],
+    confidence: float,
+    alarms: set[tuple[int, Moment]],
+) -> Figure:
+    """A small chart per value, for more values than one chart can tell apart."""
+    rows = -(-len(names) // _PANEL_COLUMNS)
+    figure = Figure(figsize=(9, 0.6 + 1.5 * rows), layout="constrained")
+    panels = figure.subplots(rows, _PANEL_COLUMNS, squeeze=False, sharex=True).ravel()
+    for axes, (index, name) in zip(panels, names.items(), strict=False):
+        columns = trend.columns([index], confidence)
+        axes.fill_between(columns["moment"], columns["low"], columns["high"], color=_LINES[0], alpha=0.2, lw=0)
+        axes.plot(columns["moment"], columns["frequency"], color=_LINES[0], lw=1.4)
+        raised = [place for place, moment in enumerate(trend.moments) if (index, moment) in alarms]
+        marks = {name: [columns[name][place] for place in raised] for name in ("moment", "frequency")}
+        axes.plot(marks["moment"], marks["frequency"], color=_LINES[1], marker="o", fillstyle="none", linestyle="none")
+        axes.set_title(name.replace("$", r"\$"), loc="left", fontsize="small", fontfamily=fonts)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+        axes.tick_params(labelsize="x-small")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_ylim(bottom=min(0.0, *columns["low"]))
+    for axes in panels[len(names) :]:
+        axes.set_axis_off()
+    title = f"{len(trend.moments)} epochs, {sum(trend.reports):,} reports, {100 * confidence:g} % intervals"
+    figure.suptitle(f"{title}; a ring marks an alarm", x=0.01, ha="left", fontsize="medium")
+    if trend.unit != "epoch":
+        figure.autofmt_xdate()
+    return saved(figure, path)
 
 
 def _dress_trend(axes: Axes, trend: Trend, confidence: float) -> None:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 Moment = date | int | float
 """When an epoch was: a date, a date with time, or a number."""
 
-MOST_LINES = 7
-"""The number of values that a picture can show."""
 _SECONDS_PER_DAY = 86_400
 EPOCHS_PER_FALSE_ALARM = 100
 """By default, one value raises a false alarm in this number of epochs."""
@@ -314,7 +312,8 @@ class Trend:
         Parameters
         ----------
         path: where to save the picture, if anywhere; the suffix sets the format.
-        values: labels, or indices where there are no labels; by default the six most frequent values.
+        values: labels, or indices where there are no labels; by default the six most frequent values. More than seven
+            have a small chart each.
         confidence: the coverage probability of each interval.
         one_in: as in :meth:`alarms`.
         """

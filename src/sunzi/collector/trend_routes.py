@@ -18,7 +18,6 @@ from sunzi.collector.trends import CollectionTrend, Progress
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import ParameterError
 from sunzi.tables.writers import records_as
-from sunzi.trends import MOST_LINES
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 
@@ -57,7 +56,7 @@ def trend(
         return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})
     if value and search is not None:
         raise ParameterError("give value or search, not both")
-    chosen = _chosen(request, found, value, search, min(top, MOST_LINES) if form == "png" else top, sort)
+    chosen = _chosen(request, found, value, search, top, sort)
     if form == "png":
         return Response(_picture(found, chosen, confidence, one_in), media_type=MEDIA[form])
     document = found.trend.to_dict(chosen, confidence, one_in)

@@ -140,6 +140,7 @@ function describe({ epoch, open, reports, opened_at: opened }) {
  */
 function goTo(changes, isStep) {
   setParameters(changes, isStep);
+  if (isStep) byId("main").setAttribute("aria-busy", "true"); // until the new view is drawn
   showAddress();
   restart();
 }
