@@ -212,12 +212,12 @@ def test_truncation_at_every_byte_is_refused(plan):
             plan.tally(report[:cut])
 
 
-@pytest.mark.parametrize("rest", [b"\0", b"S", b"SUNZIRB\x01", bytes(60)])
-def test_leftover_bytes_are_refused(plan, rest):
+def test_leftover_bytes_are_refused(plan):
     batch, report = plan.client(seed=3).report_batch(values_of(plan, 9)), plan.client(seed=3).report(0)
-    for data in (batch + rest, io.BytesIO(batch + rest), report + rest, [report, report + rest]):
-        with pytest.raises(ReportError):
-            plan.tally(data)
+    for rest in (b"\0", b"S", b"SUNZIRB\x01", bytes(60)):
+        for data in (batch + rest, io.BytesIO(batch + rest), report + rest, [report, report + rest]):
+            with pytest.raises(ReportError):
+                plan.tally(data)
 
 
 def test_every_flipped_bit_of_a_batch_is_refused(plan):
@@ -352,19 +352,19 @@ def test_a_bitmap_must_name_exactly_w_points(name):
             plan.tally(((1 << ones) - 1).to_bytes((points + 7) // 8, "little"))
 
 
-@pytest.mark.parametrize("count", [1, 1 << 20, 1 << 40, 1 << 47, (1 << 48) - 1, 1 << 48, (1 << 64) - 1])
 @pytest.mark.parametrize("there", [0, 3, 100_000])
-def test_a_huge_count_allocates_nothing(plan, count, there):
+def test_a_huge_count_allocates_nothing(plan, there):
     """A false count in a header must not reserve memory: memory follows the bytes that are actually there."""
-    data = HEADER.pack(b"SUNZIRB\x01", bytes.fromhex(plan.fingerprint), count) + bytes(there)
-    tracemalloc.start()
-    try:
-        with pytest.raises(ReportError):
-            plan.tally(data)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 40 << 20
+    for count in (1, 1 << 20, 1 << 40, 1 << 47, (1 << 48) - 1, 1 << 48, (1 << 64) - 1):
+        data = HEADER.pack(b"SUNZIRB\x01", bytes.fromhex(plan.fingerprint), count) + bytes(there)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ReportError):
+                plan.tally(data)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 40 << 20, count
 
 
 @pytest.mark.parametrize("name", ["grr", "rappor", "oue", "mss", "mss-compact"])
@@ -395,17 +395,16 @@ def test_the_header_declares_the_number_of_reports(plan):
     assert wire.declared_reports(batch[:47]) == wire.declared_reports(b"") == wire.declared_reports(bytes(100)) == 1
 
 
-@pytest.mark.parametrize("magic", [b"SUNZIRB\x02", b"SUNZIRB\x00", b"SUNZITL\x01", b"sunzirb\x01"])
-def test_another_magic_or_version_is_refused(plan, magic):
-    body = magic + build_batch(plan, [])[8:-4]
-    with pytest.raises(ReportError, match="not a batch"):
-        plan.tally(io.BytesIO(sealed(body)))
+def test_another_magic_or_version_is_refused(plan):
+    for magic in (b"SUNZIRB\x02", b"SUNZIRB\x00", b"SUNZITL\x01", b"sunzirb\x01"):
+        with pytest.raises(ReportError, match="not a batch"):
+            plan.tally(io.BytesIO(sealed(magic + build_batch(plan, [])[8:-4])))
 
 
-@pytest.mark.parametrize("wrong", ["text", ["text"], [5], [None], [[b"a"]]])
-def test_objects_that_are_not_bytes_are_refused(plan, wrong):
-    with pytest.raises(ReportError, match="bytes"):
-        plan.tally(wrong)
+def test_objects_that_are_not_bytes_are_refused(plan):
+    for wrong in ("text", ["text"], [5], [None], [[b"a"]]):
+        with pytest.raises(ReportError, match="bytes"):
+            plan.tally(wrong)
 
 
 def test_all_kinds_of_buffers_are_bytes(plan):
