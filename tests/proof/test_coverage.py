@@ -57,11 +57,15 @@ class Control:
             covariance = oracle.efficient_covariance(protocol, frequencies, users)
         around_users = np.diag(covariance)
         around_population = around_users + frequencies * (1 - frequencies) / users
-        self.variances = dict(zip(TARGETS, (around_users, around_population), strict=True))
+        confidences = {False: 0.95, True: simultaneous_confidence(0.95, frequencies.size)}
+        self.halves = {
+            (target, simultaneous): normal_quantile(confidence) * np.sqrt(variances)
+            for target, variances in zip(TARGETS, (around_users, around_population), strict=True)
+            for simultaneous, confidence in confidences.items()
+        }
 
     def interval(self, estimate, target, simultaneous):
-        confidence = simultaneous_confidence(0.95, estimate.frequencies.size) if simultaneous else 0.95
-        half = normal_quantile(confidence) * np.sqrt(self.variances[target])
+        half = self.halves[target, simultaneous]
         return estimate.frequencies - half, estimate.frequencies + half
 
 
@@ -77,19 +81,23 @@ def measure(plan, source, frequencies, users, runs, seed, groups, batch=500, met
     """For each method that makes intervals: the covered share of each group's items, per run; "together" means all
     items at once.
     """
-    shares = [{(name, target): [] for name in (*groups, "together") for target in TARGETS} for _ in methods]
+    covered = [{(target, simultaneous): [] for target in TARGETS for simultaneous in (False, True)} for _ in methods]
     for own, tally in statistics.run_batches(source, frequencies, users, runs, seed, batch):
         estimate = plan.estimate(tally, weights=weights)
         assert estimate.weights == weights
         for target, truth in zip(TARGETS, (own, frequencies), strict=True):
-            for found, method in zip(shares, methods, strict=True):
-                low, high = method(estimate, target, simultaneous=False)
-                covered = (low <= truth) & (truth <= high)
-                for name, members in groups.items():
-                    found[name, target].append(np.mean(covered[members]))
-                low, high = method(estimate, target, simultaneous=True)
-                found["together", target].append(float(np.all((low <= truth) & (truth <= high))))
-    return [{key: np.array(values) for key, values in found.items()} for found in shares]
+            for found, method in zip(covered, methods, strict=True):
+                for simultaneous in (False, True):
+                    low, high = method(estimate, target, simultaneous=simultaneous)
+                    found[target, simultaneous].append((low <= truth) & (truth <= high))
+    return [dict(shares_of(found, groups)) for found in covered]
+
+
+def shares_of(covered, groups):
+    for target in TARGETS:
+        single, together = (np.array(covered[target, simultaneous]) for simultaneous in (False, True))
+        yield from (((name, target), single[:, members].mean(axis=1)) for name, members in groups.items())
+        yield ("together", target), together.all(axis=1).astype(float)
 
 
 def check(shares, above=True, widest=None):
