@@ -153,6 +153,21 @@ def test_trends_have_intervals_and_alarms(visit, service):
     expect(page.locator(".panel-label")).to_have_text("plum")
 
 
+def test_a_trend_shows_its_progress(visit, service):
+    page = visit("?collection=fruit")
+    unfinished = iter([{"computed": 3, "epochs": 8}])
+
+    def answer(route):
+        progress = next(unfinished, None)
+        route.fallback() if progress is None else route.fulfill(status=202, json=progress)
+
+    page.route("**/trend.json*", answer)
+    page.get_by_text("Trend", exact=True).click()
+    expect(page.locator("#trend-empty-text")).to_have_text("3 of 8 epochs are estimated.")
+    expect(page.locator(".panel")).to_have_count(len(FRUIT))
+    expect(page.locator("#trend-empty")).to_be_hidden()
+
+
 def test_groups_are_chosen_and_compared(visit, service):
     page = visit("?collection=fruit")
     expect(page.locator("#group option")).to_have_text(["all users", "country=DE (1,200)", "country=FR (1,200)"])
