@@ -14,7 +14,6 @@ from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
-from sunzi.groups import are_disjoint
 
 if TYPE_CHECKING:
     from sunzi.changes import Change, Difference
@@ -127,6 +126,8 @@ def _from_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimat
 
 
 def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estimate, Estimate]:
+    from sunzi.groups import are_disjoint
+
     groups = (arguments.group, arguments.group_after or arguments.group)
     sides = []
     for text, group in zip((arguments.before, arguments.after), groups, strict=True):
