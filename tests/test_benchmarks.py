@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import markdown, measure, modular, results, run, servers, settings
+from benchmarks import markdown, measure, modular, record_errors, record_references, results, run, servers, settings
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.growth import fitted_law
 from benchmarks.results import Result
@@ -250,6 +250,42 @@ def test_the_incidence_product_counts_what_the_library_counts():
     assert np.array_equal(
         servers.incidence_product(vectors, *counters.nonzero()), design.point_counts(counters, design.points)
     )
+
+
+@pytest.mark.parametrize("name", record_references.HISTOGRAMS)
+def test_references_find_the_histogram_if_there_is_hardly_any_noise(name):
+    """ε = 12 and 64 bins; the square wave smooths, so it is only near."""
+    generator = np.random.default_rng(1)
+    histogram = record_errors.shapes()["smooth"].reshape(64, 4).sum(axis=1)
+    bins = np.repeat(np.arange(64), generator.multinomial(200_000, histogram))
+    found = record_references.HISTOGRAMS[name](bins, 64, 12, generator)
+    truth = np.bincount(bins, minlength=64) / bins.size
+    assert found.sum() == pytest.approx(1)
+    assert record_errors.range_error(found - truth) ** 0.5 < 0.01
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2])
+@pytest.mark.parametrize("name", record_references.MEANS)
+def test_references_of_means_are_unbiased(name, epsilon):
+    """Within 6 standard errors."""
+    reports = record_references.MEANS[name](np.full(100_000, 0.3), epsilon, np.random.default_rng(1))
+    assert abs(reports.mean() - 0.3) < 6 * reports.std() / 100_000**0.5
+
+
+@pytest.mark.parametrize("name", record_references.TABLES)
+def test_references_of_tables_find_them_if_there_is_hardly_any_noise(name):
+    columns = record_errors.survey(20_000)[:3]
+    found = record_references.TABLES[name](columns, (5, 5, 5), 30, np.random.default_rng(1))
+    for (first, second), table in found.items():
+        truth = np.bincount(columns[first] * 5 + columns[second], minlength=25).reshape(5, 5) / 20_000
+        assert np.abs(table - truth).max() < 0.03
+
+
+def test_the_error_of_ranges_is_the_mean_over_all():
+    errors = np.random.default_rng(1).normal(size=8)
+    ranges = [errors[low:high].sum() ** 2 for low in range(8) for high in range(low + 1, 9)]
+    prefixes = np.cumsum(errors) ** 2
+    assert record_errors.range_error(errors) == pytest.approx((np.mean(ranges) + np.mean(prefixes)) / 2)
 
 
 def test_values_are_indices_of_the_domain():

@@ -1,0 +1,101 @@
+"""Plans of numbers and records: planning, reports, decoding and ranges, mostly against plans of single values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import cast
+
+from benchmarks import settings
+from benchmarks.measure import compare, seconds
+from benchmarks.record_references import pairs_of
+from benchmarks.results import Result
+from sunzi.ordered import OrderedEstimate
+from sunzi.plan import Plan, make_plan
+from sunzi.record_plans import make_number, make_ordered, make_tables
+from sunzi.records import OrderedDomain
+
+BINS, FEW_BINS = 4096, 64
+ATTRIBUTES, LABELS = 10, 4
+EPSILON = 1
+
+_PLAIN = "ss-compact"
+
+
+def records(scale: float) -> Iterator[Result]:
+    """4,096 bins, and ten attributes of four values with all pairs."""
+    rounds = settings.rounds(5, scale)
+    yield from _planning(rounds)
+    yield from _reports(rounds)
+    yield from _decoding(settings.users(settings.USERS, scale), rounds)
+
+
+def _ordered(bins: int) -> Plan:
+    return make_ordered(0, bins, bins, EPSILON)
+
+
+def _tables() -> Plan:
+    labels = [str(value) for value in range(LABELS)]
+    pairs = [(f"q{first}", f"q{second}") for first, second in pairs_of(range(ATTRIBUTES))]
+    return make_tables({f"q{place}": labels for place in range(ATTRIBUTES)}, pairs, EPSILON)
+
+
+def _planning(rounds: int) -> Iterator[Result]:
+    wordings: dict[str, Callable[[], object]] = {
+        f"{BINS:,} ordered bins": partial(_ordered, BINS),
+        f"{ATTRIBUTES} attributes with all pairs": _tables,
+    }
+    for wording, make in wordings.items():
+        taken = seconds(make, rounds)
+        yield Result(f"records/plan/{wording}", f"plan {wording}", taken, "one second", 1.0, taken, 1.0)
+
+
+def _reports(rounds: int) -> Iterator[Result]:
+    flat = make_plan(_PLAIN, OrderedDomain(0, BINS, BINS), EPSILON).client()
+    ordered, number = _ordered(BINS).client(), make_number(0, BINS, EPSILON).client()
+    tables, plain = _tables().client(), make_plan(_PLAIN, LABELS**2, EPSILON).client()
+    report = partial(flat.report, 1234.5)
+    wording = f"one report of a number by {_PLAIN}, {BINS:,} bins"
+    yield _row(
+        f"one report of a number, {BINS:,} ordered bins", partial(ordered.report, 1234.5), wording, report, 2.0, rounds
+    )
+    yield _row("one report of a number for its mean", partial(number.report, 1234.5), wording, report, 2.0, rounds)
+    yield _row(
+        f"one report of a record, {ATTRIBUTES} attributes with all pairs, from its index",
+        partial(tables.report_index, 123_456),
+        f"one report of a value by {_PLAIN}, from its index",
+        partial(plain.report_index, 5),
+        2.0,
+        rounds,
+    )
+
+
+def _decoding(users: int, rounds: int) -> Iterator[Result]:
+    plans = _ordered(BINS), make_plan(_PLAIN, BINS, EPSILON)
+    values = settings.values(users, BINS)
+    tallies = [plan.simulate(values, seed=settings.SEED) for plan in plans]
+    ordered, flat = (partial(plan.estimate, tally) for plan, tally in zip(plans, tallies, strict=True))
+    yield _row(f"decode {BINS:,} ordered bins, {users:,} reports", ordered, f"decoding {_PLAIN}", flat, 3.0, rounds)
+    yield _row(f"one range of {BINS:,} bins", _range(ordered()), "decoding the same plan", ordered, 1.0, rounds)
+    few = _ordered(FEW_BINS)
+    small = few.estimate(few.simulate(values % FEW_BINS, seed=settings.SEED))
+    yield _row(f"one range of {BINS:,} bins", _range(ordered()), f"one of {FEW_BINS} bins", _range(small), 3.0, rounds)
+
+
+def _range(estimate: object) -> Callable[[], object]:
+    found = cast(OrderedEstimate, estimate)
+    return partial(found.range, found.domain.size // 4, found.domain.size - 3)
+
+
+def _row(
+    measured: str,
+    action: Callable[[], object],
+    against: str,
+    reference: Callable[[], object],
+    bound: float,
+    rounds: int,
+) -> Result:
+    times = compare(action, reference, rounds)
+    return Result(
+        f"records/{measured}/{against}", measured, times.measured, against, times.reference, times.slowdown, bound
+    )
