@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
 from sunzi.cli.queries import regrouped, sums_result
-from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean
+from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean, table_names
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped, styled
@@ -148,7 +148,9 @@ def _estimated(
 ) -> GroupEstimates:
     from sunzi.tables import estimate_groups
 
-    options = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
+    options: dict[str, Any] = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
+    if arguments.table is not None:
+        options["table"] = table_names(arguments)
     try:
         groups = estimate_groups(
             plan,
