@@ -36,7 +36,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.cross_tables import TableEstimate
 from sunzi.ordered import MeanEstimate, OrderedEstimate
 from sunzi.plan import Plan
-from sunzi.protocols.views import OrderedViews
+from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.record_plans import make_number, make_ordered, make_tables
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "records.md"

@@ -15,7 +15,8 @@ import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.plan import Plan, make_plan
-from sunzi.protocols.views import OrderedViews, View, integer_shares
+from sunzi.protocols.ordered_views import OrderedViews
+from sunzi.protocols.views import View, integer_shares
 from sunzi.record_plans import make_ordered
 from sunzi.tally import Tally
 

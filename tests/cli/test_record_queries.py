@@ -91,6 +91,15 @@ def test_on_a_terminal_shares_are_percentages(shown, folder):
     assert " % to " in text
 
 
+def test_tables_of_every_group(folder, tmp_path, capsys):
+    records = [{"version": "1", "crashed": "no"}, {"version": "2", "crashed": "yes"}] * 500
+    tallies = {(release,): PLANS["tables"].simulate(records, seed=release) for release in (1, 2)}
+    sunzi.tables.save_groups(tmp_path, ["release"], tallies)
+    assert main(["estimate", str(folder / "tables.json"), str(tmp_path), "--table", "crashed"]) == 0
+    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["label"] for row in found] == ["crashed no", "crashed yes", "crashed unknown"] * 2
+
+
 def test_without_a_question_a_terminal_shows_wide_bins_or_the_mean(shown, folder):
     text = shown("estimate", str(folder / "ordered.json"), str(folder / "ordered.tally"))
     assert text.index("0 to 64 ") < text.index("64 to 128 ") < text.index("960 to 1024 ")
