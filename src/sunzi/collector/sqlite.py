@@ -255,7 +255,7 @@ class SqliteStore(Store):
 
     def _place(self, contribution: int) -> int:
         """The place of a contribution's first page."""
-        if contribution > _LAST_CONTRIBUTION:
+        if not 0 < contribution <= _LAST_CONTRIBUTION:
             raise self._rows.damage(f"the key of a contribution is {contribution}")
         return contribution << _PAGE_BITS
 
