@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -60,17 +59,20 @@ class SelectingProtocol(Protocol):
     ) -> tuple[Integers, list[Result]]:
         """Draw selectors; act on the points of every selector's reports."""
         selectors = self.draw_selectors(values.size, source)
+        rows, none = dict(self._rows(selectors)), np.empty(0, dtype=np.intp)
         results = [
-            action(response, self.points(index, values[rows]))
-            for index, (response, rows) in enumerate(zip(self.responses, self._rows(selectors), strict=True))
+            action(response, self.points(index, values[rows.get(index, none)]))
+            for index, response in enumerate(self.responses)
         ]
         return selectors.astype(np.int64), results
 
-    def _rows(self, selectors: NDArray[np.uint16]) -> list[NDArray[np.intp]]:
-        """For every response the rows that drew it, rising."""
-        stops = np.cumsum(np.bincount(selectors, minlength=len(self.responses)))
-        order = np.argsort(selectors, kind="stable")
-        return [order[start:stop] for start, stop in pairwise([0, *stops.tolist()])]
+    def _rows(self, selectors: NDArray[np.uint16]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The responses that some rows drew, rising, and these rows, rising."""
+        counts, order, start = np.bincount(selectors), np.argsort(selectors, kind="stable"), 0
+        for selector in np.flatnonzero(counts).tolist():
+            stop = start + int(counts[selector])
+            yield selector, order[start:stop]
+            start = stop
 
     def support_probabilities(self) -> list[tuple[float, float]]:
         """The probabilities p and q of every block."""
@@ -98,10 +100,9 @@ class JointMessages(SelectingProtocol):
         """The joint message of every value. Responses that no report drew cost nothing: a single report draws one."""
         selectors = self.draw_selectors(values.size, source)
         joint = np.empty(values.size, dtype=np.int64)
-        for selector, rows in enumerate(self._rows(selectors)):
-            if rows.size:
-                points = self.points(selector, values[rows])
-                joint[rows] = self.responses[selector].randomize(points, source) + self._offsets[selector]
+        for selector, rows in self._rows(selectors):
+            points = self.points(selector, values[rows])
+            joint[rows] = self.responses[selector].randomize(points, source) + self._offsets[selector]
         return joint
 
     def split(self, messages: Integers) -> tuple[Integers, tuple[Integers, ...]]:
