@@ -149,7 +149,8 @@ class RoundedNumbers(Protocol):
     def estimate(self, domain: Domain, tally: Tally) -> MeanEstimate:
         """The frequencies of the points, from which the mean follows."""
         assert isinstance(domain, OrderedDomain), "the plan has checked it"
-        grid = np.linspace(domain.centres[0], domain.centres[-1], self.grid_points)
+        half = domain.width / 2
+        grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
         points = Domain([f"{point:.10g}" for point in grid])
         found = self._rounded.estimate(points, tally)
         return MeanEstimate(points, tally.reports, found.frequencies, found._known_uncertainty(), grid=grid)
