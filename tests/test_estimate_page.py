@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 import sunzi
-from sunzi.errors import DomainError
 
 NASTY = '<script>alert("x")</script>'
 PLAN = sunzi.make_plan("grr", ["yes", NASTY, "no"], epsilon=3)
@@ -140,14 +139,3 @@ def test_a_notebook_shows_bars_with_intervals():
 def test_a_ridge_estimate_shows_no_intervals():
     plan = sunzi.make_plan("mss", 100, epsilon=1)
     assert "biased" in plan.estimate(plan.simulate([1] * 100, seed=1), ridge=1.0)._repr_html_()
-
-
-def test_rows_by_value_and_in_order():
-    assert len(ESTIMATE) == 3
-    rows = list(ESTIMATE)
-    assert [row.label for row in rows] == ["yes", NASTY, "no"]
-    assert ESTIMATE["no"] == rows[2]
-    assert ESTIMATE["no"] == next(row for row in ESTIMATE.top() if row.label == "no")
-    assert ESTIMATE.postprocess("clip")["no"].frequency == max(0.0, rows[2].frequency)
-    with pytest.raises(DomainError, match="maybe"):
-        ESTIMATE["maybe"]

@@ -14,7 +14,8 @@ from sunzi._typing import Floats, Integers
 from sunzi.changes_page import ChangesPage
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
-from sunzi.estimate import Estimate, data_frame, labels_column
+from sunzi.estimate import Estimate
+from sunzi.histogram import data_frame, labels_column
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import whole_number
 from sunzi.uncertainty import Target

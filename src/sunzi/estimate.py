@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -13,14 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Floats, Integers
+from sunzi._typing import Floats
 from sunzi.domain import Domain
-from sunzi.errors import EstimateError, MissingExtraError, ParameterError, needing_matplotlib
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.estimate_page import EstimatePage
-from sunzi.formatting import percent
-from sunzi.markup import for_notebook, plain_table
+from sunzi.histogram import (
+    POSTPROCESSING,
+    Histogram,
+    PostprocessedHistogram,
+    Postprocessing,
+    Row,
+    data_frame,
+    labels_column,
+    largest,
+    read_only,
+)
 from sunzi.numerics import intervals, simplex
-from sunzi.numerics.checks import whole_number
 from sunzi.queries import QueryResult, group_rows, indicator, weights_row
 from sunzi.uncertainty import Method, QueryUncertainty, Target, Uncertainty
 
@@ -33,103 +39,10 @@ if TYPE_CHECKING:
 
 Weights = Literal["efficient", "planned", "paper"]
 Errors = Literal["full", "quick"]
-Postprocessing = Literal["clip", "simplex", "significant", "constrained"]
-POSTPROCESSING: tuple[Postprocessing, ...] = get_args(Postprocessing)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One value of a histogram. Post-processed histograms have no errors: the last three are NaN there.
-
-    ``label`` is "index 3" where the labels are in a file that was not read.
-    """
-
-    label: str
-    index: int
-    frequency: float
-    count: float
-    standard_error: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Histogram(ABC):
-    """One frequency per value: its length is the number of values, and iteration gives one row per value."""
-
-    domain: Domain
-    reports: int
-    frequencies: Floats
-
-    def __post_init__(self) -> None:
-        """Take a read-only copy of the frequencies."""
-        vars(self)["frequencies"] = _read_only(self.frequencies)
-
-    @property
-    def counts(self) -> Floats:
-        """Estimated numbers of users: frequencies times reports."""
-        return self.frequencies * self.reports
-
-    @abstractmethod
-    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
-        """The rows of these values."""
-
-    def __len__(self) -> int:
-        """The number of values."""
-        return self.domain.size
-
-    def __getitem__(self, value: object) -> Row:
-        """The row of one value: a label, or an index where there are no labels. An unknown one is an error."""
-        return self.rows([self.domain.exact_index(value)])[0]
-
-    def __contains__(self, value: object) -> bool:
-        """Whether a label, or an index where there are no labels, has a row."""
-        return int(self.domain.locate([value])[0]) >= 0
-
-    def __iter__(self) -> Iterator[Row]:
-        """The rows of all values, in the domain's order."""
-        return iter(self.rows(range(self.domain.size)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PostprocessedHistogram(_Histogram):
-    """Frequencies after post-processing: easier to present, no longer unbiased, and therefore without intervals.
-
-    ``method`` names the post-processing and ``effect`` describes its bias.
-    """
-
-    method: Postprocessing | Literal["smooth"]
-    effect: str
-
-    def rows(self, indices: Sequence[int] | NDArray[np.intp]) -> list[Row]:
-        """The rows of values with these indices, without errors."""
-        return [
-            Row(self.domain.shown(index), int(index), float(self.frequencies[index]), float(self.counts[index]))
-            for index in indices
-        ]
-
-    def top(self, number: int = 10) -> list[Row]:
-        """The ``number`` most frequent values, most frequent first."""
-        return self.rows(_largest(self.frequencies, number))
-
-    def to_frame(self, library: str | None = None) -> Any:
-        """A pandas or polars data frame with label, frequency and count."""
-        columns = {"label": labels_column(self.domain), self.method: self.frequencies, "count": self.counts}
-        return data_frame(columns, library)
-
-    def __repr__(self) -> str:
-        """Size, method and effect."""
-        return f"PostprocessedHistogram({self.domain.size} values, {self.method}: {self.effect})"
-
-    def _repr_html_(self) -> str:
-        """The most frequent values as a table, for notebooks."""
-        rows = [(row.label, percent(row.frequency, 2), f"{row.count:,.0f}") for row in self.top()]
-        content = f'{plain_table(["value", self.method, "users"], rows)}\n<p class="soft">{escape(self.effect)}.</p>'
-        return for_notebook(content)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Estimate(_Histogram):
+class Estimate(Histogram):
     """An unbiased histogram. ``frequencies`` may be negative: noise goes both ways, and clipping it would cause bias.
 
     Errors are about the users who reported (``target="reporters"``, the default), or about the population that these
@@ -168,7 +81,7 @@ class Estimate(_Histogram):
         _check_target(target)
         if target not in self._errors:
             variances = self._known_uncertainty().variances(target)
-            self._errors[target] = _read_only(intervals.standard_error(variances))
+            self._errors[target] = read_only(intervals.standard_error(variances))
         return self._errors[target]
 
     def _known_uncertainty(self) -> Uncertainty:
@@ -207,7 +120,7 @@ class Estimate(_Histogram):
 
     def top(self, number: int = 10, confidence: float = 0.95, *, target: Target = "reporters") -> list[Row]:
         """The ``number`` most frequent values with their intervals, most frequent first."""
-        return self.rows(_largest(self.frequencies, number), confidence, target)
+        return self.rows(largest(self.frequencies, number), confidence, target)
 
     def rows(
         self,
@@ -446,36 +359,6 @@ class Estimate(_Histogram):
         return f"Estimate({self.domain.size} values from {self.reports} reports)"
 
 
-def _read_only(values: Floats) -> Floats:
-    values = np.array(values, dtype=np.float64)
-    values.setflags(write=False)
-    return values
-
-
 def _check_target(target: str) -> None:
     if target not in ("reporters", "population"):
         raise ParameterError(f"target must be reporters or population, got {target!r}")
-
-
-def _largest(frequencies: Floats, number: int) -> NDArray[np.intp]:
-    return np.argsort(-frequencies, kind="stable")[: whole_number("number", number, 0)]
-
-
-def labels_column(domain: Domain) -> list[str] | Integers:
-    """The labels of all values; their indices where there are none."""
-    if domain.is_indices:
-        return np.arange(domain.size)
-    return list(domain.labels or map(domain.shown, range(domain.size)))
-
-
-def data_frame(columns: dict[str, Any], library: str | None) -> Any:
-    """The columns as a data frame of the requested library, or of the first one installed."""
-    if library not in (None, "pandas", "polars"):
-        raise ParameterError(f"library must be pandas or polars, got {library!r}")
-    for name in (library,) if library else ("pandas", "polars"):
-        try:
-            module = __import__(name)
-        except ModuleNotFoundError:
-            continue
-        return module.DataFrame(columns)
-    raise MissingExtraError("to_frame", "frames")

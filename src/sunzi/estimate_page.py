@@ -13,7 +13,8 @@ from sunzi.formatting import attacker_success, counted, decimals_for, percent, p
 from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate, PostprocessedHistogram, Row
+    from sunzi.estimate import Estimate
+    from sunzi.histogram import PostprocessedHistogram, Row
     from sunzi.plan import Plan
     from sunzi.uncertainty import Target
 

@@ -15,8 +15,9 @@ from scipy.optimize import isotonic_regression
 from sunzi._typing import Floats, Integers
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
-from sunzi.estimate import Estimate, PostprocessedHistogram, Postprocessing
+from sunzi.estimate import Estimate
 from sunzi.estimate_page import EstimatePage
+from sunzi.histogram import PostprocessedHistogram, Postprocessing
 from sunzi.numerics import intervals
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.dyadic import Dyadic

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
-from sunzi.estimate import Estimate, data_frame
+from sunzi.estimate import Estimate
 from sunzi.formatting import counted
+from sunzi.histogram import data_frame
 from sunzi.numerics import intervals, series
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.trends_page import TrendPage, shown_moment

@@ -55,7 +55,8 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate, PostprocessedHistogram
+    from sunzi.estimate import Estimate
+    from sunzi.histogram import PostprocessedHistogram
     from sunzi.plan import Plan
     from sunzi.tables.writers import HistogramTable, Note
     from sunzi.verdicts import Verdict

@@ -26,8 +26,9 @@ from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate, Postprocessing
+from sunzi.estimate import Estimate
 from sunzi.groups import parse_group
+from sunzi.histogram import Postprocessing
 from sunzi.plan import Plan
 from sunzi.record_answers import Questions, comma_list
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as

@@ -13,8 +13,9 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.errors import MissingExtraError, ParameterError
-from sunzi.estimate import Estimate, Row, data_frame
+from sunzi.estimate import Estimate
 from sunzi.formatting import counted
+from sunzi.histogram import Row, data_frame
 from sunzi.numerics.checks import whole_number
 from sunzi.plan import Plan
 from sunzi.tables.group_counts import Key

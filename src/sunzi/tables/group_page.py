@@ -14,7 +14,8 @@ from sunzi.markup import page
 from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate, Row
+    from sunzi.estimate import Estimate
+    from sunzi.histogram import Row
     from sunzi.tables.group_estimates import GroupEstimates
     from sunzi.uncertainty import Target
 

@@ -17,7 +17,7 @@ from sunzi.verdicts import verdicts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sunzi.estimate import Row
+    from sunzi.histogram import Row
     from sunzi.tables.group_estimates import GroupEstimates
     from sunzi.uncertainty import Target
     from sunzi.verdicts import Verdict

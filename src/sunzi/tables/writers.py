@@ -16,7 +16,8 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate, PostprocessedHistogram
+from sunzi.estimate import Estimate
+from sunzi.histogram import PostprocessedHistogram
 from sunzi.tables.arrow import need_pyarrow
 from sunzi.uncertainty import Target
 
