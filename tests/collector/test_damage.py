@@ -177,3 +177,14 @@ def test_a_damaged_plan_is_refused_wherever_it_is_read(filled, tmp_path):
         ):
             with pytest.raises(StoreError, match=r"is damaged: epoch . of web"):
                 read()
+
+
+@pytest.mark.parametrize("key", [-(1 << 63), -1, 0, 1 << 62])
+def test_a_damaged_key_of_a_contribution_is_refused(filled, tmp_path, key):
+    path = tmp_path / "store.db"
+    shutil.copy(filled[0], path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        epoch = connection.execute("SELECT max(epoch) FROM contributions").fetchone()[0]
+        connection.execute("UPDATE contributions SET key = ? WHERE epoch = ? AND uploader = ''", (key, epoch))
+    with pytest.raises(StoreError, match="key of a contribution"):
+        write(path)
