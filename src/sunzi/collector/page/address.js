@@ -1,9 +1,12 @@
 // The page's address says what the page shows, so that every view has a permalink and the back button works.
 
-/** @typedef {"histogram" | "changes" | "trend"} ViewName */
+/** @typedef {"records" | "histogram" | "changes" | "trend"} ViewName */
 
 /** @type {ViewName[]} */
-export const VIEWS = ["histogram", "changes", "trend"];
+export const VIEWS = ["records", "histogram", "changes", "trend"];
+
+/** @type {ViewName[]} the views that the plan has, the default one first */
+let offered = ["histogram", "changes", "trend"];
 
 /** @param {string} name */
 export const parameter = (name) => new URLSearchParams(location.search).get(name) ?? "";
@@ -11,9 +14,20 @@ export const parameter = (name) => new URLSearchParams(location.search).get(name
 /** The values that are selected, for their sum and their trend. */
 export const selectedValues = () => new URLSearchParams(location.search).getAll("value");
 
+/** @param {ViewName[]} names the default one first */
+export function setViews(names) {
+  offered = names;
+}
+
+/** @param {ViewName} name */
+export const isOffered = (name) => offered.includes(name);
+
+/** @returns {ViewName} */
+export const defaultView = () => offered[0];
+
 /** @returns {ViewName} */
 export function currentView() {
-  return VIEWS.find((name) => name === parameter("view")) ?? "histogram";
+  return offered.find((name) => name === parameter("view")) ?? defaultView();
 }
 
 /**

@@ -9,7 +9,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * An epoch as the API describes it; times are seconds since 1970.
  * @typedef {Choice & {
  *   open: boolean, reports: number, opened_at: number, closed_at: number, protocol: string, epsilon: string,
- *   domain_size: number, report_bits: number, attackability: number,
+ *   domain_size: number, report_bits: number, attackability: number, plan: string,
  * }} Status
  *
  * One row of a histogram. With post-processing it has one more column, `frequency_METHOD`.
@@ -27,6 +27,16 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  *   values: string[], frequency: number, low: number, high: number, standard_error: number, count: number,
  *   confidence: number,
  * }} Sum
+ *
+ * The answer to a question about numbers or tables, as a share or in the unit of the values.
+ * @typedef {{
+ *   question: string, value: number, low: number, high: number, standard_error: number, is_share: boolean,
+ * }} Answer
+ *
+ * A plan of numbers or tables.
+ * @typedef {{
+ *   protocol: "ordered" | "number" | "tables", domain: Domain, parameters: { views?: { attributes: number[] }[] },
+ * }} RecordPlan
  *
  * A public group of users, `ATTRIBUTE=VALUE`; `published` if it has enough reports.
  * @typedef {{ group: string, attribute: string, value: string, reports: number, published: boolean }} Group
@@ -65,8 +75,8 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  *   collection: string, epoch: number, plan: { protocol: string, epsilon: string, domain: Domain },
  * }} Envelope
  * @typedef {{
- *   size: number, labels?: string[], labels_sha256?: string, other?: string, range?: { low: string, unit?: string },
- *   attributes?: { name: string, domain: Domain }[],
+ *   size: number, labels?: string[], labels_sha256?: string, other?: string,
+ *   range?: { low: string, high: string, unit?: string }, attributes?: { name: string, domain: Domain }[],
  * }} Domain
  */
 
@@ -201,6 +211,7 @@ const DOWNLOADS = {
   status: ["status.json", "status.csv"],
   estimate: ["estimate.json", "estimate.csv", "estimate.parquet", "estimate.png", "tally"],
   sum: ["sum.json", "sum.csv"],
+  records: ["records.json", "records.csv", "records.png"],
   difference: ["difference.json", "difference.csv", "difference.png"],
   trend: ["trend.json", "trend.csv", "trend.png"],
   plan: ["plan"],

@@ -61,11 +61,21 @@ export function drawHistogram(estimate, _status, query) {
  * @param {string} message of the collector
  * @param {Status} status
  */
-export function drawNoHistogram(message, { reports, open }) {
+export function drawNoHistogram(message, status) {
+  drawEmpty(...whyEmpty(message, status));
+}
+
+/**
+ * Why there is no estimate, as a title and a text.
+ * @param {string} message of the collector
+ * @param {Status} status
+ * @returns {[string, string]}
+ */
+export function whyEmpty(message, { reports, open }) {
   const title = message.includes("more reports") ? "Too few reports for an estimate" : "No estimate";
-  if (reports > 0) drawEmpty(title, `${message[0].toUpperCase()}${message.slice(1)}.`);
-  else if (!open) drawEmpty("Closed without any reports", "There is nothing to estimate.");
-  else drawEmpty("Waiting for the first report", "The program above sends one. The histogram then appears here.");
+  if (reports > 0) return [title, `${message[0].toUpperCase()}${message.slice(1)}.`];
+  if (!open) return ["Closed without any reports", "There is nothing to estimate."];
+  return ["Waiting for the first report", "The program above sends one. The estimate then appears here."];
 }
 
 /**

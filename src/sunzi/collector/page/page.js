@@ -4,16 +4,19 @@
 // All figures come from the collector; the page estimates nothing. Labels and messages are inserted as text, never as
 // markup.
 
-import { VIEWS, currentView, parameter, selectedValues, setParameters } from "./address.js";
+import { VIEWS, currentView, defaultView, isOffered, parameter, selectedValues, setParameters } from "./address.js";
 import { LostConnection, Refusal, View, addressDownloads, epochPath, makeDownloads, requestJson, token }
   from "./api.js";
 import { differencePath, drawChanges, drawNoChanges, incomparable } from "./changes.js";
 import { drawHealth, drawNoHealth, drawStatus, drawTimeline } from "./collection.js";
+import { distributionPath, distributionViews, listenToRange, showRange } from "./distribution.js";
 import { all, byId, inputById, selectById, setAttributes, setHidden, setOptions, setText } from "./dom.js";
 import { atSecond, clockSeconds, counted, dayAndClock, whole } from "./format.js";
 import { drawHistogram, drawNoHistogram, drawNoSum, drawSelection, drawSum, estimateQuery, sumPath }
   from "./histogram.js";
+import { refreshPlan } from "./records.js";
 import { copySnippet, makeLanguages, refreshSnippet } from "./snippets.js";
+import { showTable, tablePath, tableViews } from "./tables.js";
 import { drawNoTrend, drawTrend, trendPath } from "./trend.js";
 
 /** @import { ViewName } from "./address.js" */
@@ -48,6 +51,8 @@ const views = [
   new View(during("histogram", (status) => sumPath(status)), drawSum, drawNoSum),
   new View(during("changes", (status) => differencePath(status)), drawChanges, drawNoChanges),
   new View(during("trend", (status) => trendPath(status)), drawTrend, drawNoTrend),
+  ...distributionViews,
+  ...tableViews,
   new View((status) => `${epochPath(status)}/progress.json`, drawTimeline, () => {}, true),
   new View((status) => `${epochPath(status)}/health.json`, drawHealth, drawNoHealth),
 ];
@@ -55,7 +60,7 @@ const views = [
 // What is shown
 
 /** @param {Choice} choice */
-const estimatePath = (choice) => `${epochPath(choice)}/estimate.json?${estimateQuery()}`;
+const estimatePath = (choice, form = "json") => `${epochPath(choice)}/estimate.${form}?${estimateQuery()}`;
 
 /**
  * The path of a file that has what is shown; null if there is none.
@@ -64,6 +69,7 @@ const estimatePath = (choice) => `${epochPath(choice)}/estimate.json?${estimateQ
  */
 function filePath(choice, file) {
   const [kind, form] = file.split(".");
+  if (kind === "records") return recordsPath(choice, form);
   if (kind === "sum") return sumPath(choice, form);
   if (kind === "difference") return differencePath(choice, form);
   if (kind === "trend") return trendPath(choice, form);
@@ -73,10 +79,24 @@ function filePath(choice, file) {
   return `${epochPath(choice)}/${file}${kind === "estimate" ? `?${query}` : ""}`;
 }
 
+/**
+ * @param {Choice} choice
+ * @param {string} form
+ */
+function recordsPath(choice, form) {
+  const table = tablePath(choice, "cells", `estimate.${form}`);
+  if (table || form !== "png") return table ?? distributionPath(choice, `answers.${form}`, true);
+  return isOffered("histogram") ? estimatePath(choice, "png") : null; // a mean has no picture
+}
+
 /** Make controls, panels and downloads agree with the page's address. */
 function showAddress() {
   const view = currentView();
-  for (const name of VIEWS) inputById(`view-${name}`).checked = name === view;
+  for (const name of VIEWS) {
+    inputById(`view-${name}`).checked = name === view;
+    for (const node of all(`#view-${name}, [for=view-${name}]`)) setHidden(node, !isOffered(name));
+  }
+  setHidden(byId("controls"), view === "records");
   for (const panel of all("[data-panel]")) setHidden(panel, panel.dataset.panel !== view);
   if (document.activeElement !== byId("search")) inputById("search").value = parameter("search");
   selectById("top").value = parameter("top") || "20";
@@ -87,6 +107,8 @@ function showAddress() {
   selectById("limit").value = parameter("verdict") || "any";
   selectById("sort").value = parameter("sort") || "frequent";
   drawSelection();
+  showRange();
+  showTable();
   setHidden(byId("sum"), !selectedValues().length);
   if (!state.choice) return;
   fillComparison(state.choice, view);
@@ -160,7 +182,8 @@ function chooseByHand() {
   const epoch = state.epochs.find((each) => epochPath(each) === selectById("choice").value);
   if (!epoch) return;
   const { collection } = epoch;
-  const others = collection === state.choice?.collection ? {} : { group: "", before_group: "", value: [], search: "" };
+  const none = { group: "", before_group: "", value: [], search: "", range: "", table: "" };
+  const others = collection === state.choice?.collection ? {} : none;
   setParameters({ collection, epoch: String(epoch.epoch), before: "", ...others }, true);
   choose(epoch);
   restart();
@@ -219,6 +242,7 @@ async function refresh(signal) {
   /** @type {Status} */
   const status = await requestJson(`${epochPath(choice)}/status.json`, signal);
   drawStatus(status);
+  if (await refreshPlan(status, signal)) showAddress();
   await Promise.all([refreshSnippet(choice, epochs, signal), ...views.map((view) => view.refresh(status, signal))]);
   byId("main").setAttribute("aria-busy", "false");
   showOnly("main");
@@ -354,11 +378,12 @@ function listen() {
     byId(id).addEventListener("change", controlsChanged);
   }
   for (const view of VIEWS) {
-    byId(`view-${view}`).addEventListener("change", () => goTo({ view: view === "histogram" ? "" : view }, true));
+    byId(`view-${view}`).addEventListener("change", () => goTo({ view: view === defaultView() ? "" : view }, true));
   }
-  for (const [id, name] of [["group", "group"], ["before", "before"], ["before-group", "before_group"]]) {
-    byId(id).addEventListener("change", () => goTo({ [name]: selectById(id).value }, true));
+  for (const id of ["group", "before", "before-group", "table"]) {
+    byId(id).addEventListener("change", () => goTo({ [id.replace("-", "_")]: selectById(id).value }, true));
   }
+  listenToRange(goTo);
   byId("body").addEventListener("change", valuePicked);
   byId("clear").addEventListener("click", () => goTo({ value: [] }, false));
   addEventListener("popstate", addressChanged);

@@ -1,0 +1,208 @@
+// Tables of several attributes: cells and margins with their intervals, and whether two attributes are independent.
+
+import { parameter } from "./address.js";
+import { View } from "./api.js";
+import { byId, element, selectById, setHidden, setOptions, setText } from "./dom.js";
+import { decimalsFor, percent } from "./format.js";
+import { binText, drawNoRecords, planOf, questionPath, showRecords, whileShown }
+  from "./records.js";
+
+/** @import { Answer, Choice, Domain, Estimate, Row, Status } from "./api.js" */
+/** @typedef {{ name: string, domain: Domain }} Attribute */
+/** @typedef {"cells" | "rows" | "columns"} Part the cells, or the margin of the rows or of the columns */
+
+const MOST_CELLS = 2500;
+
+/** @type {Record<Part, HTMLTableCellElement[]>} */
+const drawn = { cells: [], rows: [], columns: [] };
+let drawnTable = "";
+
+/**
+ * Names with commas between them, quoted as in CSV.
+ * @param {Attribute[]} attributes
+ */
+function listed(attributes) {
+  return attributes.map(({ name }) => (/[",]|^\s/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(",");
+}
+
+/** The tables that the plan asks about, each as its attributes, then every attribute of them alone. */
+function plannedTables() {
+  const plan = planOf("tables");
+  const attributes = plan?.domain.attributes ?? [];
+  const tables = (plan?.parameters.views ?? []).map((view) => view.attributes.map((number) => attributes[number]));
+  const alone = new Set(tables.filter((table) => table.length > 1).flat());
+  for (const [first, ...others] of tables) if (!others.length) alone.delete(first);
+  return [...tables, ...Array.from(alone, (attribute) => [attribute])];
+}
+
+/** The attributes of the table in the address, or else of the first with two of them. */
+function chosenTable() {
+  const tables = plannedTables();
+  const wanted = tables.find((table) => listed(table) === parameter("table"));
+  return wanted ?? tables.find((table) => table.length === 2) ?? tables[0] ?? [];
+}
+
+/**
+ * The attributes of a part of a table; the last one has the columns, if there are several.
+ * @param {Attribute[]} table
+ * @param {Part} part
+ */
+function attributesOf(table, part) {
+  if (part === "cells") return table;
+  if (table.length === 1) return [];
+  return part === "rows" ? table.slice(0, -1) : table.slice(-1);
+}
+
+/**
+ * @param {Choice} choice
+ * @param {Part} part
+ */
+export function tablePath(choice, part = "cells", file = "estimate.json") {
+  const attributes = attributesOf(chosenTable(), part);
+  return attributes.length ? questionPath(choice, file, [["table", listed(attributes)]]) : null;
+}
+
+/** @param {Choice} choice */
+function independencePath(choice) {
+  const table = chosenTable();
+  if (table.length !== 2) return null;
+  return questionPath(choice, "answers.json", [["table", listed(table)], ["independence", "true"]]);
+}
+
+export const tableViews = [
+  new View(whileShown((choice) => tablePath(choice)), drawTable, drawNoRecords),
+  // Two tables may have a margin in common: draw it again, even if it is not requested again.
+  new View(whileShown((choice) => tablePath(choice, "rows")), (answer) => drawPart("rows", answer), () => {}, true),
+  new View(whileShown((choice) => tablePath(choice, "columns")), (answer) => drawPart("columns", answer), () => {}, true),
+  new View(whileShown(independencePath), drawIndependence, drawNoTest),
+];
+
+/** Make the select and the empty table agree with the address. */
+export function showTable() {
+  const table = chosenTable();
+  if (!table.length) return;
+  setOptions(selectById("table"), plannedTables().map((each) => {
+    return { text: each.map(({ name }) => name).join(" × "), value: listed(each) };
+  }));
+  selectById("table").value = listed(table);
+  setHidden(byId("independence"), table.length !== 2);
+  const key = JSON.stringify(table);
+  if (key === drawnTable) return;
+  drawnTable = key;
+  setText(byId("independence"), "");
+  makeTable(table);
+}
+
+/** @param {Attribute} attribute */
+function labelsOf({ domain }) {
+  const { labels, range, size } = domain;
+  if (labels) return labels;
+  return Array.from({ length: size }, (_, index) => (range ? binText(domain, index, index + 1) : String(index)));
+}
+
+/**
+ * All combinations of the labels of these attributes, the last one changing fastest.
+ * @param {Attribute[]} attributes
+ * @returns {string[][]}
+ */
+function combinations([first, ...others]) {
+  if (!first) return [[]];
+  return labelsOf(first).flatMap((label) => combinations(others).map((rest) => [label, ...rest]));
+}
+
+/** @param {Attribute[]} table */
+function makeTable(table) {
+  for (const part of /** @type {Part[]} */ (Object.keys(drawn))) drawn[part] = [];
+  const isLarge = table.reduce((cells, { domain }) => cells * domain.size, 1) > MOST_CELLS;
+  setHidden(byId("table-large"), !isLarge);
+  const rows = table.length > 1 ? table.slice(0, -1) : table;
+  const columns = table.length > 1 ? table[table.length - 1] : null;
+  const names = rows.map(({ name }) => name).join(", ");
+  if (isLarge) return byId("cells").replaceChildren();
+  const head = element("thead", "");
+  if (columns) {
+    const first = element("tr", "");
+    first.append(element("td", ""), Object.assign(heading(columns.name, "colgroup"), { colSpan: columns.domain.size }));
+    head.append(first);
+  }
+  const titles = element("tr", "");
+  const above = [names, ...(columns ? [...labelsOf(columns), "All"] : ["Share"])];
+  titles.append(...above.map((text) => heading(text, "col")));
+  head.append(titles);
+  const body = element("tbody", "");
+  for (const labels of combinations(rows)) {
+    const row = element("tr", "");
+    row.append(heading(labels.join(", "), "row"), ...cells("cells", columns?.domain.size ?? 1));
+    if (columns) row.append(...cells("rows", 1));
+    body.append(row);
+  }
+  byId("cells").replaceChildren(head, body);
+  if (!columns) return;
+  const foot = element("tr", "");
+  foot.append(heading("All", "row"), ...cells("columns", columns.domain.size), element("td", "", "100 %"));
+  const last = element("tfoot", "");
+  last.append(foot);
+  byId("cells").append(last);
+}
+
+/**
+ * @param {string} text
+ * @param {string} scope
+ */
+const heading = (text, scope) => Object.assign(element("th", "", text.trim() ? text : JSON.stringify(text)), { scope });
+
+/**
+ * @param {Part} part
+ * @param {number} count
+ */
+function cells(part, count) {
+  const made = Array.from({ length: count }, () => element("td", part === "cells" ? "" : "margin"));
+  drawn[part].push(...made);
+  return made;
+}
+
+/**
+ * @param {Estimate} estimate
+ * @param {Status} status
+ */
+function drawTable(estimate, status) {
+  drawPart("cells", estimate);
+  showRecords("", status, estimate.histogram.some(({ frequency }) => frequency < 0));
+}
+
+/**
+ * @param {Part} part
+ * @param {Estimate} estimate
+ */
+function drawPart(part, { histogram }) {
+  const decimals = decimalsFor(histogram.map((row) => row.standard_error));
+  drawn[part].forEach((cell, index) => drawCell(cell, histogram[index], decimals));
+}
+
+/**
+ * @param {HTMLTableCellElement} cell
+ * @param {Row} row
+ * @param {number} decimals
+ */
+function drawCell(cell, { frequency, low, high, above_zero: isAbove }, decimals) {
+  cell.classList.toggle("unclear", !isAbove);
+  const share = element("span", "share", `${percent(frequency, decimals)} %`);
+  const interval = element("span", "soft", `${percent(low, decimals)} … ${percent(high, decimals)}`);
+  cell.replaceChildren(share, interval);
+  if (!isAbove) cell.append(element("span", "unseen", ", not distinguishable from 0"));
+}
+
+/** @param {Answer[]} answers */
+function drawIndependence(answers) {
+  const p = answers[answers.length - 1].value;
+  const found = p < 1e-6 ? "p < 0.000001" : `p = ${p.toPrecision(2)}`;
+  const [row, column] = chosenTable().map(({ name }) => name);
+  setText(byId("independence"), p < 0.05
+    ? `There is a relation between ${row} and ${column}: without one, this table would be surprising, ${found}.`
+    : `The data do not contradict that ${row} and ${column} are independent: ${found}.`);
+}
+
+/** @param {string} message of the collector */
+function drawNoTest(message) {
+  setText(byId("independence"), `No test of independence: ${message}.`);
+}
