@@ -111,6 +111,31 @@ def test_every_collection_rotates_unless_it_has_ended(rotation, store):
     assert states(store, "ended") == [(1, False)]
 
 
+def test_a_collection_that_ends_during_the_grace_period_opens_no_epoch(rotation, store):
+    rotation.advance(MIDNIGHT)
+    rotation.collector.close("web", 2)
+    assert store.open_next_epoch("web", MIDNIGHT + DAY, MIDNIGHT + DAY) is None
+    assert rotation.advance(MIDNIGHT + HOUR - 1) == []
+    assert states(store) == [(1, True), (2, False)]  # stragglers are counted until the grace period ends
+    assert rotation.next_time(MIDNIGHT + 60) == MIDNIGHT + HOUR
+    assert rotation.advance(MIDNIGHT + DAY) == [Step("close_epoch", "web", 1)]
+    assert rotation.advance(MIDNIGHT + 2 * DAY) == []
+    assert states(store) == [(1, False), (2, False)]
+
+
+def test_a_plan_that_cannot_be_read_blocks_no_collection(rotation, store):
+    newer = PLAN.contract.canonical.replace(b'"version":1', b'"version":99')
+    epoch = store.open_epoch("first", newer, 4)
+    store._execute("UPDATE epochs SET opened_at = ? WHERE key = ?", (START, epoch.key))
+    steps = [step for now in (MIDNIGHT, MIDNIGHT + HOUR) for step in rotation.advance(now)]
+    assert steps == [
+        Step(action, name, number)
+        for action, number in (("open_epoch", 2), ("close_epoch", 1))
+        for name in ("first", "web")
+    ]
+    assert store.plan(store.epochs("first")[1].key) == newer
+
+
 def test_an_epoch_opened_by_hand_is_not_replaced_before_its_time(rotation, store):
     rotation.advance(MIDNIGHT)
     rotation.collector.store.open_next_epoch("web", MIDNIGHT + 2, MIDNIGHT + 2)
@@ -208,7 +233,6 @@ def test_the_thread_rotates_retries_and_stops(store, monkeypatch):
 
     monkeypatch.setattr(store, "open_next_epoch", fails_once)
     collector = Collector(store)
-    monkeypatch.setattr(collector, "close", lambda name, number: store.close_epoch(epoch.key))
     rotator = Rotator(Rotation(collector, DAILY, 0.0), steps.append)
     until = time.monotonic() + 30
     while len(steps) < 2 and time.monotonic() < until:

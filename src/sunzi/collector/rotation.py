@@ -38,7 +38,8 @@ class Step:
 class Rotation:
     """Opens and closes the epochs of all collections of a collector.
 
-    A collection whose newest epoch is closed has ended, and is left alone. New epochs have the plan of the one before.
+    A collection whose newest epoch is closed has ended: no epoch is opened, and older ones close after their grace
+    period. New epochs have the plan of the one before.
     """
 
     collector: Collector
@@ -49,13 +50,13 @@ class Rotation:
         """Do what is due at this time, in seconds since 1970. Repeating it changes nothing."""
         steps, due = [], self.schedule.latest(datetime.fromtimestamp(now, UTC)).timestamp()
         for name, epochs in self._epochs().items():
-            if any(epoch.is_open and epoch.opened_at < due for epoch in epochs):
+            if epochs[-1].is_open and epochs[-1].opened_at < due:
                 opened = self.collector.store.open_next_epoch(name, due, now)
                 steps += [Step("open_epoch", name, opened.number)] if opened else []
         for name, epochs in self._epochs().items():
             for old, close_at in self._replaced(epochs):
                 if close_at <= now:
-                    self.collector.close(name, old.number)
+                    self.collector.store.close_epoch(old.key)  # without its plan, which a newer release may have made
                     steps.append(Step("close_epoch", name, old.number))
         if steps:
             self.collector.refresh()
@@ -74,10 +75,8 @@ class Rotation:
         return found
 
     def _replaced(self, epochs: Sequence[Epoch]) -> list[tuple[Epoch, float]]:
-        """The open epochs that are not the newest open one, and when to close each of them."""
-        newest = max((epoch.number for epoch in epochs if epoch.is_open), default=0)
-        followed = [(old, new) for old, new in pairwise(epochs) if old.is_open and old.number < newest]
-        return [(old, new.opened_at + self.grace_seconds) for old, new in followed]
+        """The open epochs that a newer one follows, and when to close each of them."""
+        return [(old, new.opened_at + self.grace_seconds) for old, new in pairwise(epochs) if old.is_open]
 
 
 class Rotator:

@@ -92,7 +92,7 @@ class Store(Contributions):
             return self._select_epochs("key = ?", key)[0]
 
     def open_next_epoch(self, collection: str, due: float, now: float) -> Epoch | None:
-        """Open an epoch with the plan of the newest open one, if that was opened before a time; None if there is none.
+        """Open an epoch with the plan of the newest one, if that is open and was opened before a time; else None.
 
         Concurrent callers open one epoch.
 
@@ -104,11 +104,10 @@ class Store(Contributions):
         """
         with self.transaction():
             self.lock_epochs()
-            newest = self.find_epoch(collection)
+            newest = max(self.epochs(collection), key=lambda epoch: epoch.number, default=None)
             if newest is None or not newest.is_open or newest.opened_at >= due:
                 return None
-            number = 1 + max(epoch.number for epoch in self.epochs(collection))
-            key = self._insert_epoch(collection, number, self.plan(newest.key), newest.page_cells, now)
+            key = self._insert_epoch(collection, newest.number + 1, self.plan(newest.key), newest.page_cells, now)
             return self._select_epochs("key = ?", key)[0]
 
     def ensure_epoch(self, collection: str, plan: bytes, counters: int) -> Epoch:
