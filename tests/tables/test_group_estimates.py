@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.errors import EstimateError, ParameterError
 from sunzi.tables import estimate_groups
 
 PLAN = sunzi.make_plan("ss-compact", ["a", "b", "c"], 3)
@@ -62,6 +62,52 @@ def test_columns_that_are_left_out_are_added_up():
 def test_missing_values_are_a_group():
     (name,) = estimate_groups(PLAN, {(None,): GROUPS["DE", 0]}, ["country"]).estimates
     assert name == "country=none"
+
+
+def test_groups_whose_names_would_be_alike_stay_apart():
+    keys = [("1, b=2", "3"), ("1", "2, b=3"), ("none", "x"), (None, "x"), ('"none"', "x")]
+    groups = estimate_groups(PLAN, dict.fromkeys(keys, GROUPS["DE", 0]), ["a", "b"])
+    assert set(groups.estimates) == {
+        'a="1, b=2", b=3',
+        'a=1, b="2, b=3"',
+        'a="none", b=x',
+        "a=none, b=x",
+        r'a="\"none\"", b=x',
+    }
+
+
+ANSWERS = {name: ["no", "yes"] for name in "pqr"}
+TABLES = sunzi.make_tables(ANSWERS, [("p", "q"), ("q", "r"), ("p", "r")], 1)
+
+
+def single_report(is_about_p_and_q):
+    for seed in range(100):
+        tally = TABLES.simulate([dict.fromkeys(ANSWERS, "no")], seed=seed)
+        if tally.block_reports[TABLES.protocol.tables.index((0, 1))] == is_about_p_and_q:
+            return tally
+    raise AssertionError("no such report")
+
+
+def test_groups_without_an_estimate_are_held_back():
+    large = TABLES.simulate([dict.fromkeys(ANSWERS, "no")] * 100, seed=1)
+    found = {("DE",): large, ("LU",): single_report(False), ("MT",): single_report(True)}
+    groups = estimate_groups(TABLES, found, ["country"], min_reports=1, table=["p", "q"])
+    assert list(groups.estimates) == ["country=DE", "country=MT"]
+    assert (groups.merged, groups.held_back, groups.without_estimate) == (0, 0, 1)
+    assert groups.small_groups() == "1 group has too few reports for an estimate"
+    assert groups.table().notes["groups_without_estimate"] == 1
+
+
+def test_a_merged_group_without_an_estimate_is_held_back():
+    large = TABLES.simulate([dict.fromkeys(ANSWERS, "no")] * 100, seed=1)
+    small = dict.fromkeys([("LU",), ("MT",)], single_report(False))
+    groups = estimate_groups(TABLES, {("DE",): large, **small}, ["country"], min_reports=2, table=["p", "q"])
+    assert (groups.merged, groups.held_back, groups.without_estimate) == (0, 2, 0)
+
+
+def test_a_question_that_no_group_answers_is_refused():
+    with pytest.raises(EstimateError, match="no report tells about"):
+        estimate_groups(TABLES, {("LU",): single_report(False)}, ["country"], min_reports=1, table=["p", "q"])
 
 
 def test_options_reach_the_estimate():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import MissingExtraError, ParameterError
+from sunzi.errors import EstimateError, MissingExtraError, ParameterError
 from sunzi.estimate import Estimate
 from sunzi.formatting import counted
 from sunzi.histogram import Row, data_frame
@@ -37,7 +38,8 @@ OTHER = "other"
 class GroupEstimates:
     """The estimates of several groups of one plan, largest group first, and what became of small groups.
 
-    Groups are named by their public values, as in ``country=DE, release=124``.
+    Groups are named by their public values, as in ``country=DE, release=124``. A missing value is ``none``; a text that
+    could be mistaken for something else, such as "none" or one with a comma, is quoted.
     """
 
     estimates: Mapping[str, Estimate]
@@ -47,15 +49,20 @@ class GroupEstimates:
     """The number of smaller groups that are merged into the group ``other``."""
     held_back: int = 0
     """The number of smaller groups that are not shown."""
+    without_estimate: int = 0
+    """The number of larger groups that are not shown, because no report of theirs tells about some of the values."""
 
     def small_groups(self) -> str | None:
-        """What became of small groups, as a sentence; None if there are none."""
-        number = self.merged or self.held_back
-        if not number:
-            return None
-        fate = f"merged into {OTHER!r}" if self.merged else "held back"
-        verb = "is" if number == 1 else "are"
-        return f"{counted(number, 'group')} with fewer than {self.minimum:,} reports {verb} {fate}"
+        """What became of groups with too few reports, as a sentence; None if there are none."""
+        number, found = self.merged or self.held_back, []
+        if number:
+            fate = f"merged into {OTHER!r}" if self.merged else "held back"
+            verb = "is" if number == 1 else "are"
+            found.append(f"{counted(number, 'group')} with fewer than {self.minimum:,} reports {verb} {fate}")
+        if self.without_estimate:
+            verb = "has" if self.without_estimate == 1 else "have"
+            found.append(f"{counted(self.without_estimate, 'group')} {verb} too few reports for an estimate")
+        return "; ".join(found) or None
 
     def common_top(self, number: int | None = None) -> Integers:
         """The indices of the values with the most users in all groups together, largest first; all without a number."""
@@ -93,7 +100,12 @@ class GroupEstimates:
             for column, cells in (own | dict(part.columns)).items():
                 columns.setdefault(column, []).extend(cells)
             notes = {**(notes or {}), "confidence": confidence, "target": target, "weights": estimate.weights}
-        about = {"minimum_reports": self.minimum, "groups_merged": self.merged, "groups_held_back": self.held_back}
+        about = {
+            "minimum_reports": self.minimum,
+            "groups_merged": self.merged,
+            "groups_held_back": self.held_back,
+            "groups_without_estimate": self.without_estimate,
+        }
         return HistogramTable(np.concatenate(indices), columns, {**(notes or {}), **about})
 
     def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:
@@ -167,7 +179,8 @@ def estimate_groups(
         all.
     min_reports: groups with fewer reports are not estimated on their own.
     small: whether such groups are merged into one named ``other``, or held back. If all of them together have too few
-        reports, they are held back in both cases.
+        reports, they are held back in both cases. So are larger groups whose reports do not suffice for an estimate,
+        as can happen if each report tells about one of many tables; EstimateError is raised if this holds for all.
     options: as for :meth:`Plan.estimate`.
 
     >>> import sunzi
@@ -186,8 +199,7 @@ def estimate_groups(
     large = {name: tally for name, tally in named.items() if tally.reports >= least}
     rest = [tally for name, tally in named.items() if name not in large]
     together = reduce(add, rest) if rest and small == "merge" else None
-    is_merged = together is not None and together.reports >= least
-    if together is not None and is_merged:
+    if together is not None and together.reports >= least:
         large[OTHER] = together
     if not large:
         most = max((tally.reports for tally in rest), default=0)
@@ -195,10 +207,23 @@ def estimate_groups(
             f"no group has {least:,} reports, the minimum; the largest of {len(rest):,} has {most:,}. Group by fewer "
             "columns, or lower the minimum"
         )
-    number = len(rest)
-    merged, held_back = (number, 0) if is_merged else (0, number)
-    estimates = {name: plan.estimate(tally, **options) for name, tally in large.items()}
-    return GroupEstimates(estimates, least, merged, held_back)
+    estimates = _estimates(plan, large, options)
+    without_estimate = sum(name not in estimates for name in large if name != OTHER)
+    merged, held_back = (len(rest), 0) if OTHER in estimates else (0, len(rest))
+    return GroupEstimates(estimates, least, merged, held_back, without_estimate)
+
+
+def _estimates(plan: Plan, tallies: Mapping[str, Tally], options: Mapping[str, Any]) -> dict[str, Estimate]:
+    """The estimates of the groups whose reports suffice; raises the error of the largest group if there are none."""
+    found, refused = {}, []
+    for name, tally in tallies.items():
+        try:
+            found[name] = plan.estimate(tally, **options)
+        except EstimateError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found
 
 
 def _rows(estimate: Estimate, indices: Integers, confidence: float, target: Target) -> list[Row]:
@@ -226,4 +251,8 @@ def _named_tallies(tallies: Mapping[Key, Tally], by: Sequence[str], columns: Seq
 
 
 def _shown(value: object) -> str:
-    return "none" if value in (None, "") else str(value)
+    """A value as text, different for different values."""
+    if value is None or value == "":
+        return "none"
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if text == "none" or "," in text or '"' in text else text
