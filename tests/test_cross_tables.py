@@ -142,3 +142,11 @@ def test_unknown_tables_are_refused(plan, tally):
         plan.estimate(tally, table=("a", "b", "c"))
     with pytest.raises(ParameterError, match="does not accept the options"):
         plan.estimate(tally, ridge=1)
+
+
+def test_margins_of_ranges_are_sums_of_cells():
+    plan = sunzi.make_tables({"v": ["1", "2"], "t": sunzi.OrderedDomain(0, 100, 4)}, [("v", "t")], epsilon=8)
+    estimate = plan.estimate(plan.simulate([{"v": "1", "t": 10}] * 300 + [{"v": "2", "t": 80}] * 700, seed=1))
+    np.testing.assert_allclose(estimate.margin("t").frequencies, estimate.table.sum(axis=0), atol=1e-12)
+    assert estimate.margin("t").top(1)[0].label == "t 75 to 100"
+    assert estimate.share({"v": "2"}, given={"t": 80}).low > 0.9

@@ -190,3 +190,28 @@ def test_pages_show_wider_bins_in_order(estimate):
 def test_a_number_of_bins_is_rounded_to_a_power_of_two(estimate):
     assert len(estimate.histogram(20)) == 16
     assert len(estimate.histogram(1000)) == BINS
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(10**12, 10**12 + 10), (date(2020, 1, 1), date(2020, 1, 5))], ids=["large", "dates"]
+)
+def test_tiny_bins_have_labels_of_their_own(low, high):
+    plan = sunzi.make_ordered(low, high, 16, epsilon=4)
+    estimate = plan.estimate(plan.simulate([low] * 500, seed=1))
+    assert len(estimate.histogram(16)) == 16
+    assert "<table" in estimate.to_html()
+
+
+def test_numbers_of_many_digits_have_a_mean():
+    plan = sunzi.make_number(1_700_000_000_000, 1_700_000_000_100, epsilon=4)
+    mean = plan.estimate(plan.simulate([1_700_000_000_050] * 2000, seed=1)).mean()
+    assert mean.low < 1_700_000_000_050 < mean.high
+
+
+def test_too_many_bins_are_refused():
+    plan = sunzi.make_ordered(0, 1, 1 << 15, epsilon=4)
+    estimate = plan.estimate(plan.simulate([0.5] * 2000, seed=1))
+    with pytest.raises(ParameterError, match="take too much memory"):
+        estimate.histogram(1 << 15)
+    with pytest.raises(ParameterError, match="edges"):
+        estimate.histogram(2.5)

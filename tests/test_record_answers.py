@@ -46,6 +46,8 @@ def test_tables_are_asked_by_attribute_and_value(table):
         (Questions(given="a=x"), "a share needs a condition"),
         (Questions(shares=["a=x"], given="b=1"), "needs a plan of tables"),
         (Questions(independence=True), "needs a plan of tables"),
+        (Questions(shares=["a\rb"], given="b=1"), "with commas between them"),
+        (Questions(shares=[""], given="b=1"), "got none"),
     ],
 )
 def test_wrong_questions_are_refused(ordered, asked, message):

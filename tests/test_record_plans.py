@@ -3,7 +3,7 @@
 import pytest
 
 import sunzi
-from sunzi.errors import SunziError
+from sunzi.errors import ParameterError, SunziError
 
 ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
 
@@ -60,3 +60,25 @@ def test_other_protocols_take_ranges_as_bins():
 def test_tables_are_made_by_their_own_maker():
     with pytest.raises(SunziError, match="needs a domain of records"):
         sunzi.make_plan("tables", 6, epsilon=1)
+
+
+def test_wide_tables_are_refused_before_any_work():
+    many = {f"a{number}": ["0", "1"] for number in range(30)}
+    with pytest.raises(ParameterError, match="at most 8 attributes, got one of 30"):
+        sunzi.make_tables(many, [list(many)], epsilon=2)
+    triples = [[f"a{i}", f"a{j}", f"a{k}"] for i in range(25) for j in range(i) for k in range(j)]
+    with pytest.raises(ParameterError, match="ask for fewer"):
+        sunzi.make_tables({name: many[name] for name in list(many)[:25]}, triples, epsilon=2)
+
+
+def test_planned_errors_are_about_the_users_on_both_sides():
+    """One binary attribute alone is randomised response either way."""
+    plan = sunzi.make_tables({"a": ["0", "1"]}, [("a",)], epsilon=2)
+    (found,) = plan.protocol.planned_errors(plan.domain, 1000)
+    assert found.variance == pytest.approx(found.plain_variance)
+
+
+@pytest.mark.parametrize("name", ["RS+FD", "rs-fd"])
+def test_rs_fd_is_refused_with_the_reason(name):
+    with pytest.raises(ParameterError, match="only between records that differ in one attribute"):
+        sunzi.make_plan(name, 4, epsilon=1)

@@ -123,6 +123,8 @@ def test_edges_are_found_and_others_refused(times):
         ((0, 1e20, 4), "high must be a number of at most 15 significant digits"),
         (("0", 1, 4), "low must be a number or a date"),
         ((0, 1, 1), "bins"),
+        ((0, 10**400, 4), "high must be a number"),
+        ((datetime(2026, 1, 1), datetime(2026, 2, 1), 4), "without a time of day"),
     ],
 )
 def test_wrong_ranges_are_refused(arguments, message):
@@ -179,6 +181,7 @@ def test_missing_attributes_are_declared_or_refused(records):
         (["DE"], "a record is a mapping"),
         ("DE", "records are a list of mappings"),
         ({"country": ["DE"]}, "there is no column 'crashed'"),
+        ({"country": ["DE"], "crashed": ["no", "yes"]}, "different lengths"),
     ],
 )
 def test_wrong_records_are_refused(records, values, message):

@@ -72,19 +72,26 @@ class TableUncertainty:
             yield QueryUncertainty(self, rows, self.frequencies[start : start + step])
 
     @cached_property
-    def _known(self) -> dict[Target, Floats]:
+    def _variances(self) -> dict[Target, Floats]:
+        return {}
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[float, Target, Method], tuple[Floats, Floats]]:
         return {}
 
     def variances(self, target: Target) -> Floats:
         """The variance of every cell."""
-        if target not in self._known:
-            self._known[target] = np.concatenate([portion.variances(target) for portion in self._portions()])
-        return self._known[target]
+        if target not in self._variances:
+            self._variances[target] = np.concatenate([portion.variances(target) for portion in self._portions()])
+        return self._variances[target]
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals of every cell."""
-        found = [portion.interval(confidence, target, method) for portion in self._portions()]
-        return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+        """Score intervals of every cell; kept, since they take a while for thousands of cells."""
+        key = confidence, target, method
+        if key not in self._intervals:
+            found = [portion.interval(confidence, target, method) for portion in self._portions()]
+            self._intervals[key] = tuple(map(np.concatenate, zip(*found, strict=True)))  # type: ignore[assignment]  # two
+        return self._intervals[key]
 
 
 @dataclass(frozen=True)
@@ -137,18 +144,11 @@ class TableEstimate(Estimate):
         """
         numbers = self._records.numbers(names)
         part = self._records.part(numbers)
-        cells = [part.index({name: self._label(name, digits) for name in part.attributes}) for digits in self._digits()]
+        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)
+        cells = np.ravel_multi_index([digits[number] for number in numbers], part.sizes)
         rows = np.zeros((part.size, self.domain.size))
         rows[cells, np.arange(self.domain.size)] = 1.0
         return self._regrouped(part, rows)
-
-    def _digits(self) -> Iterator[dict[str, int]]:
-        for index in range(self.domain.size):
-            yield dict(zip(self.attributes, self._records.digits(index), strict=True))
-
-    def _label(self, name: str, digits: Mapping[str, int]) -> object:
-        domain = self._records.attributes[name]
-        return domain.label(digits[name]) if domain.has_labels else digits[name]
 
     def _matching(self, values: Mapping[str, object]) -> Floats:
         """1 for the cells with these values, 0 for others."""

@@ -198,8 +198,10 @@ class Estimate(Histogram):
         target: as in :meth:`interval`.
         """
         _check_target(target)
-        rows = np.array([indicator(self.domain, [value]) for value in values]).reshape(-1, self.domain.size)
-        return self._query(rows).covariance(target)
+        rows = [indicator(self.domain, [value]) for value in values]
+        if not rows:
+            raise ParameterError("name at least one value")
+        return self._query(np.array(rows)).covariance(target)
 
     def regroup(self, groups: Mapping[str, Any]) -> Estimate:
         """The histogram of groups of values, with errors and intervals of its own.

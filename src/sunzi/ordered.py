@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RANGES_AT_ONCE = 512
+_MOST_CELLS = 1 << 26
 _SMOOTHED = (
     "details that noise explains are shrunk at every level, and the cumulative distribution made to rise: biased, so "
     "without intervals"
@@ -69,6 +70,18 @@ class TreeUncertainty:
             return variances
         share = np.clip(self._cumulative[high] - self._cumulative[low], 0.0, 1.0)
         return variances - share * (1 - share) / self.reports
+
+    @cached_property
+    def _prefix_errors(self) -> dict[Target, Floats]:
+        return {}
+
+    def prefix_errors(self, target: Target) -> Floats:
+        """The standard errors of the cumulative distribution at all edges; kept, since all quantiles need them."""
+        if target not in self._prefix_errors:
+            ends = np.arange(1, self.tree.size)
+            inner = intervals.standard_error(self.ranges(np.zeros_like(ends), ends, target))
+            self._prefix_errors[target] = np.concatenate([[0.0], inner, [0.0]])
+        return self._prefix_errors[target]
 
     def variances(self, target: Target) -> Floats:
         """The variance of every bin."""
@@ -172,9 +185,7 @@ class OrderedEstimate(Estimate):
         confidence, target: as in :meth:`interval`; each interval covers with this probability.
         """
         confidence = intervals.check_confidence(confidence)
-        ends = np.arange(1, self.domain.size)
-        inner = intervals.standard_error(self._tree.ranges(np.zeros_like(ends), ends, target))
-        errors = np.concatenate([[0.0], inner, [0.0]])
+        errors = self._tree.prefix_errors(target)
         values = np.concatenate([[0.0], np.cumsum(self.frequencies)])
         half = float(intervals.normal_quantile(confidence)) * errors
         return CumulativeDistribution(self.bins.edges, values, errors, values - half, values + half, confidence)
@@ -227,15 +238,19 @@ class OrderedEstimate(Estimate):
             many bins of equal width there are to be, at most.
         """
         places = self._places(edges)
+        if len(places) * self.domain.size > _MOST_CELLS:
+            raise ParameterError(
+                f"{len(places) - 1:,} bins of {self.domain.size:,} take too much memory; ask for fewer"
+            )
         rows, labels = np.zeros((len(places) - 1, self.domain.size)), []
         for row, (start, stop) in zip(rows, pairwise(places), strict=True):
             row[start:stop] = 1.0
             labels.append(self.bins.shown_range(start, stop))
-        return self._regrouped(Domain(labels), rows)
+        return self._regrouped(Domain(distinct(labels)), rows)
 
     def _places(self, edges: int | Sequence[object]) -> list[int]:
         size = self.domain.size
-        if isinstance(edges, int):
+        if not isinstance(edges, Sequence):
             number = 1 << (whole_number("edges", edges, 2).bit_length() - 1)
             return list(range(0, size + 1, max(1, size // number)))
         places = [self.bins.position(edge) for edge in edges]
@@ -383,3 +398,14 @@ class MeanEstimate(Estimate):
     def __repr__(self) -> str:
         """The number of points and reports."""
         return f"MeanEstimate({self.grid.size} points, {self.reports} reports)"
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """The labels, numbered if some are equal, as those of tiny bins may be.
+
+    >>> distinct(["1", "1"])
+    ['1 (1)', '1 (2)']
+    """
+    if len(set(labels)) == len(labels):
+        return list(labels)
+    return [f"{label} ({number})" for number, label in enumerate(labels, start=1)]

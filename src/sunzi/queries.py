@@ -11,7 +11,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError
-from sunzi.numerics.checks import real_number
+from sunzi.numerics.checks import real_number, shown
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ def indicator(domain: Domain, values: Iterable[object]) -> Floats:
     """
     if isinstance(values, str):
         raise ParameterError(f"give a list of values, such as [{values!r}]; got the text {values!r}")
+    if not isinstance(values, Iterable):
+        raise ParameterError(f"give a list of values, got {shown(values)}")
     row = np.bincount(domain.exact_indices(values), minlength=domain.size).astype(np.float64)
     if row.max() > 1:
         raise ParameterError(f"{domain.shown(int(row.argmax()))!r} is listed twice")
@@ -65,7 +67,10 @@ def weights_row(domain: Domain, weights: Mapping[Any, float] | Sequence[float] |
         numbers = [real_number(f"the weight of {value!r}", weight) for value, weight in weights.items()]
         row[domain.exact_indices(weights)] = numbers
         return row
-    row = np.asarray(weights, dtype=np.float64)
+    try:
+        row = np.asarray(weights, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ParameterError(f"weights must be numbers, got {shown(weights)}") from None
     if row.shape != (domain.size,) or not np.isfinite(row).all():
         raise ParameterError(
             f"weights must be a mapping, or {domain.size} finite numbers, one per value; got shape {row.shape}"
@@ -86,6 +91,8 @@ def group_rows(domain: Domain, groups: Mapping[str, Any]) -> Floats:
     array([[1., 1., 0.],
            [0., 0., 1.]])
     """
+    if not isinstance(groups, Mapping):
+        raise ParameterError(f"give a mapping of groups to their values, got {shown(groups)}")
     rest = [name for name, values in groups.items() if values is ...]
     if len(rest) > 1:
         raise ParameterError(f"only one group can be ..., the rest; got {rest}")

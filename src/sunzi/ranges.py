@@ -51,6 +51,8 @@ class OrderedDomain(Domain):
     unit: str
 
     def __init__(self, low: object, high: object, bins: int, *, clamp: bool = False, unit: str = "") -> None:
+        if isinstance(low, datetime) or isinstance(high, datetime):
+            raise DomainError(f"ends are numbers or dates without a time of day, got {shown(low)} and {shown(high)}")
         if isinstance(low, date) and isinstance(high, date):
             if unit:
                 raise DomainError(f"dates have no unit, got {unit!r}; leave it out")
@@ -58,7 +60,7 @@ class OrderedDomain(Domain):
         least, most = _checked_number("low", low), _checked_number("high", high)
         if not least < most:
             raise DomainError(f"low must be below high, got {least:g} and {most:g}")
-        if len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
+        if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
             raise DomainError(f"a unit is a printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
         self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
         vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
@@ -178,12 +180,18 @@ class OrderedDomain(Domain):
     def shown_edge(self, place: int) -> str:
         """An edge of a bin, for display."""
         number = self.low + self.width * place
-        return str(_EPOCH + timedelta(days=number)) if self.is_dates else f"{number:.10g}"
+        return self._shown_date(number) if self.is_dates else f"{number:.10g}"
+
+    def _shown_date(self, days: float) -> str:
+        try:
+            return str(_EPOCH + timedelta(days=days))
+        except OverflowError:  # beyond the year 9999, in a plan by hand
+            return f"day {days:.10g}"
 
     def shown_number(self, number: float) -> str:
         """A number of this range, for display: five digits and the unit, or a date."""
         if self.is_dates:
-            return str(_EPOCH + timedelta(days=number))
+            return self._shown_date(number)
         return f"{number:.5g} {self.unit}".rstrip()
 
     def label(self, index: int) -> str:
@@ -241,7 +249,10 @@ class OrderedDomain(Domain):
 def _checked_number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise DomainError(f"{name} must be a number or a date, got {shown(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf
     if not isfinite(number) or not _is_decimal(_decimal(number)):
         raise DomainError(
             f"{name} must be a number of at most {_MOST_DIGITS} significant digits and {_MOST_DIGITS} decimals, got "

@@ -99,7 +99,13 @@ def comma_list(text: str) -> list[str]:
     >>> comma_list('version,"a, b"')
     ['version', 'a, b']
     """
-    return next(csv.reader([text], skipinitialspace=True), [])
+    try:
+        found = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise ParameterError(f"expected texts with commas between them, got {text!r}: {error}") from None
+    if not found:
+        raise ParameterError("expected texts with commas between them, got none")
+    return found
 
 
 def _ordered(estimate: Estimate, what: str) -> OrderedEstimate:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sunzi.contract import Contract
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError
+from sunzi.numerics.effects import subsets
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan
 from sunzi.protocols.ordered_views import OrderedViews
@@ -16,6 +17,7 @@ from sunzi.ranges import OrderedDomain
 from sunzi.records import RecordDomain
 
 _STEPS = 1 << 20
+_MOST_TOGETHER, _MOST_PARTS = 8, 1000
 
 
 def make_ordered(
@@ -83,6 +85,12 @@ def make_tables(
     if isinstance(wanted, str) or not wanted:
         raise ParameterError(f"wanted must be a list of tables, each a list of attributes, got {wanted!r}")
     tables = [domain.numbers(table) for table in wanted]
+    largest = max(map(len, tables))
+    if largest > _MOST_TOGETHER:
+        raise ParameterError(f"a table has at most {_MOST_TOGETHER} attributes, got one of {largest}")
+    parts = len({part for table in tables for part in subsets(table)})
+    if parts > _MOST_PARTS:
+        raise ParameterError(f"tables and their parts are at most {_MOST_PARTS:,}, got {parts:,}; ask for fewer")
     if len(set(tables)) != len(tables):
         raise ParameterError("a table is wanted twice")
     unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]

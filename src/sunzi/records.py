@@ -41,7 +41,7 @@ class RecordDomain(Domain):
         if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
             raise DomainError(f"a record has 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
         for name in attributes:
-            if not name or CONTROL.search(name):
+            if type(name) is not str or not name or CONTROL.search(name):
                 raise DomainError(f"an attribute's name must be printable text, got {shown(name)}")
         found = {name: values if isinstance(values, Domain) else Domain(values) for name, values in attributes.items()}
         filed = next((name for name, domain in found.items() if domain.labels_sha256), None)
@@ -114,6 +114,8 @@ class RecordDomain(Domain):
                 found = domain.indices(columns[name])
             except DomainError as error:
                 raise DomainError(f"attribute {name!r}: {error}") from None
+            if total is not None and found.size != total.size:
+                raise DomainError(f"the columns have different lengths: {name!r} has {found.size}, not {total.size}")
             total = found if total is None else total * domain.size + found
         assert total is not None, "there is an attribute"
         return total

@@ -140,6 +140,8 @@ def audit(
     'consistent'
     """
     check_confidence(confidence)
+    if not plan.protocol.channels:
+        raise ParameterError(f"{plan.protocol.name} defines no channels, so it cannot be audited")
     number = default_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)

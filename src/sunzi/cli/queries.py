@@ -95,7 +95,9 @@ def parse_values(text: str, domain: Domain) -> list[Any]:
     if not domain.has_labels:
         return list(parse_integers(text, "--sum"))
     if not text.startswith("["):
-        return next(csv.reader([text], skipinitialspace=True), [])
+        from sunzi.record_answers import comma_list
+
+        return comma_list(text)
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:

@@ -218,7 +218,7 @@ class Protocol(ABC):
         """
 
     def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - for protocols that name parts of it
-        """The questions that a plan answers, each with its variance at the flat histogram."""
+        """The questions that a plan answers, each with its variance about the users, at the flat histogram."""
         return [PlannedError(self.question, self.expected_mse(users))]
 
     @abstractmethod

@@ -131,8 +131,10 @@ class OrderedViews(ViewsProtocol):
     def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - levels need no names
         """Of a range and of a bin, beside those of a flat histogram."""
         flat = subset_error(self.domain_size, self.epsilon) / users
+        # Θ(1 − Θ)/n of the mean range: it is part of the variance about a population, and not about the users.
+        sampling = float(dyadic.workload_energies(self.levels[-1]).sum()) / self.domain_size / users
         return [
-            PlannedError("a range, on average", self.range_variance(users), flat * self.domain_size / 6),
+            PlannedError("a range, on average", self.range_variance(users) - sampling, flat * self.domain_size / 6),
             PlannedError(self.question, self.expected_mse(users), flat),
         ]
 

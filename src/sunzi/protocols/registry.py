@@ -60,6 +60,11 @@ def find(name: object) -> type[Protocol]:
 
 def _load(name: str) -> type[Protocol]:
     """Load and register the protocol that an installed package offers under this name."""
+    if name.casefold().replace("-", "+") in ("rs+fd", "rsfd"):
+        raise UnknownProtocolError(
+            "RS+FD keeps epsilon only between records that differ in one attribute (docs/mathematics.md §14 enumerates "
+            "it), so there is no such plan; plan tables with make_tables, or sunzi plan --tables"
+        )
     from importlib.metadata import entry_points
 
     offered = entry_points(group=ENTRY_POINTS)

@@ -19,7 +19,7 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource, uniform_below
-from sunzi.ordered import MeanEstimate
+from sunzi.ordered import MeanEstimate, distinct
 from sunzi.protocols.base import Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import Channel
@@ -151,7 +151,7 @@ class RoundedNumbers(Protocol):
         assert isinstance(domain, OrderedDomain), "the plan has checked it"
         half = domain.width / 2
         grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
-        points = Domain([f"{point:.10g}" for point in grid])
+        points = Domain(distinct([f"{point:.10g}" for point in grid]))
         found = self._rounded.estimate(points, tally)
         return MeanEstimate(points, tally.reports, found.frequencies, found._known_uncertainty(), grid=grid)
 

@@ -177,7 +177,7 @@ class TableViews(ViewsProtocol):
         return [
             PlannedError(
                 " × ".join(names[attribute] for attribute in table),
-                self.table_variance(table, users),
+                self.table_variance(table, users) - (1 - 1 / self._cells(table)) / self._cells(table) / users,
                 joint * self.domain_size / self._cells(table),
             )
             for table in self.tables
