@@ -90,6 +90,23 @@ def test_frames_and_notebooks(trend):
     assert repr(trend) == "Trend(3 values, 8 epochs)"
 
 
+ORDERED = sunzi.make_ordered(0, 80, 8, 4, unit="ms")
+TABLES = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], 4)
+
+
+@pytest.mark.parametrize(
+    ("plan", "value", "label"),
+    [(ORDERED, 25, "20 to 30 ms"), (TABLES, {"version": "2", "crashed": "no"}, "version 2, crashed no")],
+)
+def test_ordered_values_and_records(plan, value, label):
+    """An index is not a value of these domains."""
+    trend = sunzi.trend([estimated(plan, [value] * 900, seed) for seed in range(3)])
+    assert f">{label}<" in trend.to_html(values=[value])
+    assert f">{label}<" in trend.to_html(indices=[2])
+    for picture in (trend.plot(values=[value]), trend.plot(indices=[2]), trend.plot(values=[value], indices=[0])):
+        assert picture.axes[0].get_legend_handles_labels()[1][0] == label
+
+
 def test_arrays_are_immutable(trend):
     for array in (trend.frequencies, trend.variances):
         with pytest.raises(ValueError, match="read-only"):

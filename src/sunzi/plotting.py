@@ -166,12 +166,12 @@ def plot_trend(
     trend: Trend,
     path: str | Path | None = None,
     *,
-    values: Sequence[object] = (),
+    indices: Sequence[int] = (),
     confidence: float = 0.95,
     one_in: float | None = None,
 ) -> Figure:
     """A line per value, never without its intervals; a ring marks an alarm."""
-    chosen = [trend.domain.exact_index(value) for value in values] or trend.most_frequent(_LINES_SHOWN)
+    chosen = list(indices) or trend.most_frequent(_LINES_SHOWN)
     names, fonts = drawable([shortened(trend.domain.shown(index), _LONGEST_LABEL) for index in chosen])
     alarms = {(alarm.index, alarm.moment) for alarm in trend.alarms(one_in)}
     if len(chosen) > len(_LINES):

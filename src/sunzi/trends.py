@@ -305,6 +305,7 @@ class Trend:
         path: str | Path | None = None,
         *,
         values: Sequence[object] = (),
+        indices: Sequence[int] = (),
         confidence: float = 0.95,
         one_in: float | None = None,
     ) -> Figure:
@@ -315,12 +316,14 @@ class Trend:
         path: where to save the picture, if anywhere; the suffix sets the format.
         values: labels, or indices where there are no labels; by default the six most frequent values. More than seven
             have a small chart each.
+        indices: more values, by their indices.
         confidence: the coverage probability of each interval.
         one_in: as in :meth:`alarms`.
         """
         with needing_matplotlib():
             from sunzi.plotting import plot_trend
-        return plot_trend(self, path, values=values, confidence=confidence, one_in=one_in)
+        chosen = [*map(self.domain.exact_index, values), *indices]
+        return plot_trend(self, path, indices=chosen, confidence=confidence, one_in=one_in)
 
     def to_html(
         self,
@@ -328,6 +331,7 @@ class Trend:
         *,
         collection: str | None = None,
         values: Sequence[object] = (),
+        indices: Sequence[int] = (),
         top: int = 50,
         confidence: float = 0.95,
         one_in: float | None = None,
@@ -339,11 +343,12 @@ class Trend:
         title: the heading; by default the number of values that changed.
         collection: the name of the collection, to be shown below the heading.
         values: labels, or indices where there are no labels; by default the ``top`` clearest changes.
+        indices: more values, by their indices.
         top: the number of values.
         confidence: the coverage probability of each interval.
         one_in: as in :meth:`alarms`.
         """
-        chosen = [self.domain.exact_index(value) for value in values] or [row.index for row in self.top(top)]
+        chosen = [*map(self.domain.exact_index, values), *indices] or [row.index for row in self.top(top)]
         return TrendPage(self, tuple(chosen), confidence, one_in).page(title, collection)
 
     def __repr__(self) -> str:

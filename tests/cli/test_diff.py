@@ -159,3 +159,12 @@ def test_different_domains_are_refused(files, complaint):
     plan.simulate([0, 1, 2], seed=1).save("three.tally")
     assert main(["diff", "plan.json", "before.tally", "three.tally", "--plan-after", "three.json"]) == 2
     assert "different domains, 4 and 3 values" in complaint()
+
+
+def test_ordered_values_have_the_names_of_their_bins(files, capsys):
+    plan = sunzi.make_ordered(0, 40, 4, 4, unit="ms")
+    plan.save("ordered.json")
+    for number in (1, 2):
+        plan.simulate([5 * number] * 300, seed=number).save(f"{number}.tally")
+    assert main(["diff", "ordered.json", "1.tally", "2.tally"]) == 0
+    assert {row["label"] for row in rows(capsys.readouterr().out)[:2]} == {"0 to 10 ms", "10 to 20 ms"}

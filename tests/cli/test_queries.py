@@ -87,6 +87,20 @@ def test_groups_of_numbers(files, capsys):
     assert [row["label"] for row in found] == ["rest", "low"]
 
 
+def test_numbers_of_a_range_mean_their_bins(files, capsys, complaint):
+    plan = sunzi.make_ordered(0, 40, 4, 4)
+    plan.save("ordered.json")
+    plan.simulate([5, 12.5, 35] * 300, seed=1).save("ordered.tally")
+    (files / "groups.json").write_text('{"low": [5, 12.5], "high": "*"}')
+    (total,) = rows(capsys, "ordered.json", "ordered.tally", "--sum", "5,12.5")
+    groups = rows(capsys, "ordered.json", "ordered.tally", "--groups", "groups.json")
+    assert [row["label"] for row in groups] == ["low", "high"]
+    assert float(groups[0]["frequency"]) == pytest.approx(float(total["frequency"]))
+    assert float(total["low"]) < 2 / 3 < float(total["high"])
+    assert main(["estimate", "ordered.json", "ordered.tally", "--sum", "0:20"]) == 2
+    assert "'0:20' is not a number" in complaint()
+
+
 @pytest.mark.parametrize(
     ("words", "text", "message"),
     [

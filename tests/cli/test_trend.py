@@ -155,3 +155,19 @@ def test_epochs_whose_tally_determines_no_estimate(tmp_path, monkeypatch, capsys
     captured = capsys.readouterr()
     assert "note: epoch 2 is left out: only 1 of" in captured.err
     assert len(json.loads(captured.out)["epochs"]) == 2
+
+
+def test_ordered_values(tmp_path, monkeypatch, capsys):
+    """Every bin has its own row, and ``--value`` takes a number of the range."""
+    monkeypatch.chdir(tmp_path)
+    plan = sunzi.make_ordered(0, 80, 8, 4, unit="ms")
+    plan.save("plan.json")
+    for number in (1, 2):
+        plan.simulate([25, 31.5] * 300, seed=number).save(f"{number}.tally")
+    words = ["trend", "plan.json", "1.tally", "2.tally"]
+    assert main([*words, "--top", "2", "--sort", "frequent", "-o", "page.html", "-o", "picture.png"]) == 0
+    page = Path("page.html").read_text()
+    assert all(f">{label} ms<" in page for label in ("20 to 30", "30 to 40"))
+    capsys.readouterr()
+    assert main([*words, "--value", "31.5"]) == 0
+    assert {row["label"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))} == {"30 to 40 ms"}

@@ -24,6 +24,7 @@ def service(tmp_path_factory):
         numbers = sunzi.make_plan("oue", 300, 3)
         for number in (1, 2):
             filled_epoch(made.collector, "numbers", numbers, shares(100, 200), number)
+            filled_epoch(made.collector, "times", sunzi.make_ordered(0, 80, 8, 4), shares(100, 200), number)
         yield made
 
 
@@ -85,6 +86,11 @@ def test_values_without_labels(service):
     assert found["values"][0]["lack_of_fit"] is None  # a line through two epochs always fits
     searched = service.get("/v1/collections/numbers/trend.json?search=1").json()
     assert [value["index"] for value in searched["values"]] == [1]
+    (value,) = service.get("/v1/collections/times/trend.json?value=15.5").json()["values"]
+    assert value["label"] == "10 to 20"
+    assert service.get("/v1/collections/times/trend.png").status == 200
+    changes = service.get("/v1/collections/times/difference.json?before=1&after=2").json()["changes"]
+    assert "10 to 20" in {change["label"] for change in changes}
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
         return found.top(arguments.top or number, **options)
 
     def rows() -> list[dict[str, Any]]:
-        return [_row(change, has_labels=found.domain.has_labels) for change in changes(found.domain.size)]
+        return [_row(change, is_index=found.domain.is_indices) for change in changes(found.domain.size)]
 
     def document() -> dict[str, Any]:
         notes = {
@@ -183,9 +183,9 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
     )
 
 
-def _row(change: Change, *, has_labels: bool) -> dict[str, Any]:
+def _row(change: Change, *, is_index: bool) -> dict[str, Any]:
     return {
-        "label": change.label if has_labels else change.index,
+        "label": change.index if is_index else change.label,
         "before": change.before,
         "after": change.after,
         "change": change.change,

@@ -91,8 +91,8 @@ def estimated_file(plan: Plan, path: str, weights: str, table: Sequence[str] | N
 
 
 def parse_values(text: str, domain: Domain) -> list[Any]:
-    """The values that an argument lists: labels as CSV or JSON, or numbers and ranges where there are no labels."""
-    if not domain.has_labels:
+    """The values that an argument lists: labels, numbers or records as CSV or JSON; of bare indices also ranges."""
+    if domain.is_indices:
         return list(parse_integers(text, "--sum"))
     if not text.startswith("["):
         from sunzi.record_answers import comma_list
@@ -156,7 +156,7 @@ def read_groups(path: str, domain: Domain) -> dict[str, Any]:
     with open_input(path) as stream:
         text = stream.read().decode("utf-8-sig", errors="replace")
     groups = _from_json(path, text) if text.lstrip().startswith("{") else _from_csv(path, text, domain)
-    if not domain.has_labels:
+    if domain.is_indices:
         for name, values in groups.items():
             groups[name] = values if values is ... else [_number(path, value) for value in values]
     return groups

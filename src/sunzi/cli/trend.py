@@ -174,14 +174,11 @@ def _result(arguments: argparse.Namespace, collection: str | None, found: Trend)
         columns["moment"] = [str(each.isoformat() if isinstance(each, date) else each) for each in columns["moment"]]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def labels(number: int) -> list[Any]:
-        return [found.domain.shown(index) if found.domain.has_labels else index for index in chosen(number)]
-
     def page() -> str:
         return found.to_html(
             arguments.title,
             collection=collection,
-            values=labels(_ON_A_PAGE),
+            indices=chosen(_ON_A_PAGE),
             confidence=arguments.confidence,
             one_in=arguments.one_in,
         )
@@ -190,13 +187,13 @@ def _result(arguments: argparse.Namespace, collection: str | None, found: Trend)
         table=lambda: _print_table(arguments, found, chosen(_SHOWN)),
         document=lambda: found.to_dict(chosen(found.domain.size), arguments.confidence, arguments.one_in),
         rows=rows,
-        picture=lambda: found.plot(values=labels(_DRAWN), confidence=arguments.confidence, one_in=arguments.one_in),
+        picture=lambda: found.plot(indices=chosen(_DRAWN), confidence=arguments.confidence, one_in=arguments.one_in),
         page=page,
     )
 
 
 def _index(found: Trend, text: str) -> int:
-    is_number = not found.domain.has_labels and text.isascii() and text.isdecimal()
+    is_number = found.domain.is_indices and text.isascii() and text.isdecimal()
     return found.domain.exact_index(int(text) if is_number else text)
 
 

@@ -138,8 +138,8 @@ def _estimated(
 
 
 def parse_value(domain: Domain, text: str) -> Any:
-    """A label as it is; an index where there are no labels."""
-    return int(text) if not domain.has_labels and re.fullmatch("[0-9]{1,19}", text) else text
+    """An index where values are indices; else the text, which the domain reads as a label, number or date."""
+    return int(text) if domain.is_indices and re.fullmatch("[0-9]{1,19}", text) else text
 
 
 @lru_cache(maxsize=_KEPT_DIFFERENCES)
@@ -154,5 +154,5 @@ def _p_value(found: Difference) -> float:
 
 
 def _row(domain: Domain, change: Change) -> dict[str, Any]:
-    row = vars(change) | {"label": change.label if domain.has_labels else change.index}
+    row = vars(change) | {"label": change.index if domain.is_indices else change.label}
     return {name: row[name] for name in _HEADER.decode().strip().split(",")}

@@ -68,11 +68,10 @@ def trend(
 
 
 def _picture(found: CollectionTrend, chosen: list[int], confidence: float, one_in: float | None) -> bytes:
-    domain, stream = found.trend.domain, io.BytesIO()
+    stream = io.BytesIO()
     if not chosen:
         raise ParameterError("no value is chosen; there is nothing to draw")
-    values = [domain.label(index) if domain.has_labels else index for index in chosen]
-    found.trend.plot(values=values, confidence=confidence, one_in=one_in).savefig(stream, format="png", dpi=120)
+    found.trend.plot(indices=chosen, confidence=confidence, one_in=one_in).savefig(stream, format="png", dpi=120)
     return stream.getvalue()
 
 
