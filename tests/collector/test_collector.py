@@ -38,6 +38,13 @@ def test_a_plan_joins_its_open_epoch_and_another_plan_opens_a_new_one(collector)
     assert [epoch.number for epoch in collector.epochs("web")] == [1, 2]
 
 
+def test_many_groups_of_many_values_have_small_pages(collector):
+    """Else each report would rewrite a large page of every group that it names."""
+    few, many = (make_plan("grr", 20_000, 1, groups={"release": list(map(str, range(n)))}) for n in (10, 1000))
+    assert collector.open("few", few).epoch.page_cells == collector.open("web", PLAN).epoch.page_cells == 500
+    assert collector.open("many", many).epoch.page_cells == collector.open_next("many").page_cells == 8
+
+
 def test_another_plan_must_say_what_becomes_of_the_open_epoch(collector):
     newer, newest = make_plan("grr", ["Äpfel", "pear", "fig"], 3), make_plan("ss-compact", 5, 3)
     collector.open("web", PLAN)

@@ -7,6 +7,7 @@ from running import fresh_id, running
 
 import sunzi
 from sunzi.collector.remote import RemoteCollector
+from sunzi.collector.settings import Settings
 from sunzi.errors import ParameterError, ReportError, StoreError
 from sunzi.tally import Tally
 
@@ -64,6 +65,19 @@ def test_groups_are_counted_with_the_report(service):
     refused = service.get(f"{AT}/estimate.json?group=country=FR")
     assert (refused.status, refused.json()["error"]) == (409, "TooFewReports")
     assert "5 more reports of country=FR are needed" in refused.json()["message"]
+
+
+def test_by_default_a_group_is_published_from_100_reports_on(tmp_path):
+    with running(tmp_path / "store.db", {"default": PLAN}, minimum_reports=Settings(port=0).minimum_reports) as service:
+        for country, number in (("DE", 100), ("FR", 99)):
+            assert service.send_batch(batch(["a"] * number), groups=f"country={country}").status == 200
+        published = [row["published"] for row in service.get(f"{AT}/groups.json").json()]
+        assert published == [True, False, False]
+        for name in ("estimate.json", "estimate.csv", "tally", "health.json"):
+            assert service.get(f"{AT}/{name}?group=country=DE").status == 200
+            answer = service.get(f"{AT}/{name}?group=country=FR")
+            assert (answer.status, answer.json()["error"]) == (409, "TooFewReports")
+            assert "nothing is published about fewer than 100" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(

@@ -213,8 +213,7 @@ class Collector:
             self.store.lock_epochs()
             plan = plan or stored_plan(self.store, find_epoch(self.store, collection))
             older = [epoch for epoch in self.store.epochs(collection) if epoch.is_open]
-            layout = plan.protocol.tally_layout
-            opened = self.store.open_epoch(collection, plan.contract.canonical, layout.length)
+            opened = self.store.open_epoch(collection, plan.contract.canonical, _most_counters(plan))
         for epoch in older if old == "close" else ():
             self.store.close_epoch(epoch.key)
         self.refresh()
@@ -225,7 +224,7 @@ class Collector:
             raise _another_plan(others[-1], stored_plan(self.store, others[-1]), plan)
         # An older open epoch with this plan must not be joined while a newer one stays open: clients fetch the newest.
         opening = self.store.open_epoch if others and old_plan == "keep" else self.store.ensure_epoch
-        return opening(collection, plan.contract.canonical, plan.protocol.tally_layout.length)
+        return opening(collection, plan.contract.canonical, _most_counters(plan))
 
     def _with_another_plan(self, collection: str, plan: Plan) -> list[Epoch]:
         """The open epochs with another plan, if the newest open one is among them: clients fetch that one's plan."""
@@ -311,6 +310,11 @@ class Collector:
                     self._estimates.popitem(last=False)
             self._estimates.move_to_end(key)
             return kept
+
+
+def _most_counters(plan: Plan) -> int:
+    """The number of counters of an epoch's tally and of those of all its groups."""
+    return plan.protocol.tally_layout.length * (1 + sum(map(len, plan.groups.values())))
 
 
 def _another_plan(epoch: Epoch, old: Plan, new: Plan) -> AnotherPlanError:

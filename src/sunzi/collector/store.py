@@ -81,7 +81,8 @@ class Store(Contributions):
         ----------
         collection: the collection's name.
         plan: the plan's canonical JSON.
-        counters: the length of the plan's tally.
+        counters: the number of counters of the tally and of those of all groups. Above 8,192,000, pages are small, so
+            that a report rewrites few of them.
         """
         check_name(collection)
         with self.transaction():
