@@ -5,6 +5,7 @@ import pytest
 
 import sunzi
 from sunzi.errors import EstimateError, ParameterError, SunziError
+from sunzi.uncertainty import QueryUncertainty
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 ATTRIBUTES = {name: [str(value) for value in range(size)] for name, size in SIZES.items()}
@@ -150,3 +151,24 @@ def test_margins_of_ranges_are_sums_of_cells():
     np.testing.assert_allclose(estimate.margin("t").frequencies, estimate.table.sum(axis=0), atol=1e-12)
     assert estimate.margin("t").top(1)[0].label == "t 75 to 100"
     assert estimate.share({"v": "2"}, given={"t": 80}).low > 0.9
+
+
+@pytest.mark.parametrize("table", [("a", "b"), ("c",), ("a", "c")])
+def test_errors_of_cells_are_those_of_queries(plan, tally, table):
+    estimate = plan.estimate(tally, table=table)
+    known = estimate._known_uncertainty()
+    cells = QueryUncertainty(known, np.eye(len(estimate)), estimate.frequencies)
+    for target in ("reporters", "population"):
+        np.testing.assert_allclose(known.variances(target), cells.variances(target), rtol=1e-9)
+        for method in ("auto", "normal"):
+            found, same = (each.interval(0.95, target, method) for each in (known, cells))
+            np.testing.assert_allclose(found, same, rtol=1e-7, atol=1e-12)
+
+
+def test_large_tables_have_intervals():
+    sizes = {name: [str(value) for value in range(100)] for name in "ab"}
+    plan = sunzi.make_tables(sizes, [("a", "b")], epsilon=4)
+    estimate = plan.estimate(plan.simulate({"a": ["1"] * 500, "b": ["2"] * 500}, seed=1))
+    low, high = estimate.interval()
+    assert low.size == 10_000
+    assert np.all(low <= high)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.stats import chi2
@@ -16,14 +16,13 @@ from sunzi._typing import Floats
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.estimate import Estimate
 from sunzi.numerics import intervals, simplex
-from sunzi.numerics.effects import Attributes, Effects
+from sunzi.numerics.effects import Attributes, Effects, spread, subsets
 from sunzi.records import RecordDomain
-from sunzi.uncertainty import JointErrors, Method, QueryErrors, QueryUncertainty, Target
+from sunzi.uncertainty import JointErrors, Method, QueryErrors, Target, sum_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CELLS_AT_ONCE = 1 << 22
 _MOST_TESTED_CELLS = 2500
 
 
@@ -33,7 +32,7 @@ class TableUncertainty:
 
     effects: Effects
     wanted: Attributes
-    views: Mapping[Attributes, tuple[JointErrors, int]]
+    views: Mapping[Attributes, tuple[ViewErrors, int]]
     """How errors of one report go together, and the number of reports, of every view that has some."""
     plausible: Mapping[Attributes, Floats]
     """The histogram of every view at which variances are computed."""
@@ -62,36 +61,101 @@ class TableUncertainty:
         full = [sizes[attribute] for attribute in self.wanted]
         return np.broadcast_to(table.reshape(count, *shape), (count, *full)).reshape(count, -1)
 
-    def _portions(self) -> Iterator[QueryUncertainty]:
-        """All cells as queries, some at a time."""
-        cells = self.frequencies.size
-        largest = max(self.effects.cells(view) for view in self.views)
-        step = max(1, _CELLS_AT_ONCE // max(cells, largest))
-        for start in range(0, cells, step):
-            rows = np.eye(min(step, cells - start), cells, start)
-            yield QueryUncertainty(self, rows, self.frequencies[start : start + step])
-
     @cached_property
-    def _variances(self) -> dict[Target, Floats]:
-        return {}
+    def _of_cells(self) -> tuple[Floats, Floats]:
+        """The variance of every cell about a population, and how fast it grows with the cell's own frequency.
 
-    @cached_property
-    def _intervals(self) -> dict[tuple[float, Target, Method], tuple[Floats, Floats]]:
-        return {}
+        The weight of a view's cell for the estimate of a cell c depends only on which attributes agree with c, so that
+        sums over these patterns take the place of rows with a weight for every cell.
+        """
+        shape = [self.effects.sizes[attribute] for attribute in self.wanted]
+        weights = np.maximum(self.frequencies, 0.0).reshape(shape) + 1e-12
+        variances, excess, own = np.zeros(shape), np.zeros(shape), 0.0
+        for view, (errors, reports) in self.views.items():
+            shared = tuple(attribute for attribute in self.wanted if attribute in view)
+            if not shared:
+                continue
+            entries, counts = self._entries(view, shared)
+            squares = {pattern: entry**2 for pattern, entry in entries.items()}
+            table = self.plausible[view].reshape([self.effects.sizes[attribute] for attribute in view])
+            masses = _agreeing(table, view, shared)
+            light = sum(counts[pattern] * square for pattern, square in squares.items())
+            heavy = sum(masses[pattern] * square for pattern, square in squares.items())
+            mean = sum(masses[pattern] * entry for pattern, entry in entries.items())
+            clipped = np.clip(heavy, min(squares.values()), max(squares.values()))
+            found = (errors.light * light + errors.heavy * clipped - mean**2) / reports
+            variances = variances + spread(found, shared, self.wanted)
+            rate = errors.heavy / reports
+            among = _agreeing(weights, self.wanted, shared)
+            total = sum(among[pattern] * square for pattern, square in squares.items())
+            excess = excess + rate * spread(np.asarray(total), shared, self.wanted)
+            own += rate * squares[shared]
+        outside = (excess - own * weights) / (weights.sum() - weights)
+        slopes = own - outside + 2 / (self.frequencies.size * self.reports)
+        return variances.reshape(-1), slopes.reshape(-1)
+
+    def _entries(self, view: Attributes, shared: Attributes) -> tuple[dict[Attributes, float], dict[Attributes, int]]:
+        """For each set of attributes in which a view's cell agrees with c, and differs in the others: its weight for
+        the estimate of c, and how many such cells there are.
+        """
+        effects, sizes = self.effects, self.effects.sizes
+        scale = effects.weights[view] / (effects.cells(view) * effects.cells(self.wanted))
+        beyond = effects.cells(attribute for attribute in view if attribute not in shared)
+        entries, counts = {}, {}
+        for pattern in ((), *subsets(shared)):
+            parts = (
+                effects.cells(part)
+                / effects.information[part]
+                * prod((attribute in pattern) - 1 / sizes[attribute] for attribute in part)
+                for part in subsets(shared)
+            )
+            entries[pattern] = scale * sum(parts)
+            counts[pattern] = beyond * prod(sizes[attribute] - 1 for attribute in shared if attribute not in pattern)
+        return entries, counts
 
     def variances(self, target: Target) -> Floats:
         """The variance of every cell."""
-        if target not in self._variances:
-            self._variances[target] = np.concatenate([portion.variances(target) for portion in self._portions()])
-        return self._variances[target]
+        if target == "population":
+            return self._of_cells[0]
+        return self._of_cells[0] - self.frequencies * (1 - self.frequencies) / self.reports
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals of every cell; kept, since they take a while for thousands of cells."""
-        key = confidence, target, method
-        if key not in self._intervals:
-            found = [portion.interval(confidence, target, method) for portion in self._portions()]
-            self._intervals[key] = tuple(map(np.concatenate, zip(*found, strict=True)))  # type: ignore[assignment]  # two
-        return self._intervals[key]
+        """Score intervals of every cell; normal ones on request."""
+        return sum_intervals(
+            self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
+        )
+
+
+def _agreeing(table: Floats, attributes: Attributes, shared: Attributes) -> dict[Attributes, Floats]:
+    """For every cell c of the shared attributes: how much of the table agrees with c in exactly these attributes."""
+    others = tuple(place for place, attribute in enumerate(attributes) if attribute not in shared)
+    joint = table.sum(axis=others)
+    margins = {}
+    for part in ((), *subsets(shared)):
+        summed = joint.sum(axis=tuple(place for place, attribute in enumerate(shared) if attribute not in part))
+        margins[part] = spread(np.asarray(summed), part, shared)
+    return {
+        pattern: np.asarray(
+            sum(
+                (-1) ** (len(part) - len(pattern)) * margin
+                for part, margin in margins.items()
+                if set(pattern) <= set(part)
+            )
+        )
+        for pattern in margins
+    }
+
+
+class ViewErrors(JointErrors, Protocol):
+    """The errors of one report of a view."""
+
+    @property
+    def light(self) -> float:
+        """d0."""
+
+    @property
+    def heavy(self) -> float:
+        """d1."""
 
 
 @dataclass(frozen=True)

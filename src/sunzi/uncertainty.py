@@ -213,15 +213,38 @@ class QueryUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals for sums of values, normal ones for other queries."""
-        if method == "exact":
-            raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
-        quantile, variances = intervals.normal_quantile(confidence), self.variances(target)
-        if method == "normal":
-            half = quantile * intervals.standard_error(variances)
-            return self.values - half, self.values + half
-        slopes = self._errors.slopes()
-        is_sum, sampling = slopes != 0, 1 / self._errors.reports
-        square = is_sum * (sampling if target == "population" else 0.0)
-        slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
-        base = variances - slopes * self.values + square * self.values**2
-        return intervals.score_of(self.values, base, slopes, square, quantile)
+        errors = self._errors
+        return sum_intervals(
+            self.values, self.variances(target), errors.slopes(), errors.reports, confidence, target, method
+        )
+
+
+def sum_intervals(
+    values: Floats,
+    variances: Floats,
+    slopes: Floats,
+    reports: int,
+    confidence: float,
+    target: Target,
+    method: Method,
+) -> tuple[Floats, Floats]:
+    """Score intervals for sums of values, whose variance grows with the sum; normal ones for queries of slope 0.
+
+    Parameters
+    ----------
+    values, variances: of every sum.
+    slopes: how fast the variance about a population grows with the sum.
+    reports: the number of reports.
+    confidence, target, method: as in :meth:`Uncertainty.interval`.
+    """
+    if method == "exact":
+        raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
+    quantile = intervals.normal_quantile(confidence)
+    if method == "normal":
+        half = quantile * intervals.standard_error(variances)
+        return values - half, values + half
+    is_sum, sampling = slopes != 0, 1 / reports
+    square = is_sum * (sampling if target == "population" else 0.0)
+    slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
+    base = variances - slopes * values + square * values**2
+    return intervals.score_of(values, base, slopes, square, quantile)
