@@ -140,7 +140,10 @@ def test_values_without_reports_have_an_error():
         ([0, 1], [2, 2], ParameterError, "2 comes after 2"),
         ([0, 1], [date(2026, 1, 2), date(2026, 1, 1)], ParameterError, "2026-01-01 comes after 2026-01-02"),
         ([0, 1], [date(2026, 1, 2), 5], ParameterError, "all dates, all dates with times, or all numbers"),
-        ([0, 1], ["Monday", "Tuesday"], ParameterError, "a date must be a number, got 'Monday'"),
+        ([0, 1], ["Monday", "Tuesday"], ParameterError, "not a datetime.date must be a number, got 'Monday'"),
+        ([0, 1], [datetime(2026, 1, 1), datetime(2026, 1, 2, tzinfo=UTC)], ParameterError, "all have a time zone"),
+        ([0, 1], 5, ParameterError, "dates must be a list, with one entry per epoch, got 5"),
+        (None, None, ParameterError, "estimates must be a list, with one entry per epoch, got None"),
         ([0, "other"], None, EstimateError, "different domains, 3 and 4 values; regroup"),
         ([0, "clipped"], None, EstimateError, "got PostprocessedHistogram"),
     ],
@@ -154,7 +157,7 @@ def test_bad_input(estimates, dates, error, message):
         "clipped": first.postprocess("clip"),
     }
     with pytest.raises(error, match=message):
-        sunzi.trend([known[each] for each in estimates], dates)
+        sunzi.trend(None if estimates is None else [known[each] for each in estimates], dates)
 
 
 def test_bad_arguments(trend):

@@ -20,7 +20,7 @@ from sunzi.estimate import Estimate
 from sunzi.formatting import counted
 from sunzi.histogram import data_frame
 from sunzi.numerics import intervals, series
-from sunzi.numerics.checks import real_number, whole_number
+from sunzi.numerics.checks import real_number, shown, whole_number
 from sunzi.trends_page import TrendPage, shown_moment
 
 if TYPE_CHECKING:
@@ -375,6 +375,9 @@ def trend(estimates: Sequence[Estimate], dates: Sequence[Moment] | None = None) 
     >>> [(alarm.label, alarm.since, alarm.direction) for alarm in found.alarms()]
     [('Chrome', 9, 'down'), ('Safari', 9, 'up')]
     """
+    for name, given in (("estimates", estimates), ("dates", () if dates is None else dates)):
+        if not hasattr(given, "__len__") or not hasattr(given, "__getitem__"):
+            raise ParameterError(f"{name} must be a list, with one entry per epoch, got {shown(given)}")
     for estimate in estimates:
         if not isinstance(estimate, Estimate):
             raise EstimateError(
@@ -423,6 +426,8 @@ def _times(moments: Sequence[Moment]) -> Floats:
     kinds = {datetime if isinstance(each, datetime) else date if isinstance(each, date) else float for each in moments}
     if len(kinds) > 1:
         raise ParameterError("dates must be all dates, all dates with times, or all numbers")
+    if len({each.utcoffset() is None for each in moments if isinstance(each, datetime)}) > 1:
+        raise ParameterError("dates with times must all have a time zone, or none; give each of them a tzinfo")
     times = np.array([_number(moment) for moment in moments])
     if (np.diff(times) <= 0).any():
         at = int(np.argmax(np.diff(times) <= 0))
@@ -436,4 +441,6 @@ def _times(moments: Sequence[Moment]) -> Floats:
 def _number(moment: Moment) -> float:
     if isinstance(moment, datetime):
         return moment.timestamp() / _SECONDS_PER_DAY
-    return float(moment.toordinal()) if isinstance(moment, date) else real_number("a date", moment)
+    if isinstance(moment, date):
+        return float(moment.toordinal())
+    return real_number("an entry of dates that is not a datetime.date", moment)
