@@ -79,6 +79,18 @@ def test_residuals_of_real_protocols_are_standard_normal(name):
     assert abs(residuals.mean()) < 5 / 480**0.5
 
 
+def test_rare_values_with_few_reports_raise_no_more_alarms_than_stated():
+    """Variances at each epoch's own estimate would raise twice as many: low estimates would get large weights."""
+    shares = np.arange(1, 11) ** -1.5
+    plan = sunzi.make_plan("grr", 10, 5)
+    generator = np.random.default_rng(1)
+    alarms = 0
+    for run in range(20):
+        tallies = (plan.simulate(generator.choice(10, 300, p=shares / shares.sum()), seed=(run, n)) for n in range(100))
+        alarms += len(sunzi.trend([plan.estimate(tally) for tally in tallies]).alarms(one_in=500))
+    assert 20 <= alarms <= 65  # 40 stated, and four standard deviations
+
+
 def test_frames_and_notebooks(trend):
     frame = trend.to_frame("pandas", values=["Safari", "Chrome"])
     assert list(frame) == ["label", "moment", "reports", "frequency", "standard_error", "low", "high"]

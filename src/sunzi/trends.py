@@ -104,6 +104,8 @@ class Trend:
     frequencies: series.Rows
     """One row per epoch, one column per value."""
     variances: series.Rows
+    plans: tuple[str, ...]
+    """The fingerprint of each epoch's plan. Tests pool the variances of epochs of the same plan."""
     unfinished: frozenset[Moment] = frozenset()
     """Epochs that are still open. They raise no alarms: they are looked at many times, and might at any of them."""
     times: Floats = field(init=False)
@@ -111,7 +113,7 @@ class Trend:
 
     def __post_init__(self) -> None:
         shape = (len(self.moments), self.domain.size)
-        if len(self.moments) < 2 or not len(self.reports) == len(self.moments):
+        if len(self.moments) < 2 or not len(self.reports) == len(self.plans) == len(self.moments):
             raise EstimateError(f"a trend needs at least two epochs, got {counted(len(self.moments), 'epoch')}")
         if self.frequencies.shape != shape or self.variances.shape != shape:
             raise ParameterError(f"frequencies and variances must have {shape[0]} rows of {shape[1]} values")
@@ -130,13 +132,17 @@ class Trend:
         """Values times epochs between false alarms by default: one false alarm of any value in 100 epochs."""
         return EPOCHS_PER_FALSE_ALARM * self.domain.size
 
+    @property
+    def _sources(self) -> series.Sources:
+        return series.Sources(self.reports, self.plans)
+
     @cached_property
     def _slopes(self) -> series.Slopes:
-        return series.slopes(self.times, self.frequencies, self.variances)
+        return series.slopes(self.times, self.frequencies, self._sources.pooled(self.variances))
 
     @cached_property
     def _changes(self) -> series.ChangePoints:
-        return series.change_points(self.frequencies, self.variances)
+        return series.change_points(self.frequencies, self._sources.pooled(self.variances))
 
     def slopes(self) -> series.Slopes:
         """The straight line through each series: slopes, their standard errors, and a test whether a line fits."""
@@ -159,7 +165,7 @@ class Trend:
         one_in: the mean number of values times epochs between two false alarms; by default 100 times the number of
             values, which is one false alarm in 100 epochs.
         """
-        found = series.find_alarms(self.frequencies, self.variances, self.threshold(one_in))
+        found = series.find_alarms(self.frequencies, self.variances, self.threshold(one_in), self._sources)
         columns = (found.items, found.rows, found.since, found.is_rise, found.before)
         return [
             Alarm(
@@ -400,6 +406,7 @@ def trend(estimates: Sequence[Estimate], dates: Sequence[Moment] | None = None) 
         tuple(estimate.reports for estimate in estimates),
         np.array([estimate.frequencies for estimate in estimates]),
         np.array([population_variances(estimate) for estimate in estimates]),
+        tuple(each.plan.fingerprint if each.plan else str(place) for place, each in enumerate(estimates)),
     )
 
 

@@ -74,6 +74,20 @@ def test_recursive_residuals_are_independent_and_standard_normal():
     assert abs((residuals[1:] * residuals[:-1]).mean()) < 5 / 48_000**0.5
 
 
+def test_epochs_of_one_plan_share_the_variance_of_a_report():
+    variances = np.array([[0.01], [0.04], [0.5], [0.01]])
+    sources = series.Sources((100, 300, 10, 200), ("a", "a", "b", "a"))
+    shared = (100 * 1 + 300 * 12 + 200 * 2) / 600
+    assert sources.pooled(variances)[:, 0] == pytest.approx([shared / 100, shared / 300, 0.5, shared / 200])
+    residuals = list(series.recursive_residuals(np.array([[0.1], [0.2], [0.4], [0.3]]), variances, sources))
+    early = (100 * 1 + 300 * 12) / 400
+    assert residuals[0][0] == pytest.approx(0.1 / (early / 100 + early / 300) ** 0.5)
+    assert residuals[1][0] == pytest.approx((0.4 - 0.175) / (early / 400 + 0.5) ** 0.5)
+    weights = np.array([400 / shared, 2])
+    mean = (weights * [0.175, 0.4]).sum() / weights.sum()
+    assert residuals[2][0] == pytest.approx((0.3 - mean) / (shared / 200 + 1 / weights.sum()) ** 0.5)
+
+
 @pytest.mark.parametrize("one_in", [100, 500, 2_000, 52_000, 8_000_000])
 def test_false_alarms_are_as_rare_as_stated(one_in):
     """The exact mean time to an alarm of one side solves an integral equation; two sides take half of it (Kemp)."""

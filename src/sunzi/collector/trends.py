@@ -54,6 +54,8 @@ class _Row:
     domain: Domain
     frequencies: NDArray[np.float32]
     variances: NDArray[np.float32]
+    plan: str
+    """Its fingerprint."""
 
     @property
     def size(self) -> int:
@@ -161,7 +163,8 @@ class TrendCache:
             assert domain is not None, "there are two epochs"
             moments = opening_moments([epoch.opened_at for epoch in same], [epoch.number for epoch in same])
             still_open = frozenset(moment for moment, epoch in zip(moments, same, strict=True) if epoch.is_open)
-            self._newest = keys, Trend(domain, moments, reports, frequencies, variances, still_open)
+            plans = tuple(rows[epoch.key].plan for epoch in same)
+            self._newest = keys, Trend(domain, moments, reports, frequencies, variances, plans, still_open)
         others = [epoch.number for epoch in considered if epoch not in same]
         return CollectionTrend(self._newest[1], same, held_back, others)
 
@@ -178,7 +181,9 @@ class TrendCache:
         try:
             estimate = self._estimate(epoch)
             variances = population_variances(estimate)
-            row = _Row(estimate.domain, estimate.frequencies.astype(np.float32), variances.astype(np.float32))
+            columns = estimate.frequencies.astype(np.float32), variances.astype(np.float32)
+            assert estimate.plan is not None, "a plan has estimated"
+            row = _Row(estimate.domain, *columns, estimate.plan.fingerprint)
         except EstimateError:
             row = None
         if not epoch.is_open:

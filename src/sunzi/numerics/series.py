@@ -6,7 +6,7 @@ docs/mathematics.md §12 derives the formulas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,45 +78,103 @@ def smooth(values: Rows, variances: Rows, weight: float) -> tuple[Floats, Floats
     return means, errors
 
 
-def recursive_residuals(values: Rows, variances: Rows) -> Iterator[Floats]:
+@dataclass(frozen=True)
+class Sources:
+    """The number of reports of each epoch, and its plan.
+
+    An epoch's variance is known only at its own estimate: used as it is, it would give low estimates large weights. So
+    epochs of one plan share one variance per report, the mean over all their reports.
+    """
+
+    reports: Sequence[float]
+    plans: Sequence[Hashable]
+
+    @classmethod
+    def separate(cls, epochs: int) -> Sources:
+        """Epochs with exact variances, which share nothing."""
+        return cls((1.0,) * epochs, range(epochs))
+
+    def part(self, epochs: slice) -> Sources:
+        """Some of the epochs."""
+        return Sources(self.reports[epochs], self.plans[epochs])
+
+    def pooled(self, variances: Rows) -> Rows:
+        """Variances, one row per epoch, with one variance per report for all epochs of a plan."""
+        totals = {plan: np.zeros(variances.shape[1]) for plan in self.plans}
+        numbers = dict.fromkeys(self.plans, 0.0)
+        for variance, reports, plan in zip(variances, self.reports, self.plans, strict=True):
+            totals[plan] += reports**2 * np.asarray(variance, dtype=np.float64)
+            numbers[plan] += reports
+        found = np.empty_like(variances)
+        for row, (reports, plan) in enumerate(zip(self.reports, self.plans, strict=True)):
+            found[row] = totals[plan] / numbers[plan] / reports
+        return found
+
+
+def recursive_residuals(values: Rows, variances: Rows, sources: Sources | None = None) -> Iterator[Floats]:
     """How far each epoch but the first is from the mean of all before it, in standard errors.
 
     They are independent and standard normal as long as nothing changes.
+
+    Parameters
+    ----------
+    values, variances: one row per epoch.
+    sources: the epochs' reports and plans; without them, variances are taken as exact.
     """
+    sources = sources or Sources.separate(len(values))
     baseline = _Baseline(values.shape[1])
-    for value, variance in zip(values, variances, strict=True):
-        if baseline.has_any:
-            yield baseline.residuals(value, variance)
-        baseline.add(value, variance)
+    for row, epoch in enumerate(zip(values, variances, sources.reports, sources.plans, strict=True)):
+        residuals = baseline.add(*epoch)
+        if row:
+            yield residuals
 
 
 class _Baseline:
     """The mean of the epochs since the last alarm, weighted by inverse variances; an alarm starts it again."""
 
     def __init__(self, size: int) -> None:
-        self._weight, self._total = np.zeros((2, size))
-        self.has_any = False
+        # For each plan: reports, reports times frequency, and reports times the variance of a report.
+        self._sums: dict[Hashable, Floats] = {}
+        self._newest: Hashable = None
+        self._others = np.zeros((2, size))  # weights, and weights times frequencies, of all plans but the newest
+        self.means = np.full(size, np.nan)
+        """The mean of each item before the newest epoch; NaN where there was none since the last alarm."""
 
-    @property
-    def means(self) -> Floats:
-        """The mean of each item; NaN where no epoch was added since the last alarm."""
-        with np.errstate(invalid="ignore"):
-            return self._total / self._weight
-
-    def residuals(self, value: Rows, variance: Rows) -> Floats:
-        """The next epoch's distance from the mean in standard errors; 0 where there is no mean yet."""
-        known = self._weight > 0
-        weight = np.where(known, self._weight, 1.0)
-        found: Floats = np.where(known, value - self._total / weight, 0.0) / np.sqrt(variance + 1 / weight)
+    def add(self, value: Rows, variance: Rows, reports: float, plan: Hashable) -> Floats:
+        """Add an epoch, and return its distance from the mean in standard errors; 0 where there is no mean yet."""
+        sums = self._of_plan(plan)
+        sums[2] += reports**2 * np.asarray(variance, dtype=np.float64)
+        spread = sums[2] / (sums[0] + reports)
+        weight, total = self._others + sums[:2] / spread
+        known = weight > 0
+        weight[~known] = 1.0
+        self.means = np.where(known, total / weight, np.nan)
+        sums[0] += reports
+        sums[1] += reports * np.asarray(value, dtype=np.float64)
+        found: Floats = np.where(known, value - self.means, 0.0) / np.sqrt(spread / reports + 1 / weight)
         return found
 
-    def add(self, value: Rows, variance: Rows) -> None:
-        self._weight += 1 / np.asarray(variance, dtype=np.float64)
-        self._total += value / np.asarray(variance, dtype=np.float64)
-        self.has_any = True
+    def _of_plan(self, plan: Hashable) -> Floats:
+        """The sums of a plan, which becomes the newest."""
+        if self._sums and plan != self._newest:
+            self._others += _weights(self._sums[self._newest])
+            if plan in self._sums:
+                parts = (_weights(sums) for other, sums in self._sums.items() if other != plan)
+                self._others = sum(parts, start=np.zeros_like(self._others))
+        self._newest = plan
+        return self._sums.setdefault(plan, np.zeros((3, self.means.size)))
 
     def restart(self, items: NDArray[np.intp]) -> None:
-        self._weight[items] = self._total[items] = 0.0
+        """Forget all epochs of these items."""
+        if items.size:
+            for sums in (self._others, *self._sums.values()):
+                sums[:, items] = 0.0
+
+
+def _weights(sums: Floats) -> Floats:
+    """The weight of a plan's mean, its inverse variance, and the weight times the mean; 0 where it has no epochs."""
+    reports, _, squares = sums
+    return sums[:2] * np.divide(reports, squares, where=squares > 0, out=np.zeros(reports.size))
 
 
 @dataclass(frozen=True)
@@ -133,28 +191,28 @@ class Alarms:
     """The mean before the alarm."""
 
 
-def find_alarms(values: Rows, variances: Rows, threshold: float) -> Alarms:
+def find_alarms(values: Rows, variances: Rows, threshold: float, sources: Sources | None = None) -> Alarms:
     """A two-sided CUSUM of recursive residuals for every item. After an alarm, an item's baseline starts again.
 
     Parameters
     ----------
     values, variances: one row per epoch.
     threshold: see :func:`alarm_threshold`.
+    sources: the epochs' reports and plans; without them, variances are taken as exact.
     """
-    size = values.shape[1]
+    size, sources = values.shape[1], sources or Sources.separate(len(values))
     baseline = _Baseline(size)
     sums = np.zeros((2, size))  # of rises and of falls
     starts = np.zeros(size, dtype=np.int64)
     found = []
-    for row, (value, variance) in enumerate(zip(values, variances, strict=True)):
-        residuals = baseline.residuals(value, variance)
+    for row, epoch in enumerate(zip(values, variances, sources.reports, sources.plans, strict=True)):
+        residuals = baseline.add(*epoch)
         sums = np.maximum(sums + np.stack([residuals, -residuals]) - _DRIFT, 0.0)
         raised = np.flatnonzero((sums > threshold).any(axis=0))
         if raised.size:
-            since = _best_splits(values[: row + 1], variances[: row + 1], raised, starts[raised])
+            since = _best_splits(values[: row + 1], variances, sources, raised, starts[raised])
             is_rise = sums[0, raised] > sums[1, raised]
             found.append((raised, np.full(raised.size, row), since, is_rise, baseline.means[raised]))
-        baseline.add(value, variance)
         baseline.restart(raised)
         sums[:, raised], starts[raised] = 0.0, row + 1
     nothing = np.zeros(0, dtype=np.int64)
@@ -163,13 +221,16 @@ def find_alarms(values: Rows, variances: Rows, threshold: float) -> Alarms:
     return Alarms(items, rows, since, is_rise, before)
 
 
-def _best_splits(values: Rows, variances: Rows, items: NDArray[np.intp], starts: Integers) -> Integers:
+def _best_splits(
+    values: Rows, variances: Rows, sources: Sources, items: NDArray[np.intp], starts: Integers
+) -> Integers:
     """The clearest change of each of these items since its own start."""
     rows = np.zeros(items.size, dtype=np.int64)
     for start in np.unique(starts):
         same = starts == start
-        part = (slice(start, None), items[same])
-        rows[same] = start + change_points(values[part], variances[part]).rows
+        part = (slice(start, len(values)), items[same])
+        pooled = sources.part(part[0]).pooled(variances[part])
+        rows[same] = start + change_points(values[part], pooled).rows
     return rows
 
 
