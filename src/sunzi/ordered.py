@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -285,6 +285,18 @@ class OrderedEstimate(Estimate):
         with needing_matplotlib():
             from sunzi.record_plots import plot_ordered
         return plot_ordered(self, path, bins=top, confidence=confidence, target=target)
+
+    def postprocess(
+        self, method: Postprocessing | Literal["smooth"], confidence: float = 0.95
+    ) -> PostprocessedHistogram:
+        """As for any estimate; ``"smooth"`` is :meth:`smooth`.
+
+        Parameters
+        ----------
+        method: the name of a post-processing.
+        confidence: used by ``"significant"`` only.
+        """
+        return self.smooth() if method == "smooth" else super().postprocess(method, confidence)
 
     def smooth(self) -> PostprocessedHistogram:
         """A picture of the histogram without most of its noise; biased, so without intervals.

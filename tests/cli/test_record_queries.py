@@ -106,6 +106,17 @@ def test_without_a_question_a_terminal_shows_wide_bins_or_the_mean(shown, folder
     assert "mean" in shown("estimate", str(folder / "number.json"), str(folder / "number.tally"))
 
 
+def test_a_smoothed_column_is_beside_the_estimates(ask):
+    code, out, _ = ask("ordered", "--postprocess", "smooth")
+    shares = [float(row["frequency_smooth"]) for row in csv.DictReader(io.StringIO(out))]
+    assert code == 0
+    assert min(shares) >= 0
+    assert sum(shares) == pytest.approx(1)
+    code, _, said = ask("number", "--postprocess", "smooth", "-o", "x.csv")
+    assert code != 0
+    assert "smooth" in said
+
+
 def test_an_unbounded_share_is_explained(shown, tmp_path):
     plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], 1)
     plan.save(tmp_path / "plan.json")

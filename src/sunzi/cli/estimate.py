@@ -67,7 +67,7 @@ _SHOWN = 20
 _ON_A_PAGE = 50
 _LONGEST_LABEL = 40
 _ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
-_POSTPROCESSING = ("simplex", "clip", "significant", "constrained")
+_POSTPROCESSING = ("simplex", "clip", "significant", "constrained", "smooth")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -105,8 +105,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_confidence(parser)
     parser.add_argument(
         "--postprocess",
+        metavar="METHOD",
         choices=_POSTPROCESSING,
-        help="add a column of post-processed frequencies; these are biased and have no confidence intervals",
+        help="add a column of post-processed frequencies: simplex, clip, significant, constrained, or for ordered plans "
+        "smooth; these are biased and have no confidence intervals",
     )
     add_estimation(parser, target="reporters")
     add_sums(parser)
