@@ -107,8 +107,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--postprocess",
         metavar="METHOD",
         choices=_POSTPROCESSING,
-        help="add a column of post-processed frequencies: simplex, clip, significant, constrained, or smooth for ordered "
-        "plans; these are biased and have no confidence intervals",
+        help="add a column of post-processed frequencies: simplex, clip, significant, constrained, or smooth for "
+        "ordered plans; these are biased and have no confidence intervals",
     )
     add_estimation(parser, target="reporters")
     add_sums(parser)
