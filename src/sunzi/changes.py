@@ -49,8 +49,10 @@ class Change:
 class Difference:
     """The changes of all values from one estimate to another, with intervals and verdicts.
 
-    Errors are about the populations that the users are random samples of, unless ``target`` says otherwise. Reports of
-    the same devices with remembered noise change less than stated, so that verdicts stay on the safe side.
+    Errors are about the populations that the users are random samples of, unless ``target`` says otherwise. If the
+    same devices report on both sides, once each, changes are smaller than stated, and verdicts are on the safe side. A
+    side that adds up several epochs must have different users or fresh noise in each: devices that repeat their noise
+    make its error larger than stated.
     """
 
     before: Estimate

@@ -95,7 +95,8 @@ class Trend:
 
     Errors are about the populations that the users of each epoch are random samples of, and are independent between
     epochs. If the same devices report in every epoch, with fresh or remembered noise, changes are smaller than stated,
-    so that alarms stay on the safe side.
+    so that alarms stay on the safe side. Devices with remembered noise that report in some epochs only make errors of
+    these epochs alike, so that alarms can be more frequent than stated.
     """
 
     domain: Domain

@@ -95,7 +95,9 @@ def store(files):
 
 def test_epochs_of_a_store_and_of_a_collector(store, capsys):
     assert main(["diff", "--from", store, "1:2", "3:3", "--format", "json"]) == 0
-    stored = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.err.count("assumes different users or fresh noise in each epoch") == 1
+    stored = json.loads(printed.out)
     assert (stored["before"], stored["after"]) == ("epochs 1 to 2", "epoch 3")
     assert (stored["reports_before"], stored["reports_after"]) == (500, 400)
     with serve({"poll": OTHER}, store=store, settings=Settings(port=0, minimum_reports=1)) as collector:

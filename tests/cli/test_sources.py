@@ -84,6 +84,9 @@ def test_epochs_of_one_plan_add_up(store, capsys):
     for words, reports in [(["1"], 100), (["1:2"], 300), (["last"], 300), ([":2"], 300)]:
         assert _reports(capsys, "--from", store, "--epoch", *words) == reports
     assert _reports(capsys, "--from", store) == 300
+    for epochs, notes in (("1", 0), ("1:2", 1)):
+        assert main(["estimate", "--from", store, "--epoch", epochs]) == 0
+        assert capsys.readouterr().err.count("assumes different users or fresh noise in each epoch") == notes
     with serve({"poll": PLANS[2]}, store=store, settings=Settings(port=0, minimum_reports=1)) as collector:
         assert _reports(capsys, "--from", collector.url, "--epoch", "1:2") == 300
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import PICTURES, TABLES, add_labels, check_order, check_paths, load_labelled_plan
 from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, summed
+from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
@@ -143,6 +143,7 @@ def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estima
             "attribute with --group and --group-after"
         )
     before, after = (estimated(side[0].plan, summed(side), arguments.weights) for side in sides)
+    say_if_summed(max(map(len, sides)))
     return (_name(sides[0], groups[0]), _name(sides[1], groups[1])), before, after
 
 

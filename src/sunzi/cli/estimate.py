@@ -82,7 +82,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "tally", metavar="TALLY", nargs="?", help="tally file, - for standard input, or a folder of 'sunzi tally --by'"
     )
-    add_source(parser)
+    add_source(
+        parser, note="; several are added up, and intervals then assume different users or fresh noise in each epoch"
+    )
     parser.add_argument(
         "-o",
         "--output",

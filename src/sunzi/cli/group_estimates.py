@@ -14,7 +14,7 @@ from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_
 from sunzi.cli.queries import regrouped, sums_result
 from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean, table_names
 from sunzi.cli.results import Result, check_output, deliver
-from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, summed
+from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_summed, summed
 from sunzi.cli.terminal import print_table, say, say_wrapped, styled
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
@@ -132,9 +132,12 @@ def _from_source(arguments: argparse.Namespace) -> tuple[Plan, list[str], dict[t
         few = "with enough reports to publish " if is_url(source) else ""
         raise ParameterError(f"{source} has no group {few}of the attribute {by[0]}; the plan declares the attributes")
     tallies: dict[tuple[str, ...], Tally] = {}
+    most = 0
     for name in names:
         found = read_epochs(source, collection, epochs, arguments.labels, skip_small=True, group=name)
         tallies[name.partition("=")[2],] = summed(found)
+        most = max(most, len(found))
+    say_if_summed(most)
     missing = len(found[0].plan.groups[by[0]]) - len(names)
     if missing and is_url(source):
         verb = "has" if missing == 1 else "have"

@@ -100,13 +100,14 @@ def add_collection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--collection", metavar="NAME", help="collection, with --from (default: the only one)")
 
 
-def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
+def add_source(parser: argparse.ArgumentParser, default: str = "last", note: str = "") -> None:
     """Add ``--from``, ``--collection`` and ``--epoch``.
 
     Parameters
     ----------
     parser: the command's parser.
     default: the choice of epochs without ``--epoch``, for the help.
+    note: what to add to the help of ``--epoch``.
     """
     add_collection(parser)
     parser.add_argument(
@@ -114,7 +115,7 @@ def add_source(parser: argparse.ArgumentParser, default: str = "last") -> None:
         metavar="EPOCHS",
         type=EpochChoice.parse,
         help=f"epochs, with --from: N, a range such as 1:7 or 3:, all, last, or last:30 for the newest 30 (default: "
-        f"{default})",
+        f"{default}){note}",
     )
 
 
@@ -168,7 +169,15 @@ def read_epoch(
     if chosen is not None:
         which = f"epoch {numbers[0]}" if len(numbers) == 1 else f"epochs {numbers[0]} to {numbers[-1]}"
         name = f"{name}, {which}"
-    return epochs[0].plan, summed(epochs), name
+    tally = summed(epochs)
+    say_if_summed(len(epochs))
+    return epochs[0].plan, tally, name
+
+
+def say_if_summed(epochs: int) -> None:
+    """Say what the interval of a sum of this number of epochs assumes, if there are several."""
+    if epochs > 1:
+        say("sunzi: note: the interval assumes different users or fresh noise in each epoch", sys.stderr)
 
 
 def summed(epochs: Sequence[CollectedEpoch]) -> Tally:
