@@ -295,7 +295,7 @@ class Plan:
             ("values", self.domain.in_words()),
             *([("groups", groups_in_words(self.groups))] if self.groups else []),
             ("report", bits),
-            ("error", f"{', '.join(errors)} (standard error of {self.protocol.question})"),
+            ("error", f"{', '.join(errors)} (standard error of {self.protocol.error_of})"),
             ("attacker", attacker_success(self.attackability, self.domain.size)),
         ]
 

@@ -1,10 +1,13 @@
-"""Routes that answer questions about several values, epochs or groups, for the operator: sums and differences."""
+"""Routes that answer questions about several values, epochs or groups, for the operator: sums and differences, and
+ranges, quantiles, means and shares of plans of numbers and records.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -24,6 +27,8 @@ from sunzi.collector.routes import (
     Current,
     GroupName,
     OperatorRoute,
+    TableNames,
+    estimated_table,
     find_published,
     listed,
 )
@@ -34,6 +39,7 @@ from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate
 from sunzi.groups import are_disjoint
 from sunzi.plan import Plan
+from sunzi.record_answers import Questions
 from sunzi.tables.writers import records_as
 from sunzi.uncertainty import Target
 
@@ -45,6 +51,32 @@ _HEADER = b"label,before,after,change,low,high,standard_error,changed\n"
 
 Confidence = Annotated[float, Query(ge=0.5, le=0.999999)]
 Side = Annotated[int, Query(ge=1, le=1 << 31, description="The number of an epoch.")]
+
+
+@router.get("/epochs/{epoch}/answers.{form}", responses=RECORDS, response_class=Response)
+def answers(
+    request: Request,
+    collection: CollectionName,
+    epoch: AnyEpoch,
+    form: Literal["json", "csv"],
+    ranges: Annotated[Sequence[str], Query(alias="range", max_length=100, description="LOW:HIGH, bins' edges")] = (),
+    quantiles: Annotated[Sequence[float], Query(alias="quantile", max_length=100)] = (),
+    mean: bool = False,
+    shares: Annotated[Sequence[str], Query(alias="share", max_length=100, description="ATTRIBUTE=VALUE")] = (),
+    given: Annotated[str | None, Query(max_length=2000, description="The condition: ATTRIBUTE=VALUE.")] = None,
+    independence: bool = False,
+    table: TableNames = None,
+    confidence: Confidence = 0.95,
+    target: Target = "reporters",
+    group: GroupName = None,
+) -> Response:
+    """Ranges, quantiles and means of an ordered plan, and shares of a plan of tables, each with its interval."""
+    live, name = find_published(request, collection, epoch, group)
+    asked = Questions(ranges, quantiles, mean, shares, given, independence)
+    if not asked:
+        raise ParameterError("ask for range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
+    found = asked.ask(estimated_table(request, live, name, table), confidence, target)
+    return Response(records_as(form, [answer.record() for answer in found]), media_type=MEDIA[form])
 
 
 @router.get("/epochs/{epoch}/sum.{form}", responses=RECORDS, response_class=Response)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -30,7 +30,7 @@ from sunzi.estimate import Estimate
 from sunzi.groups import parse_group
 from sunzi.histogram import Postprocessing
 from sunzi.plan import Plan
-from sunzi.record_answers import Questions, comma_list
+from sunzi.record_answers import comma_list
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 _MAX_FOUND = 1000
@@ -256,7 +256,7 @@ def estimate(
 ) -> Response:
     """The histogram with an interval per value; post-processed frequencies are in a separate column."""
     live, name = find_published(request, collection, epoch, group)
-    estimated = _estimated(request, live, name, table)
+    estimated = estimated_table(request, live, name, table)
     stream = io.BytesIO()
     if form == "png":
         if search or postprocess != "none":
@@ -276,33 +276,7 @@ def estimate(
     return Response(stream.getvalue(), media_type=MEDIA[form])
 
 
-@reading.get("/answers.{form}", responses=RECORDS, response_class=Response)
-def answers(
-    request: Request,
-    collection: CollectionName,
-    epoch: AnyEpoch,
-    form: Literal["json", "csv"],
-    ranges: Annotated[Sequence[str], Query(alias="range", max_length=100, description="LOW:HIGH, bins' edges")] = (),
-    quantiles: Annotated[Sequence[float], Query(alias="quantile", max_length=100)] = (),
-    mean: bool = False,
-    shares: Annotated[Sequence[str], Query(alias="share", max_length=100, description="ATTRIBUTE=VALUE")] = (),
-    given: Annotated[str | None, Query(max_length=2000, description="The condition: ATTRIBUTE=VALUE.")] = None,
-    independence: bool = False,
-    table: TableNames = None,
-    confidence: Annotated[float, Query(ge=0.5, le=0.999999)] = 0.95,
-    target: Literal["reporters", "population"] = "reporters",
-    group: GroupName = None,
-) -> Response:
-    """Ranges, quantiles and means of an ordered plan, and shares of a plan of tables, each with its interval."""
-    live, name = find_published(request, collection, epoch, group)
-    asked = Questions(ranges, quantiles, mean, shares, given, independence)
-    if not asked:
-        raise ParameterError("ask for range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
-    found = asked.ask(_estimated(request, live, name, table), confidence, target)
-    return Response(records_as(form, [answer.record() for answer in found]), media_type=MEDIA[form])
-
-
-def _estimated(request: Request, live: LiveEpoch, group: str, table: str | None) -> Estimate:
+def estimated_table(request: Request, live: LiveEpoch, group: str, table: str | None) -> Estimate:
     """The estimate of an epoch or group, of the named table if there is one."""
     tally, estimated = service_of(request).collector.estimate(live, group)
     return estimated if table is None else live.plan.estimate(tally, table=comma_list(table))

@@ -56,7 +56,7 @@ class Protocol(ABC):
     """
 
     name: ClassVar[str]
-    question: ClassVar[str] = "a frequency"
+    error_of: ClassVar[str] = "a frequency"
     """What :meth:`expected_mse` is the error of."""
     draws_selector: ClassVar[bool] = False
     """Whether the first word of a report selects its channel."""
@@ -153,9 +153,9 @@ class Protocol(ABC):
         """
         return None
 
-    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:
+    def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:  # noqa: ARG002 - for those that draw
         """One report of the cell that :meth:`draw_cell` found."""
-        raise NotImplementedError(f"{self.name} draws no question")
+        raise ParameterError(f"{self.name!r} defines draw_cell without respond")
 
     @abstractmethod
     def encode(self, messages: Messages) -> EncodedReports:
@@ -219,7 +219,7 @@ class Protocol(ABC):
 
     def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - for protocols that name parts of it
         """The questions that a plan answers, each with its variance about the users, at the flat histogram."""
-        return [PlannedError(self.question, self.expected_mse(users))]
+        return [PlannedError(self.error_of, self.expected_mse(users))]
 
     @abstractmethod
     def worst_mse(self, users: int) -> float:

@@ -31,7 +31,7 @@ class OrderedViews(ViewsProtocol):
     """Halving levels of an ordered domain of 2^h values: view ``level`` is the node x div 2^(h − level)."""
 
     name = "ordered"
-    question = "a single bin"
+    error_of = "a single bin"
 
     levels: tuple[int, ...]
 
@@ -135,7 +135,7 @@ class OrderedViews(ViewsProtocol):
         sampling = float(dyadic.workload_energies(self.levels[-1]).sum()) / self.domain_size / users
         return [
             PlannedError("a range, on average", self.range_variance(users) - sampling, flat * self.domain_size / 6),
-            PlannedError(self.question, self.expected_mse(users), flat),
+            PlannedError(self.error_of, self.expected_mse(users), flat),
         ]
 
     def worst_mse(self, users: int) -> float:

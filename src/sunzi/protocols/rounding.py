@@ -41,7 +41,7 @@ class RoundedNumbers(Protocol):
     """
 
     name = "number"
-    question = "the mean, as a share of the range"
+    error_of = "the mean, as a share of the range"
 
     domain_size: int
     response: BlockResponse

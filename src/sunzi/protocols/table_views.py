@@ -31,7 +31,7 @@ class TableViews(ViewsProtocol):
     """Tables of some attributes of a record."""
 
     name = "tables"
-    question = "a cell of a table"
+    error_of = "a cell of a table"
 
     sizes: tuple[int, ...]
     tables: tuple[Attributes, ...]
