@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import chdtrc, ndtr
 
 from sunzi._typing import Floats, Integers
@@ -241,6 +240,8 @@ def alarm_threshold(one_in: float) -> float:
     ----------
     one_in: the mean number of items times epochs between two false alarms.
     """
+    from scipy.optimize import brentq  # takes a tenth of a second to import
+
     if not LEAST_ONE_IN <= one_in <= 1e15:
         raise ParameterError(f"one_in must be a number from {LEAST_ONE_IN} to 1e15, got {one_in!r}")
 
