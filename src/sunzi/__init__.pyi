@@ -7,6 +7,9 @@ from sunzi import protocols as protocols
 from sunzi import tables as tables
 from sunzi import testing as testing
 from sunzi._version import __version__ as __version__
+from sunzi.aggregation import AggregationTask as AggregationTask
+from sunzi.aggregation import aggregation_task as aggregation_task
+from sunzi.aggregation import tally_from_counts as tally_from_counts
 from sunzi.changes import Difference as Difference
 from sunzi.changes import difference as difference
 from sunzi.client import Client as Client

@@ -85,9 +85,9 @@ class Tally:
                 raise TallyError(f"the counts of a block must add up to a multiple of {weight}, got {total}")
             reports.append(total // weight if weight else self.reports)
             if largest > reports[-1]:
-                raise TallyError(f"a count of {largest} exceeds the {reports[-1]} reports of its block")
+                raise TallyError(f"a count of {largest} exceeds the {counted(reports[-1], 'report')} of its block")
         if any(weight for _, weight in self.layout.blocks) and sum(reports) != self.reports:
-            raise TallyError(f"the counts stand for {sum(reports)} reports, the tally says {self.reports}")
+            raise TallyError(f"the counts stand for {counted(sum(reports), 'report')}, not for {self.reports:,}")
         return tuple(reports)
 
     @property

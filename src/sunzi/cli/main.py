@@ -24,6 +24,7 @@ COMMANDS = {
     "privatize": "turn a column of a table into reports",
     "tally": "count reports",
     "merge": "add up tallies of one plan",
+    "aggregation": "print the parameters of a secure aggregation (DAP) of a plan's reports",
     "estimate": "turn a tally into a histogram with confidence intervals",
     "diff": "compare two tallies: what changed, with confidence intervals and verdicts",
     "trend": "follow values over epochs: series, slopes, changes, and alarms with a stated false alarm rate",

@@ -8,6 +8,7 @@ group, and a table that lists them.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import secrets
 import shutil
@@ -31,9 +32,10 @@ from sunzi.cli.files import (
     open_input,
     open_output,
 )
+from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import say_written
 from sunzi.cli.terminal import ProgressBar, is_terminal, say
-from sunzi.errors import ParameterError, ReportError
+from sunzi.errors import ParameterError, ReportError, TallyError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``tally`` to the command line."""
     description = (
         "Count the reports of one plan. If a file of reports is damaged, truncated or of another plan, no tally is "
-        "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark."
+        "written. Reports may also be a column of Parquet files, counted by all cores of this machine or by Spark, or "
+        "counts that a secure aggregation returned."
     )
     parser = commands.add_parser("tally", description=description)
     add_plan(parser)
@@ -70,6 +73,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what counts (default: parquet for folders and names that end in .parquet, else files)",
     )
     _add_columns(parser)
+    _add_counts(parser)
     parser.set_defaults(run=run)
 
 
@@ -77,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Count every file, or the column of a table, and write the sum."""
     from sunzi.plan import load_plan
 
+    if arguments.counts_of is not None:
+        return _import_counts(arguments)
     engine = _engine_of(arguments)
     _refuse_arguments(arguments, engine)
     check_order("tally", arguments.plan, arguments.reports)
@@ -139,6 +145,55 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns.add_argument(
         "--master", metavar="URL", help="Spark's master (default: what spark-submit says, or this machine)"
     )
+
+
+def _add_counts(parser: argparse.ArgumentParser) -> None:
+    """Add the option for counts of a secure aggregation."""
+    counts = parser.add_argument_group("counts of a secure aggregation (docs/aggregation.md)")
+    counts.add_argument(
+        "--counts-of",
+        metavar="N",
+        help="REPORTS is one file with the counts of N reports that were summed elsewhere: a JSON list, or whole "
+        "numbers separated by commas or line breaks",
+    )
+
+
+def _import_counts(arguments: argparse.Namespace) -> int:
+    """Make the tally from counts, and write it."""
+    from sunzi.aggregation import tally_from_counts
+    from sunzi.plan import load_plan
+
+    given = ("engine", "column", "id_column", "by", "bad_reports", "jobs", "master")
+    extra = next((name for name in given if getattr(arguments, name) is not None), None)
+    if extra is not None:
+        raise ParameterError(f"--{extra.replace('_', '-')} cannot be used with --counts-of, which reads no reports")
+    if len(arguments.reports) > 1:
+        raise ParameterError("--counts-of takes one file of counts; make a tally of each, then merge")
+    (path,) = arguments.reports
+    check_order("tally", arguments.plan, arguments.reports)
+    check_paths([arguments.plan, path], arguments.output, force=arguments.force)
+    plan, reports = load_plan(arguments.plan), parse_integer(arguments.counts_of, "--counts-of")
+    with open_output(arguments.output, "a tally") as stream:
+        try:
+            tally = tally_from_counts(plan, _read_counts(path), reports)
+        except TallyError as error:
+            raise TallyError(f"{input_name(path)}: {error}") from None
+        stream.write(tally.to_bytes())
+    say_written(arguments.output, f"the tally of {counted(tally.reports, 'report')}")
+    return 0
+
+
+def _read_counts(path: str) -> list[Any]:
+    """The numbers of a JSON list, or those between commas and line breaks."""
+    with open_input(path) as stream:
+        data = stream.read()
+    try:
+        text = data.decode().strip()
+        found = json.loads(text) if text.startswith("[") else [int(word) for word in text.replace(",", " ").split()]
+    except (ValueError, RecursionError) as error:
+        expected = "a JSON list, or whole numbers separated by commas or line breaks"
+        raise TallyError(f"expected {expected}: {error}") from None
+    return list(found)
 
 
 def _engine_of(arguments: argparse.Namespace) -> str | None:

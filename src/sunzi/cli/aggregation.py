@@ -1,0 +1,67 @@
+"""``sunzi aggregation``: the parameters of a DAP task for a plan."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sunzi.cli.files import add_plan
+from sunzi.cli.numbers import parse_integer, parse_number
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import say, say_wrapped
+
+if TYPE_CHECKING:
+    from sunzi.aggregation import AggregationTask
+
+_NOTE = (
+    "A measurement is the tally of one report: its 1s, or where there is exactly one, its index. A batch below the "
+    "minimum must not be released. The servers cannot tell honest clients from others. Turn the result into a tally "
+    "with sunzi tally --counts-of."
+)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``aggregation`` to the command line."""
+    description = (
+        "Print the parameters of a DAP task that sums the reports of a plan, so that no server sees a single one: the "
+        "VDAF, its length and chunk length, the minimum batch size and the bytes of a report (docs/aggregation.md). "
+        "Prints a table on a terminal, CSV in a pipe."
+    )
+    parser = commands.add_parser("aggregation", description=description)
+    add_plan(parser)
+    parser.add_argument(
+        "--min-batch",
+        metavar="N",
+        required=True,
+        help="the least number of honest reports in a batch, from the guarantee that you state for it",
+    )
+    parser.add_argument(
+        "--honest",
+        metavar="SHARE",
+        default="1",
+        help="assumed share of honest clients; batches are larger by its inverse (default: %(default)s)",
+    )
+    add_output(parser)
+    add_format(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compute the parameters and print them."""
+    from sunzi.aggregation import aggregation_task
+    from sunzi.plan import load_plan
+
+    check_output(arguments)
+    least = parse_integer(arguments.min_batch, "--min-batch")
+    honest = float(parse_number(arguments.honest, "--honest"))
+    task = aggregation_task(load_plan(arguments.plan), least, honest)
+    deliver(arguments, Result(partial(_print_task, task), task.to_json, lambda: [task.to_json()]))
+    return 0
+
+
+def _print_task(task: AggregationTask) -> None:
+    for name, value in task.facts():
+        say_wrapped(f"{name:14}  {value}", hanging=16)
+    say()
+    say_wrapped(_NOTE)
