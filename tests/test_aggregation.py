@@ -1,12 +1,16 @@
 """Counts of a secure aggregation: the same tallies as direct counting, and the task that makes them."""
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
+from prio3 import Circuit, Prio3, encode_vector
 
 import sunzi
 from sunzi import aggregation_task, make_plan, tally_from_counts
 from sunzi.aggregation import _best_chunk_length, _leader_share_bytes
 
+KEY, NONCE = bytes(range(32)), bytes(range(16))
 PLANS = {
     "grr": make_plan("grr", 7, 1),
     "ss": make_plan("ss", 12, 1),
@@ -118,3 +122,88 @@ def test_no_chunk_length_makes_shorter_reports(entries):
 @pytest.mark.parametrize(("size", "kibibytes"), [(100, 2.6), (1024, 18), (22_000, 354)])
 def test_the_size_of_a_report(size, kibibytes):
     assert aggregation_task(make_plan("grr", size, 1), 1).report_bytes / 1024 == pytest.approx(kibibytes, rel=0.02)
+
+
+VECTORS = {
+    "Prio3Histogram_0": (
+        Circuit(4, 2),
+        2,
+        [0, 0, 1, 0],
+        272,
+        "996d6409e6ea3df0802fde9be2c94155ec60c15a1b0e88f2601b46c078046fc6",
+        "ec6a7e39ea145d9111bfaf7a9e6695a4b01e0df965120f0840ceca0aaf112f78",
+        "829dd92bb17daf2d2961fb0626c96ef432274b1d249cebb26c65339c9d879ca3",
+        "915cca74703d352a8e12e7441aa3896efbd633bf8eacd9a101ab922f6481404b",
+    ),
+    "Prio3Histogram_1": (
+        Circuit(11, 3),
+        3,
+        [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        544,
+        "f277122bfec4b22baf17079cd4b1478d624973015d541cde95c258f85061c633",
+        "8d05b357e1186661415afaf99eacf221060777561c9e943eac26ae1049788701",
+        "b9a075dd2c4eeb7de62ea6c346c1fea751e3554837798e19f7ad6c0759db5e72",
+        "8794e3c89b479fd38914037c778563366e9c90f61a47f52e02e51003048af9e1",
+    ),
+    "Prio3MultihotCountVec_0": (
+        Circuit(4, 2, 2),
+        2,
+        [0, 1, 1, 0],
+        304,
+        "8288306b69aec3b077973342634e372ffdcf1183e12ca0fe4be001528260419e",
+        "c16fded745d6179e25c61456ee8fc7ebe4de36f231d9ff49ff6cfe39bcda11c7",
+        "e71df4c9b977ff7733994db45440ef7c178374d6505a289fc6052b0da7748825",
+        "407dd84e19e24c5dd58e2a735bade1c3feaa768f055f553e0767e8f8066ddc8b",
+    ),
+}
+"""Test vectors of draft-irtf-cfrg-vdaf: the measurement, the bytes of the leader's share, the SHA-256 of the leader's
+share, of the public share and of all verifier shares, and the verifier message.
+"""
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_prio3_has_the_values_of_the_draft(name):
+    circuit, aggregators, measurement, size, leader, public, verifiers, message = VECTORS[name]
+    prio3 = Prio3(circuit, b"some application", aggregators)
+    parts, shares = prio3.shard(measurement, NONCE, bytes(range(64 * aggregators)))
+    made = [prio3.verify_share(KEY, number, NONCE, parts, share) for number, share in enumerate(shares)]
+    encoded = b"".join(encode_vector(verifier) + part for _, verifier, part in made)
+    assert [sha256(data).hexdigest() for data in (shares[0], b"".join(parts), encoded)] == [leader, public, verifiers]
+    assert prio3.joint_seed(parts).hex() == message
+    assert prio3.unshard([prio3.verify(KEY, NONCE, parts, shares)]) == measurement
+    assert len(shares[0]) == _leader_share_bytes(circuit.entries, circuit.chunk_length) == size
+
+
+def test_the_size_of_the_largest_vector_of_the_draft():
+    """Prio3Histogram_2: 100 counters, chunks of 10."""
+    assert _leader_share_bytes(100, 10) == 2448
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_reports_that_no_server_sees_make_the_tally_of_all(name):
+    plan, generator = PLANS[name], np.random.default_rng(2)
+    task, reports = aggregation_task(plan, 1), reports_of(plan, 3)
+    prio3 = Prio3(Circuit(task.length, task.chunk_length, task.max_weight), b"a task")
+    outputs = []
+    for report in reports:
+        parts, shares = prio3.shard(plan.tally(report).counts.tolist(), NONCE, generator.bytes(128))
+        assert len(shares[0]) == task.leader_share_bytes
+        outputs.append(prio3.verify(KEY, NONCE, parts, shares))
+    counts = prio3.unshard(outputs)
+    assert tally_from_counts(plan, counts, len(reports)).to_bytes() == plan.tally(reports).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("circuit", "measurement"),
+    [
+        (Circuit(4, 2), [0, 1, 1, 0]),
+        (Circuit(4, 2), [0, 2, 0, 0]),
+        (Circuit(4, 2, 2), [1, 1, 1, 0]),
+        (Circuit(4, 2, 2), [2, 0, 0, 0]),
+    ],
+)
+def test_servers_refuse_measurements_that_are_no_tallies_of_a_report(circuit, measurement):
+    prio3 = Prio3(circuit, b"a task")
+    parts, shares = prio3.shard(measurement, NONCE, bytes(range(128)))
+    with pytest.raises(ValueError, match="the proof is wrong"):
+        prio3.verify(KEY, NONCE, parts, shares)
