@@ -10,7 +10,7 @@ NASTY = '<script>alert("x")</script>'
 
 
 def test_texts_are_escaped():
-    for markup in (facts_table([(NASTY, NASTY)]), plain_table([NASTY], [[NASTY]], chosen=0)):
+    for markup in (facts_table([(NASTY, NASTY)]), plain_table([NASTY], [[NASTY]], chosen=[0])):
         assert "<script" not in markup
         assert markup.count("&lt;script&gt;") == 2
 
@@ -22,7 +22,7 @@ def test_the_style_reaches_nothing_outside():
 
 
 def test_one_row_is_emphasised():
-    assert plain_table(["a"], [["1"], ["2"]], chosen=1).count('<tr class="chosen"><td>2</td>') == 1
+    assert plain_table(["a"], [["1"], ["2"]], chosen=[1]).count('<tr class="chosen"><td>2</td>') == 1
     assert "chosen" not in plain_table(["a"], [["1"], ["2"]])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 # Nested below one class, so that nothing else in a notebook changes.
@@ -74,12 +74,12 @@ def facts_table(facts: Iterable[tuple[str, str]]) -> str:
     return f'<table class="facts">\n{rows}\n</table>'
 
 
-def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]], chosen: int | None = None) -> str:
-    """A table of texts; the row numbered ``chosen`` is emphasised."""
+def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]], chosen: Collection[int] = ()) -> str:
+    """A table of texts; the rows numbered ``chosen`` are emphasised."""
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     lines = []
     for number, row in enumerate(rows):
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
-        lines.append(f'<tr class="chosen">{cells}</tr>' if number == chosen else f"<tr>{cells}</tr>")
+        lines.append(f'<tr class="chosen">{cells}</tr>' if number in chosen else f"<tr>{cells}</tr>")
     body = "\n".join(lines)
     return f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"

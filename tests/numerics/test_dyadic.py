@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sunzi.numerics.dyadic import Dyadic, best_shares, workload_energies
+from sunzi.numerics.dyadic import Dyadic, best_shares, bin_energies, workload_energies
 
 LEVELS = 5
 SIZE = 1 << LEVELS
@@ -83,3 +83,8 @@ def test_no_other_shares_are_better(costs):
     generator = np.random.default_rng(4)
     for other in generator.dirichlet(np.full(4, 0.5), 2000):
         assert mean_variance(best) <= mean_variance(0.9 * best + 0.1 * other) * (1 + 1e-9)
+
+
+def test_energies_of_single_bins():
+    norms = [(averaging(level) ** 2).sum(axis=0).mean() / (SIZE >> level) for level in range(LEVELS + 1)]
+    assert bin_energies(LEVELS) == pytest.approx(np.diff(norms))

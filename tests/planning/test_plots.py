@@ -4,7 +4,7 @@ import pytest
 
 import sunzi
 from sunzi.errors import ParameterError
-from sunzi.planning import Population, Trials, compare, evaluate, least_error, setting_grid
+from sunzi.planning import Population, Trials, compare, compare_records, evaluate, least_error, setting_grid
 
 
 def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsilons=(1,), users=(100,)):
@@ -32,6 +32,27 @@ def test_a_picture_has_four_panels():
     expected = [evaluate(sunzi.make_plan("grr", 10, epsilon), 100).flat_error for epsilon in (1, 2, 3)]
     least = [least_error(10, epsilon, 100) for epsilon in (1, 2, 3)]
     assert error == pytest.approx([100 * (each / best - 1) for each, best in zip(expected, least, strict=True)])
+
+
+def test_methods_for_few_and_for_many_tables():
+    pytest.importorskip("matplotlib")
+    from sunzi.planning.plots import draw_record_comparison
+
+    attributes = {name: ["0", "1"] for name in "abcde"}
+    wanted = [(name,) for name in attributes]
+
+    def make(epsilon):
+        return sunzi.make_tables(attributes, wanted, epsilon)
+
+    rows = list(compare_records(make, [1, 2], [100], wanted))
+    few = draw_record_comparison([row for row in rows if row.question in "abc"], "epsilon")
+    assert [panel.get_title(loc="left") for panel in few.axes] == ["a", "b", "c"]
+    assert few.get_suptitle() == "100 users"
+    (panel,) = draw_record_comparison(rows, "epsilon").axes
+    assert panel.get_title(loc="left") == "all 5 tables"
+    assert panel.containers[0].lines[0].get_ydata() == pytest.approx(
+        [make(epsilon).protocol.planned_errors(make(epsilon).domain, 100)[0].variance ** 0.5 for epsilon in (1, 2)]
+    )
 
 
 def test_ticks_are_plain_numbers_and_nothing_warns(recwarn):

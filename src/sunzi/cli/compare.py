@@ -1,4 +1,7 @@
-"""``sunzi compare``: protocols over a range of ε, domain sizes or users, as a table, a file or a picture."""
+"""``sunzi compare``: protocols over a range of ε, domain sizes or users, as a table, a file or a picture.
+
+With ``--ordered``, ``--number`` or ``--tables`` it compares a plan with other methods (``cli/record_comparison.py``).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation
 from sunzi.cli.numbers import AXES_LEGEND, parse_integers, parse_numbers
+from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
+from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
 from sunzi.errors import ParameterError
@@ -25,8 +30,9 @@ _COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``compare`` to the command line."""
     description = (
-        "Compare protocols over a range of epsilon, domain sizes or numbers of users. Give a number, a list 1,2,4, a "
-        "range FIRST:LAST:STEP or a geometric range FIRST:LAST:xFACTOR. Without --simulate all figures are computed "
+        "Compare protocols over a range of epsilon, domain sizes or numbers of users; with --ordered, --number or "
+        "--tables, compare a plan of numbers or records with other methods. Give a number, a list 1,2,4, a range "
+        "FIRST:LAST:STEP or a geometric range FIRST:LAST:xFACTOR. Without --simulate all figures are computed "
         "by formula; with it, errors and times are also measured in simulated collections. Prints a table on a "
         "terminal, CSV in a pipe."
     )
@@ -41,6 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "epsilon); its default range is " + ", ".join(f"{values} for {name}" for name, values in _RANGES.items()),
     )
     parser.add_argument("--protocols", metavar="NAMES", help="comma-separated protocol names (default: all)")
+    add_records(parser)
     add_histogram(parser)
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
     add_simulation(parser, population="zipf:3")
@@ -51,16 +58,31 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep, then write or print the result."""
-    from sunzi.planning import compare
+    from sunzi.planning import setting_grid
 
     draws = check_output(arguments, _SUFFIXES)
-    settings = _settings(arguments)
-    swept = _swept(settings)
+    check_record_comparison(arguments)
+    texts = _texts(arguments)
+    epsilons, users = parse_numbers(texts["epsilon"], "--epsilon"), parse_integers(texts["users"], "--users")
+    sizes = parse_integers(texts["size"], "--size")
+    counts: dict[Varied, int] = {"epsilon": len(epsilons), "size": len(sizes), "users": len(users)}
+    swept = [name for name, count in counts.items() if count > 1]
     varied: Varied = arguments.vary or (swept[0] if swept else "epsilon")
-    if draws and set(swept) - {varied}:
+    has_one_axis = not set(swept) - {varied}
+    if draws and not has_one_axis:
         raise ParameterError(
             f"a picture has one of epsilon, size and users as its x axis; got several values of {' and '.join(swept)}"
         )
+    if is_record_plan(arguments):
+        return run_record_comparison(arguments, epsilons, users, varied if has_one_axis else None)
+    return _compare_protocols(arguments, setting_grid(sizes, epsilons, users), varied, has_one_axis=has_one_axis)
+
+
+def _compare_protocols(
+    arguments: argparse.Namespace, settings: list[Setting], varied: Varied, *, has_one_axis: bool
+) -> int:
+    from sunzi.planning import compare
+
     with ProgressBar() as bar:
         records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show, arguments.histogram))
     deliver(
@@ -70,36 +92,19 @@ def run(arguments: argparse.Namespace) -> int:
             document=partial(_columns, records),
             rows=partial(_columns, records),
             picture=partial(_draw, records, varied),
-            page=partial(_page, records, varied, has_one_axis=not set(swept) - {varied}),
+            page=partial(_page, records, varied, has_one_axis=has_one_axis),
         ),
     )
     return 0
 
 
-def _settings(arguments: argparse.Namespace) -> list[Setting]:
-    """Return all combinations of parameters; the one to vary has a default range."""
-    from sunzi.planning import setting_grid
-
+def _texts(arguments: argparse.Namespace) -> dict[str, str]:
+    """The parameters; the one to vary has a default range."""
     texts = {name: getattr(arguments, name) for name in _RANGES}
     varied = arguments.vary or (None if any(texts.values()) else "epsilon")
     if varied is not None and texts[varied] is None:
         texts[varied] = _RANGES[varied]
-    texts = {name: _DEFAULTS[name] if text is None else text for name, text in texts.items()}
-    return setting_grid(
-        parse_integers(texts["size"], "--size"),
-        parse_numbers(texts["epsilon"], "--epsilon"),
-        parse_integers(texts["users"], "--users"),
-    )
-
-
-def _swept(settings: list[Setting]) -> list[Varied]:
-    """Return the parameters that have several values."""
-    values: dict[Varied, set[object]] = {
-        "epsilon": {setting.epsilon for setting in settings},
-        "size": {setting.domain_size for setting in settings},
-        "users": {setting.users for setting in settings},
-    }
-    return [name for name, found in values.items() if len(found) > 1]
+    return {name: _DEFAULTS[name] if text is None else text for name, text in texts.items()}
 
 
 def _protocols(arguments: argparse.Namespace) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
-from sunzi.cli.record_plans import add_records, check_record_options, is_record_plan, run_records
+from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
 from sunzi.errors import ParameterError
@@ -36,6 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
     add_records(parser)
+    add_number_options(parser)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
     parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
-    from sunzi.plan import Plan
+    from sunzi.plan import Epsilon, Plan
 
 _BINS = 256
 _OTHERS = (
@@ -32,8 +34,17 @@ _OTHERS = (
 )
 
 
+@dataclass(frozen=True)
+class RecordRequest:
+    """What to plan, before ε is known."""
+
+    make: Callable[[Epsilon], Plan]
+    wanted: Sequence[Sequence[str]] | None = None
+    """The tables, of a plan of tables."""
+
+
 def add_records(parser: argparse.ArgumentParser) -> None:
-    """Add ``--ordered``, ``--number`` and ``--tables``, and the options that belong to them."""
+    """Add ``--ordered``, ``--number``, ``--tables`` and ``--bins``."""
     parser.add_argument(
         "--ordered",
         metavar="LOW:HIGH",
@@ -50,6 +61,10 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bins", metavar="N", help=f"with --ordered: the number of bins, a power of two (default: {_BINS})"
     )
+
+
+def add_number_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--unit`` and ``--clamp``."""
     parser.add_argument("--unit", metavar="TEXT", help="with --ordered or --number: the unit to show, such as ms")
     parser.add_argument(
         "--clamp",
@@ -89,11 +104,12 @@ def check_record_options(arguments: argparse.Namespace) -> None:
 def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
     users = None if arguments.users is None else parse_integer(arguments.users, "--users")
-    plan = _make(arguments).with_groups(read_group_lists(arguments.group))
+    request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
+    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = _rows(plan, users or 1_000_000)
+    rows = _rows(plan, users or 1_000_000, request.wanted)
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -107,18 +123,19 @@ def run_records(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _make(arguments: argparse.Namespace) -> Plan:
-    from sunzi.record_plans import make_number, make_ordered
+def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:
+    """What ``--ordered``, ``--number`` or ``--tables`` ask for; ``options`` are those of numbers."""
+    from sunzi.record_plans import make_number, make_ordered, make_tables
 
     if arguments.tables is not None:
-        return _tables(arguments.tables, arguments.epsilon)
-    options = {"clamp": arguments.clamp, "unit": arguments.unit or ""}
+        attributes, wanted = _schema(arguments.tables)
+        return RecordRequest(lambda epsilon: make_tables(attributes, wanted, epsilon), wanted)
     if arguments.number is not None:
-        low, high = _ends(arguments.number, "--number")
-        return make_number(low, high, arguments.epsilon, **options)
+        least, most = _ends(arguments.number, "--number")
+        return RecordRequest(lambda epsilon: make_number(least, most, epsilon, **options))
     low, high = _ends(arguments.ordered, "--ordered")
     bins = _BINS if arguments.bins is None else parse_integer(arguments.bins, "--bins")
-    return make_ordered(low, high, bins, arguments.epsilon, **options)
+    return RecordRequest(lambda epsilon: make_ordered(low, high, bins, epsilon, **options))
 
 
 def _ends(text: str, name: str) -> tuple[Any, Any]:
@@ -135,9 +152,8 @@ def _ends(text: str, name: str) -> tuple[Any, Any]:
     raise ParameterError(f"{name} must be two numbers or dates such as 0:5000, got {text!r}")
 
 
-def _tables(path: str, epsilon: str) -> Plan:
-    from sunzi.record_plans import make_tables
-
+def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """The attributes and the wanted tables."""
     with open_input(path) as stream:
         text = stream.read().decode("utf-8-sig", errors="replace")
     try:
@@ -148,7 +164,7 @@ def _tables(path: str, epsilon: str) -> Plan:
         raise ParameterError(
             f'{path} must be JSON with "attributes" and "wanted" as sunzi plan --help shows; got {error!r}'
         ) from None
-    return make_tables(attributes, wanted, epsilon)
+    return attributes, wanted
 
 
 def _attribute(values: Any) -> Any:
@@ -164,30 +180,30 @@ def _attribute(values: Any) -> Any:
     return OrderedDomain(low, high, values["bins"], clamp=values.get("clamp", False), unit=values.get("unit", ""))
 
 
-def _rows(plan: Plan, users: int) -> list[dict[str, Any]]:
+def _rows(plan: Plan, users: int, wanted: Sequence[Sequence[str]] | None) -> list[dict[str, Any]]:
     """What the plan answers, each with its standard error."""
-    return [
-        {
-            "question": error.question,
-            "standard_error": error.variance**0.5,
-            "from_one_histogram": None if error.plain_variance is None else error.plain_variance**0.5,
-        }
-        for error in plan.protocol.planned_errors(plan.domain, users)
-    ]
+    from sunzi.protocols.alternatives import ONE_HISTOGRAM
+
+    rows = []
+    for error in plan.protocol.planned_errors(plan.domain, users, wanted):
+        plain = error.alternatives.get(ONE_HISTOGRAM)
+        rows.append(
+            {
+                "question": error.question,
+                "standard_error": error.variance**0.5,
+                "from_one_histogram": None if plain is None else plain**0.5,
+            }
+        )
+    return rows
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
-    cells = [
-        [
-            row["question"],
-            f"± {percent_of_three_digits(row['standard_error'])}",
-            "" if row["from_one_histogram"] is None else f"± {percent_of_three_digits(row['from_one_histogram'])}",
-        ]
-        for row in rows
-    ]
-    print_table(["question", "standard error", "from one histogram of all"], cells)
+    columns = {"standard_error": "standard error", "from_one_histogram": "from one histogram of all"}
+    shown = [name for name in columns if rows[0][name] is not None]
+    cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
+    print_table(["question", *(columns[name] for name in shown)], cells)
     say()
     say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")

@@ -138,6 +138,11 @@ def workload_energies(levels: int) -> Floats:
     return np.diff([_mean_norm(bins, size, level) for level in range(levels + 1)])
 
 
+def bin_energies(levels: int) -> Floats:
+    """𝓔_i of a workload of all single bins: half of N_i/D."""
+    return np.exp2(-np.arange(levels, 0, -1, dtype=np.float64))
+
+
 def _mean_norm(bins: Floats, size: int, level: int) -> float:
     """The mean of |E_i a|², from how often two bins of a node, x ≤ y, are both in the query."""
     place, width = bins.reshape(1 << level, -1), size >> level

@@ -16,6 +16,8 @@ from sunzi.planning.populations import Population as Population
 from sunzi.planning.populations import skewed_histogram as skewed_histogram
 from sunzi.planning.recommendation import Recommendation as Recommendation
 from sunzi.planning.recommendation import recommend as recommend
+from sunzi.planning.record_comparison import MethodRow as MethodRow
+from sunzi.planning.record_comparison import compare_records as compare_records
 from sunzi.planning.sample_size import epsilon_needed as epsilon_needed
 from sunzi.planning.sample_size import users_needed as users_needed
 from sunzi.protocols.decoder_rows import Push as Push

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted
 from sunzi.markup import facts_table, page, plain_table
 from sunzi.planning.axes import AXES_HEADER, axes_cells
+from sunzi.planning.record_comparison import METHODS_HEADER, best_first
 
 if TYPE_CHECKING:
     from sunzi.planning.comparison import ComparisonRow
     from sunzi.planning.plots import Varied
     from sunzi.planning.recommendation import Recommendation
+    from sunzi.planning.record_comparison import MethodRow
 
 # The picture has dark lines, so it stays on white paper in a dark page. On a phone it is scrolled rather than shrunk.
 _PICTURE_STYLE = """.picture { overflow-x: auto; }
@@ -38,7 +41,7 @@ def recommendation_page(recommendation: Recommendation, legend: Sequence[str] = 
     chosen = recommendation.options.index(recommendation.chosen)
     content = [
         f"<p>{escape(recommendation.reason)}</p>",
-        f'<div class="scroll">\n{plain_table([*AXES_HEADER, ""], rows, chosen=chosen)}\n</div>',
+        f'<div class="scroll">\n{plain_table([*AXES_HEADER, ""], rows, chosen=[chosen])}\n</div>',
         *(f'<p class="soft">{escape(line)}</p>' for line in legend),
         "<h2>The plan</h2>",
         facts_table(recommendation.plan.facts()),
@@ -64,11 +67,31 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None, leg
     rows = [[*(texts[number] for texts in swept.values()), *_cells(record)] for number, record in enumerate(records)]
     header = [*swept, *AXES_HEADER, ""]
     content = [
-        *([] if varied is None else [f'<div class="picture">\n{_picture(records, varied)}\n</div>']),
+        *([] if varied is None else [_picture(lambda plots: plots.draw_comparison(records, varied))]),
         f'<div class="scroll">\n{plain_table(header, rows)}\n</div>',
         *(f'<p class="soft">{escape(line)}</p>' for line in legend),
     ]
     return page(", ".join([protocols, *fixed]), "\n".join(content), _PICTURE_STYLE)
+
+
+def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, legend: Sequence[str] = ()) -> str:
+    """A plan of numbers or records beside other methods: the table, and a picture of what ``varied``, unless None."""
+    ordered = best_first(rows)
+    settings = {
+        "epsilon": [f"{float(row.epsilon):g}" for row in ordered],
+        "users": [f"{row.users:,}" for row in ordered],
+    }
+    swept = [name for name, texts in settings.items() if len(set(texts)) > 1]
+    cells = [[*row.cells(), *(settings[name][number] for name in swept)] for number, row in enumerate(ordered)]
+    chosen = [number for number, row in enumerate(ordered) if row.is_ours]
+    content = [
+        *([] if varied is None else [_picture(lambda plots: plots.draw_record_comparison(rows, varied))]),
+        f'<div class="scroll">\n{plain_table([*METHODS_HEADER, *swept], cells, chosen=chosen)}\n</div>',
+        *(f'<p class="soft">{escape(line)}</p>' for line in legend),
+    ]
+    fixed = {"epsilon": f"epsilon {settings['epsilon'][0]}", "users": f"{settings['users'][0]} users"}
+    title = ", ".join(["this plan and other methods", *(text for name, text in fixed.items() if name not in swept)])
+    return page(title[0].upper() + title[1:], "\n".join(content), _PICTURE_STYLE)
 
 
 def _cells(row: ComparisonRow) -> list[str]:
@@ -78,19 +101,19 @@ def _cells(row: ComparisonRow) -> list[str]:
     return [*axes_cells(row.axes), row.note]
 
 
-def _picture(records: Sequence[ComparisonRow], varied: Varied) -> str:
-    """The picture as SVG, or why there is none."""
+def _picture(draw: Callable[[Any], Any]) -> str:
+    """The picture as SVG, or why there is none; ``draw`` gets the module that needs matplotlib."""
     try:
-        from sunzi.planning.plots import draw_comparison
+        plots = import_module("sunzi.planning.plots")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         return f'<p class="soft">{escape(str(MissingExtraError("a picture", "plot")))}</p>'
     try:
-        figure = draw_comparison(records, varied)
+        figure = draw(plots)
     except ParameterError as error:
         return f'<p class="soft">{escape(str(error))}</p>'
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg")
     text = drawn.getvalue()
-    return text[text.index("<svg") :]
+    return f'<div class="picture">\n{text[text.index("<svg") :]}\n</div>'

@@ -7,7 +7,7 @@ Errors of good protocols differ by a few percent, so they are drawn relative to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +19,7 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
 from sunzi.planning.floor import least_error
+from sunzi.planning.record_comparison import MethodRow
 from sunzi.protocols.registry import catalogue
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
 _MOST_TICKS = 7
+_MOST_PANELS = 4
 _NAMES: dict[str, str] = {"epsilon": "epsilon", "size": "values in the domain", "users": "users"}
 
 
@@ -60,11 +62,44 @@ def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
     figure = Figure(figsize=(11, 8), layout="constrained")
     names = list(dict.fromkeys(record.protocol for record in records))
     for place, panel in enumerate(_panels(shown, varied), start=1):
-        _draw(figure.add_subplot(2, 2, place), panel, names, varied)
+        _draw(figure.add_subplot(2, 2, place), panel, names, varied, {name: _style(name) for name in names})
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 8), frameon=False)
     figure.suptitle(_title(shown, varied), x=0.01, ha="left")
     return figure
+
+
+def draw_record_comparison(rows: Sequence[MethodRow], varied: Varied) -> Figure:
+    """Standard errors with one line per method: a panel per question or, of many tables, one of their mean."""
+    names = list(dict.fromkeys(row.method for row in rows))
+    panels = _question_panels(rows, varied)
+    figure = Figure(figsize=(5.5 * len(panels[:2]), 4.5 * -(-len(panels) // 2)), layout="constrained")
+    for place, panel in enumerate(panels, start=1):
+        axes = figure.add_subplot(-(-len(panels) // 2), len(panels[:2]), place)
+        _draw(axes, panel, names, varied, {name: style for style, name in enumerate(names)})
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    fixed = {"epsilon": f"epsilon {float(rows[0].epsilon):g}", "users": f"{rows[0].users:,} users"}
+    figure.suptitle(", ".join(text for name, text in fixed.items() if name != varied), x=0.01, ha="left")
+    return figure
+
+
+def _question_panels(rows: Sequence[MethodRow], varied: Varied) -> list[_Panel]:
+    questions = list(dict.fromkeys(row.question for row in rows))
+    if len(questions) <= _MOST_PANELS:
+        groups = {question: [row for row in rows if row.question == question] for question in questions}
+    else:
+        groups = {f"all {len(questions)} tables": list(rows)}
+    panels = []
+    for title, group in groups.items():
+        variances: dict[tuple[str, float], list[float]] = {}
+        for row in group:
+            variances.setdefault((row.method, float(getattr(row, varied))), []).append(row.variance)
+        points: dict[str, list[Point]] = {}
+        for (method, place), found in variances.items():
+            points.setdefault(method, []).append((place, float(np.mean(found)) ** 0.5, 0.0))
+        panels.append(_Panel(title, "standard error", points, _share))
+    return panels
 
 
 def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
@@ -82,7 +117,7 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
             "attackability",
             "attackability",
             "success of the best guess from one report",
-            lambda value: f"{100 * value:g} %",
+            _share,
         ),
     ]
 
@@ -118,6 +153,10 @@ def _operations(value: float) -> str:
     return with_prefix(value).replace(".0 ", " ").strip()
 
 
+def _share(value: float) -> str:
+    return f"{100 * value:g} %"
+
+
 def _seconds(value: float) -> str:
     return f"{value:g} s" if value >= 1 else f"{1e3 * value:g} ms" if value >= 1e-3 else f"{1e6 * value:g} µs"
 
@@ -143,11 +182,11 @@ def _place(record: ComparisonRow, varied: Varied) -> float:
     return float({"epsilon": row["epsilon"], "size": row["domain_size"], "users": row["users"]}[varied])
 
 
-def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied) -> None:
+def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied, styles: Mapping[str, int]) -> None:
     for name in names:
         if name in panel.points:
             points = np.array(panel.points[name])
-            style = _style(name)
+            style = styles[name]
             axes.errorbar(
                 points[:, 0],
                 points[:, 1],

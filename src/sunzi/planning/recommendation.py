@@ -114,7 +114,7 @@ class Recommendation:
             else [*axes_cells(option.axes), option.excluded or option.note]
             for option in self.options
         ]
-        table = plain_table([*AXES_HEADER, ""], rows, chosen=self.options.index(self.chosen))
+        table = plain_table([*AXES_HEADER, ""], rows, chosen=[self.options.index(self.chosen)])
         return for_notebook(f'<p>{escape(self.reason)}</p>\n<div class="scroll">\n{table}\n</div>')
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -38,12 +38,12 @@ _SECONDS_PER_WORD = 2e-8
 
 @dataclass(frozen=True)
 class PlannedError:
-    """What a plan answers, and how exactly."""
+    """What a plan answers, and how exactly: variances about the users, at the flat histogram."""
 
     question: str
     variance: float
-    plain_variance: float | None = None
-    """From one histogram of all values or records, which would be the plain way."""
+    alternatives: Mapping[str, float] = field(default_factory=dict)
+    """The variances of methods that one might use instead, by their names."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,13 @@ class Protocol(ABC):
         values are equally frequent.
         """
 
-    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - for protocols that name parts of it
-        """The questions that a plan answers, each with its variance about the users, at the flat histogram."""
+    def planned_errors(
+        self,
+        domain: Domain,  # noqa: ARG002 - for protocols that name parts of it
+        users: int,
+        wanted: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for tables
+    ) -> list[PlannedError]:
+        """The questions that a plan answers; ``wanted`` names the tables of a plan of tables, by default all views."""
         return [PlannedError(self.error_of, self.expected_mse(users))]
 
     @abstractmethod

@@ -12,12 +12,12 @@ import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import only_parameters
-from sunzi.designs.choice import subset_error
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.numerics import dyadic
 from sunzi.numerics.checks import shown
 from sunzi.ordered import OrderedEstimate, TreeUncertainty
+from sunzi.protocols.alternatives import ordered_alternatives
 from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
 from sunzi.protocols.views import SHARE_BITS, View, ViewsProtocol, best_response, integer_shares, read_views
 from sunzi.tally import Tally
@@ -128,15 +128,28 @@ class OrderedViews(ViewsProtocol):
         shares = [view.share / (1 << SHARE_BITS) for view in self.views]
         return float(self._uncertainty(shares, frequencies, 1).variances("reporters").mean()) / users
 
-    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:  # noqa: ARG002 - levels need no names
-        """Of a range and of a bin, beside those of a flat histogram."""
-        flat = subset_error(self.domain_size, self.epsilon) / users
-        # Θ(1 − Θ)/n of the mean range: it is part of the variance about a population, and not about the users.
-        sampling = float(dyadic.workload_energies(self.levels[-1]).sum()) / self.domain_size / users
-        return [
-            PlannedError("a range, on average", self.range_variance(users) - sampling, flat * self.domain_size / 6),
-            PlannedError(self.error_of, self.expected_mse(users), flat),
-        ]
+    def planned_errors(
+        self,
+        domain: Domain,  # noqa: ARG002 - levels need no names
+        users: int,
+        wanted: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for tables
+    ) -> list[PlannedError]:
+        """Of a range and of a bin."""
+        check_users(users)
+        height = self.levels[-1]
+        workloads = {
+            "a range, on average": dyadic.workload_energies(height),
+            self.error_of: dyadic.bin_energies(height),
+        }
+        spectrum, errors = self.tree(self._planned).spectrum, []
+        for question, energies in workloads.items():
+            # Θ(1 − Θ) of the mean query: it is part of the variance about a population, and not about the users.
+            sampling = float(energies.sum()) / self.domain_size
+            others = ordered_alternatives(self.epsilon, energies)
+            alternatives = {name: (variance - sampling) / users for name, variance in others.items()}
+            ours = float((energies / spectrum).sum())
+            errors.append(PlannedError(question, (ours - sampling) / users, alternatives))
+        return errors
 
     def worst_mse(self, users: int) -> float:
         """Of a single bin; at a histogram with one value, which every level's heaviest node has."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +20,8 @@ from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.ordered import MeanEstimate, distinct
-from sunzi.protocols.base import Protocol, check_users
+from sunzi.protocols.alternatives import mean_alternatives
+from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import Channel
 from sunzi.ranges import OrderedDomain
@@ -161,6 +162,20 @@ class RoundedNumbers(Protocol):
         if histogram is not None:
             raise ParameterError("a plan of a number tells the error of the mean; leave histogram out")
         return float(_variances(self.grid_points, self.epsilon).mean()) / 4 / users
+
+    def planned_errors(
+        self,
+        domain: Domain,  # noqa: ARG002 - a mean needs no names
+        users: int,
+        wanted: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for tables
+    ) -> list[PlannedError]:
+        """Of the mean, as a share of the range: of numbers spread evenly, and of the worst numbers."""
+        ours = self.expected_mse(users), self.worst_mse(users)
+        others = mean_alternatives(self.epsilon)
+        return [
+            PlannedError(question, ours[place], {name: found[place] / 4 / users for name, found in others.items()})
+            for place, question in enumerate(("mean, as share of range", "mean, at worst"))
+        ]
 
     def worst_mse(self, users: int) -> float:
         """Of the mean, relative to the squared range, at the worst numbers."""

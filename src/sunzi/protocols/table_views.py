@@ -14,12 +14,12 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.cross_tables import TableEstimate, TableUncertainty
 from sunzi.designs.base import only_parameters
-from sunzi.designs.choice import subset_error
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.numerics import effects
 from sunzi.numerics.checks import shown
 from sunzi.numerics.effects import Attributes, Effects
+from sunzi.protocols.alternatives import table_alternatives
 from sunzi.protocols.base import PlannedError, check_reports, check_users
 from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
 from sunzi.records import RecordDomain
@@ -170,18 +170,23 @@ class TableViews(ViewsProtocol):
             raise ParameterError("a plan of tables tells its error at the flat histogram only; leave histogram out")
         return float(np.mean([self.table_variance(table, users) for table in self.tables]))
 
-    def planned_errors(self, domain: Domain, users: int) -> list[PlannedError]:
-        """Of a cell of the table of every view, beside the margin of one histogram of all records."""
+    def planned_errors(
+        self, domain: Domain, users: int, wanted: Sequence[Sequence[str]] | None = None
+    ) -> list[PlannedError]:
+        """Of a cell of every table."""
         assert isinstance(domain, RecordDomain), "the plan has checked it"
-        names, joint = list(domain.attributes), subset_error(self.domain_size, self.epsilon) / users
-        return [
-            PlannedError(
-                " × ".join(names[attribute] for attribute in table),
-                self.table_variance(table, users) - (1 - 1 / self._cells(table)) / self._cells(table) / users,
-                joint * self.domain_size / self._cells(table),
-            )
-            for table in self.tables
-        ]
+        names = list(domain.attributes)
+        tables = self.tables if wanted is None else [domain.numbers(table) for table in wanted]
+        solved, errors = self.effects(self._planned), []
+        for table in tables:
+            self._check_known(domain, solved, table)
+            cells = self._cells(table)
+            sampling = (1 - 1 / cells) / cells / users  # it is part of the variance about a population
+            others = table_alternatives(self.epsilon, self.sizes, table, len(tables))
+            alternatives = {name: variance / users - sampling for name, variance in others.items()}
+            question = " × ".join(names[attribute] for attribute in table)
+            errors.append(PlannedError(question, self.table_variance(table, users) - sampling, alternatives))
+        return errors
 
     def worst_mse(self, users: int) -> float:
         """At least the error at every histogram: what is heavy adds at most its whole to every view."""

@@ -1,0 +1,107 @@
+"""Plans of numbers and records beside the methods that one might use instead, over several ε and numbers of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sunzi._typing import Progress
+from sunzi.formatting import percent_of_three_digits
+from sunzi.numerics.thresholds import parse_epsilon
+from sunzi.plan import Epsilon, Plan
+from sunzi.protocols.base import check_users
+
+OURS = "this plan"
+METHODS_HEADER = ("question", "method", "error", "users needed")
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """How exactly a method answers a question, if all values are equally frequent."""
+
+    question: str
+    method: str
+    epsilon: Fraction
+    users: int
+    variance: float
+    """About the users."""
+    our_variance: float
+    """That of the plan."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is the plan itself."""
+        return self.method == OURS
+
+    @property
+    def standard_error(self) -> float:
+        """The root of the variance."""
+        return self.variance**0.5
+
+    @property
+    def users_needed(self) -> int:
+        """The number of users with whom the method has the error of the plan."""
+        return round(self.users * self.variance / self.our_variance)
+
+    def cells(self) -> list[str]:
+        """Texts below :data:`METHODS_HEADER`."""
+        error = f"± {percent_of_three_digits(self.standard_error)}"
+        return [self.question, self.method, error, f"{self.users_needed:,}"]
+
+    def columns(self) -> dict[str, Any]:
+        """Values by column name; ready for a data frame."""
+        return {
+            "question": self.question,
+            "method": self.method,
+            "epsilon": float(self.epsilon),
+            "users": self.users,
+            "standard_error": self.standard_error,
+            "users_needed": self.users_needed,
+        }
+
+
+def best_first(rows: Sequence[MethodRow]) -> list[MethodRow]:
+    """The methods for one question together, by their errors; questions and settings stay in order."""
+    places: dict[tuple[Fraction, int, str], int] = {}
+    for row in rows:
+        places.setdefault((row.epsilon, row.users, row.question), len(places))
+    return sorted(rows, key=lambda row: (places[row.epsilon, row.users, row.question], row.variance))
+
+
+def compare_records(
+    make: Callable[[Fraction], Plan],
+    epsilons: Sequence[Epsilon],
+    users: Sequence[int],
+    wanted: Sequence[Sequence[str]] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[MethodRow]:
+    """Yield a row for every ε, number of users, question and method, the plan itself before the others.
+
+    All errors are formulas (docs/mathematics.md §16). The square wave with EM has none, since its bias depends on the
+    data: docs/records.md shows what was measured.
+
+    Parameters
+    ----------
+    make: makes the plan for an ε.
+    epsilons, users: the values to combine.
+    wanted: the tables to compare, for a plan of tables; by default those that it asks about.
+    progress: called with the fraction done.
+
+    >>> import sunzi
+    >>> rows = compare_records(lambda epsilon: sunzi.make_ordered(0, 5120, 256, epsilon), [2], [100_000])
+    >>> [row.method for row in sorted(rows, key=lambda row: row.variance) if row.question == "a range, on average"]
+    ['this plan', 'HaarHRR', 'hierarchical Hadamard', 'one histogram of all']
+    """
+    for number in users:
+        check_users(number)
+    budgets = [parse_epsilon(epsilon) for epsilon in epsilons]
+    for done, epsilon in enumerate(budgets, start=1):
+        plan = make(epsilon)
+        for number in users:
+            for error in plan.protocol.planned_errors(plan.domain, number, wanted):
+                for method, variance in {OURS: error.variance, **error.alternatives}.items():
+                    yield MethodRow(error.question, method, epsilon, number, variance, error.variance)
+        if progress is not None:
+            progress(done / len(budgets))
