@@ -22,6 +22,7 @@ from serving import serving, serving_process
 import sunzi
 from sunzi.collector import AnotherPlanError, Collector, RemoteCollector, Settings, open_store, serve, uploads
 from sunzi.collector import service as service_module
+from sunzi.collector.server import listen
 from sunzi.errors import ParameterError, ReportError, StoreError
 
 PLAN = sunzi.make_plan("grr", ["a", "b", "c"], 1)
@@ -296,6 +297,15 @@ def test_a_port_that_is_taken_is_reported(tmp_path):
         port = taken.getsockname()[1]
         with pytest.raises(StoreError, match=f"port {port}.*choose another"), serve(PLAN, port=port):
             pass
+
+
+def test_responses_are_sent_without_waiting_for_acknowledgements():
+    with (
+        listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_address_comes_from_settings_or_arguments():

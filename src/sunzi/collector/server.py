@@ -152,12 +152,16 @@ def _in_background(
 def listen(host: str, port: int) -> socket.socket:
     """Bind a port, before anything is opened; StoreError if it is taken."""
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         reason = str(error.strerror).partition(" (while")[0]  # Python repeats the address
         raise StoreError(
             f"cannot listen on {host}, port {port}: {reason}; choose another port, or 0 for any free one"
         ) from error
+    # Connections inherit this. Otherwise the body of each response but the first waits 40 ms for the client's delayed
+    # acknowledgement of its head; asyncio sets it only for sockets that it creates itself.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def make_server(app: FastAPI, settings: Settings, started: Callable[[str], None] | None = None) -> uvicorn.Server:
