@@ -83,7 +83,7 @@ def test_the_table_shows_what_was_measured_and_what_was_refused(lines):
     header, first, second, note = lines(*words, "--simulate", "2")
     assert header.split()[-2:] == ["mse", "decode"]
     assert re.search(r"± \S+ +\S+ ms$", first)
-    assert second.split() == ["16,777,217", "oue"] + ["-"] * 11
+    assert second.split() == ["16,777,217", "oue"] + ["-"] * 12
     assert note.startswith(
         "not oue on 16,777,217 values at epsilon 1: oue sends one bit per value and supports at most 2^24"
     )
@@ -149,6 +149,6 @@ def test_a_missing_directory_is_exit_code_1(tmp_path, complaint):
 def test_errors_of_a_skewed_histogram_on_request(lines):
     words = ["compare", "--epsilon", "3", "--size", "30", "--protocols", "mss,oue", "--users", "100"]
     flat, skewed = (lines(*words, "--histogram", name) for name in ("flat", "skewed"))
-    assert flat[0].split()[:4] == ["epsilon", "protocol", "error", "rare"]
+    assert flat[0].split()[:5] == ["epsilon", "protocol", "error", "efficiency", "rare"]
     assert flat[1] != skewed[1]
     assert flat[2] == skewed[2]

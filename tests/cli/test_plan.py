@@ -13,7 +13,7 @@ import pytest
 import sunzi
 from sunzi.cli.main import main
 from sunzi.planning import epsilon_needed, evaluate, users_needed
-from sunzi.planning.axes import AXES_HEADER
+from sunzi.planning.axes_table import AXES_HEADER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planning.md"
 SMALL = ("plan", "--size", "40", "--epsilon", "2", "--users", "1e4")

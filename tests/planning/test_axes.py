@@ -12,7 +12,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.incidence import cheapest_route
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import evaluate, push_bound, skewed_histogram
-from sunzi.planning.axes import AXES_HEADER, ErrorCurve, axes_cells, error_curve, expected_largest, tally_bytes
+from sunzi.planning.axes import ErrorCurve, error_curve, expected_largest, tally_bytes
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.block_protocols import BlockProtocol
 from sunzi.protocols.modular import ModularMessages
@@ -263,19 +263,23 @@ def test_attackability_is_the_success_of_the_best_attacker(name, epsilon):
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
+def test_efficiency_is_the_share_of_users_that_the_best_protocol_needs():
+    best = evaluate(sunzi.make_plan("ss", 30, 1), 1000)
+    assert best.efficiency == pytest.approx(1, abs=1e-12)
+    worse = evaluate(sunzi.make_plan("rappor", 30, 1), 1000)
+    assert worse.efficiency == pytest.approx((best.flat_error / worse.flat_error) ** 2)
+    assert evaluate(sunzi.make_plan("ss", 30, 1), 1000 * worse.efficiency).flat_error == pytest.approx(worse.flat_error)
+    assert worse.to_json()["efficiency"] == worse.efficiency
+
+
 @pytest.mark.parametrize("name", sunzi.catalogue())
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_tiny_domains_have_axes(name, size):
     result = evaluate(sunzi.make_plan(name, size, "1/2"), 100)
+    assert 0 < result.efficiency < 1 + 1e-9
     assert 0 < result.standard_error < 10
     assert result.push > 0
     json.dumps(result.to_json(), allow_nan=False)
-
-
-def test_cells_of_a_table():
-    undetected = axes_cells(evaluate(sunzi.make_plan("grr", 500, 1), 10))
-    assert len(undetected) == len(AXES_HEADER)
-    assert "none" in undetected
 
 
 def test_wrong_arguments_are_named():

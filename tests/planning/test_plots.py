@@ -14,15 +14,16 @@ def drawn(varied, *, trials=None, names=("grr", "oue", "mss"), sizes=(10,), epsi
     return draw_comparison(list(compare(setting_grid(sizes, epsilons, users), names, trials)), varied)
 
 
-def test_a_picture_has_four_panels():
+def test_a_picture_has_a_panel_for_every_axis():
     figure = drawn("epsilon", epsilons=(1, 2, 3))
     assert [panel.get_title(loc="left") for panel in figure.axes] == [
         "error",
+        "efficiency",
         "report",
         "reading and decoding",
         "attackability",
     ]
-    assert [panel.get_yscale() for panel in figure.axes] == ["symlog", "log", "log", "log"]
+    assert [panel.get_yscale() for panel in figure.axes] == ["symlog", "log", "log", "log", "log"]
     for panel in figure.axes:
         assert panel.get_xscale() == "linear"
         assert panel.get_xlabel() == "epsilon"
@@ -63,9 +64,9 @@ def test_ticks_are_plain_numbers_and_nothing_warns(recwarn):
     ticks = [[tick.get_text() for tick in panel.get_yticklabels()] for panel in figure.axes]
     assert "±0 %" in ticks[0]
     assert {"+10 %", "+30 %"} <= set(ticks[0])
-    assert "10" in ticks[1]
-    assert any(tick.endswith(" k") for tick in ticks[2])
-    assert all(tick.endswith(" %") for tick in ticks[3])
+    assert all(tick.endswith(" %") for tick in ticks[1] + ticks[4])
+    assert "10" in ticks[2]
+    assert any(tick.endswith(" k") for tick in ticks[3])
     assert not [tick for panel in ticks for tick in panel if "10^" in tick]
     assert [str(each.message) for each in recwarn] == []
 
@@ -73,7 +74,7 @@ def test_ticks_are_plain_numbers_and_nothing_warns(recwarn):
 def test_a_picture_of_a_simulation_shows_what_was_measured():
     figure = drawn("users", users=(100, 1000), trials=Trials(3, 2, Population.parse("spike")))
     assert "measured" in figure.axes[0].get_ylabel()
-    assert figure.axes[2].get_ylabel() == "time, measured"
+    assert figure.axes[3].get_ylabel() == "time, measured"
     assert figure.axes[0].get_xscale() == "log"
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["100", "1,000"]
     assert figure.get_suptitle() == "10 values, epsilon 1, 3 simulated collections of spike values, seed 2"

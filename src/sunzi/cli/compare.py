@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation
-from sunzi.cli.numbers import AXES_LEGEND, parse_integers, parse_numbers
+from sunzi.cli.numbers import parse_integers, parse_numbers
 from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
 from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
@@ -139,13 +139,13 @@ def _draw(records: list[ComparisonRow], varied: Varied) -> Any:
 def _page(records: list[ComparisonRow], varied: Varied, *, has_one_axis: bool) -> str:
     from sunzi.planning.pages import comparison_page
 
-    return comparison_page(records, varied if has_one_axis else None, AXES_LEGEND)
+    return comparison_page(records, varied if has_one_axis else None)
 
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     """Print the protocols of one setting together, since those are what people compare."""
 
-    from sunzi.planning.axes import AXES_HEADER
+    from sunzi.planning.axes_table import AXES_HEADER
 
     shown = [
         name
@@ -166,9 +166,9 @@ def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
 
 
 def _cells(record: ComparisonRow, is_measured: bool) -> list[str]:
-    from sunzi.planning.axes import AXES_HEADER, axes_cells
+    from sunzi.planning.axes_table import axes_cells
 
-    cells = [record.protocol] + ["-"] * (len(AXES_HEADER) - 1) if record.axes is None else axes_cells(record.axes)
+    cells = axes_cells(record.protocol, record.axes)
     if is_measured:
         simulated = record.simulated
         cells += (

@@ -1,4 +1,4 @@
-"""Numbers that people type: 1e6, 1/3, 0.5:5:0.5, 100:100000:x10, 1,2,4. And the legend of the table of protocols."""
+"""Numbers that people type: 1e6, 1/3, 0.5:5:0.5, 100:100000:x10, 1,2,4."""
 
 from __future__ import annotations
 
@@ -14,17 +14,6 @@ _LARGEST = 1 << 64
 _EXPONENT = re.compile(r"[eE]([+-]?\d+)\s*$")
 _LARGEST_EXPONENT = 99
 _MOST_CHARACTERS = 60
-
-AXES_LEGEND = (
-    "error: root mean squared error of all frequencies, if values are equally frequent; with --histogram skewed, if "
-    "they follow Zipf's law with exponent 1.1.",
-    "rare: standard error of the frequency of a value that nobody holds; largest: the expected maximum over all "
-    "values.",
-    "detects: the smallest frequency distinguished from 0 at 95 % confidence with 80 % power.",
-    "bits: mean report size (and the maximum). tally: memory for the counters. work: operations to decode.",
-    "attack: how often the best attacker guesses a value from its report. push: how much 1 % fake clients can add to "
-    "a value.",
-)
 
 
 def parse_number(text: str, name: str) -> Fraction:

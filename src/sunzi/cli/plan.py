@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
-from sunzi.cli.numbers import AXES_LEGEND, parse_integer, parse_number
+from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
@@ -111,7 +111,7 @@ def _write(path: str, recommendation: Recommendation) -> None:
     from sunzi.planning.pages import recommendation_page
 
     if _is_page(path):
-        write_atomically(path, recommendation_page(recommendation, AXES_LEGEND).encode())
+        write_atomically(path, recommendation_page(recommendation).encode())
         say_written(path, "the page")
     else:
         recommendation.plan.save(path)
@@ -220,7 +220,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
 def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) -> None:
     """Print the comparison, the recommendation with its reason, and what ε guarantees."""
 
-    from sunzi.planning.axes import AXES_HEADER
+    from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND
 
     found = recommendation.axes
     compared = [option for option in recommendation.options if option.axes is not None]
@@ -258,10 +258,9 @@ def _notes(recommendation: Recommendation) -> dict[str, list[str]]:
 
 
 def _cells(option: Option, recommendation: Recommendation) -> list[str]:
-    from sunzi.planning.axes import axes_cells
+    from sunzi.planning.axes_table import axes_cells
 
-    assert option.axes is not None, "only compared options have cells"
-    name, *figures = axes_cells(option.axes)
+    name, *figures = axes_cells(option.protocol, option.axes)
     return [f"{'>' if option.protocol == recommendation.protocol else ' '} {name}", *figures]
 
 

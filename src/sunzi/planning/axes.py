@@ -1,4 +1,4 @@
-"""The figures of a plan on every axis: error, bits, work, attackability and how far fake clients can push it.
+"""The figures of a plan on every axis: error, efficiency, bits, work, attackability and how far fake clients push it.
 
 All figures are formulas, each checked against simulated collections in the tests. Errors are about the actual users.
 The mean error is that of all items under a reference histogram. The standard error is that of an item that nobody holds
@@ -21,9 +21,9 @@ import numpy as np
 from scipy import special
 
 from sunzi.errors import ParameterError
-from sunzi.formatting import percent_of_three_digits, with_prefix
 from sunzi.numerics.counters import expected_bytes, expected_filled
 from sunzi.plan import Plan
+from sunzi.planning.floor import least_error
 from sunzi.planning.populations import ReferenceHistogram, skewed_histogram
 from sunzi.protocols.base import Protocol, check_users
 from sunzi.protocols.decoder_rows import DecoderRow, Push
@@ -33,9 +33,8 @@ CONFIDENCE, POWER = 0.95, 0.8
 """An item counts as detected if it differs from 0 with 95 % confidence (two-sided) in 80 % of all collections."""
 SHARE = 0.01
 """The share of fake clients for the axis ``push``."""
-AXES_HEADER = ("protocol", "error", "rare", "largest", "detects", "bits", "tally", "work", "attack", "push")
-"""The heads of the columns of :func:`axes_cells`."""
 
+_DERIVED = ("efficiency", "work")
 # A few items represent all of them. In a large domain each takes a solve of seconds, and items differ less.
 _ITEMS, _ITEMS_WHEN_LARGE, _LARGE = 8, 2, 100_000
 # The best fake reports are found by looking at all messages: at most this many for all items together.
@@ -101,11 +100,18 @@ class Axes:
             return None
         return self.read_work + self.decode_work
 
+    @property
+    def efficiency(self) -> float:
+        """The least mean squared error of any protocol (docs/mathematics.md §8) over that of this plan, if values are
+        equally frequent: the share of users that the best protocol needs for the same error.
+        """
+        return (least_error(self.domain_size, self.epsilon, self.users) / self.flat_error) ** 2
+
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name; infinity becomes null, ε a string."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         record["epsilon"] = str(self.epsilon)
-        record["work"] = self.work
+        record |= {name: getattr(self, name) for name in _DERIVED}
         record["detectable_share"] = self.detectable_share if self.detectable_share < inf else None
         return record
 
@@ -270,20 +276,3 @@ def tally_bytes(layout: TallyLayout, reports: int) -> int:
     share = reports / len(layout.blocks)
     filled = sum(expected_filled(size, share * weight) if weight else size for size, weight in layout.blocks)
     return expected_bytes(layout.length, filled)
-
-
-def axes_cells(axes: Axes) -> list[str]:
-    """The figures as text, one cell per column of ``AXES_HEADER``."""
-    mean = f"{axes.bits:,.6g}" if axes.bits < 1e6 else f"{axes.bits:,.0f}"
-    return [
-        axes.protocol,
-        percent_of_three_digits(axes.mean_error),
-        percent_of_three_digits(axes.standard_error),
-        percent_of_three_digits(axes.largest_error),
-        percent_of_three_digits(axes.detectable_share) if axes.detectable_share < inf else "none",
-        mean if axes.max_bits == axes.bits else f"{axes.bits:,.0f} ({axes.max_bits:,})",
-        f"{with_prefix(axes.tally_bytes)}B",
-        "-" if axes.work is None else with_prefix(axes.work).strip(),
-        percent_of_three_digits(axes.attackability),
-        "-" if axes.push is None else percent_of_three_digits(axes.push),
-    ]

@@ -104,6 +104,7 @@ class ComparisonRow:
 AXES_COLUMNS = (
     "flat_error",
     "skewed_error",
+    "efficiency",
     "standard_error",
     "largest_error",
     "detectable_share",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted
 from sunzi.markup import facts_table, page, plain_table
-from sunzi.planning.axes import AXES_HEADER, axes_cells
+from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND, axes_cells
 from sunzi.planning.record_comparison import METHODS_HEADER, best_first
 
 if TYPE_CHECKING:
@@ -20,36 +20,39 @@ if TYPE_CHECKING:
     from sunzi.planning.recommendation import Recommendation
     from sunzi.planning.record_comparison import MethodRow
 
-# The picture has dark lines, so it stays on white paper in a dark page. On a phone it is scrolled rather than shrunk.
-_PICTURE_STYLE = """.picture { overflow-x: auto; }
-.picture svg { width: 100%; min-width: 46rem; height: auto; background: #fff; border-radius: .3rem; }"""
+_LEGEND = "\n".join(f'<p class="soft">{escape(line)}</p>' for line in AXES_LEGEND)
 
 
-def recommendation_page(recommendation: Recommendation, legend: Sequence[str] = ()) -> str:
-    """The chosen plan, its reason, and the table of all protocols; ``legend`` explains the columns."""
+def _picture_style(width: int) -> str:
+    """The picture has dark lines, so it stays on white paper in a dark page. Where it would be narrower than this, in
+    rem, it is scrolled rather than shrunk.
+    """
+    paper = f"width: 100%; min-width: {width}rem; height: auto; background: #fff; border-radius: .3rem;"
+    return f".picture {{ overflow-x: auto; }}\n.picture svg {{ {paper} }}"
+
+
+def recommendation_page(recommendation: Recommendation) -> str:
+    """The chosen plan, its reason, and the table of all protocols with its legend."""
     found = recommendation.axes
     title = (
         f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}: "
         f"{recommendation.protocol}"
     )
     rows = [
-        [option.protocol, *["-"] * (len(AXES_HEADER) - 1), option.excluded or ""]
-        if option.axes is None
-        else [*axes_cells(option.axes), option.excluded or option.note]
-        for option in recommendation.options
+        [*axes_cells(option.protocol, option.axes), option.excluded or option.note] for option in recommendation.options
     ]
     chosen = recommendation.options.index(recommendation.chosen)
     content = [
         f"<p>{escape(recommendation.reason)}</p>",
         f'<div class="scroll">\n{plain_table([*AXES_HEADER, ""], rows, chosen=[chosen])}\n</div>',
-        *(f'<p class="soft">{escape(line)}</p>' for line in legend),
+        _LEGEND,
         "<h2>The plan</h2>",
         facts_table(recommendation.plan.facts()),
     ]
     return page(title, "\n".join(content))
 
 
-def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None, legend: Sequence[str] = ()) -> str:
+def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None) -> str:
     """The table, and a picture of what ``varied``, unless that is None; without matplotlib, what to install for it."""
     settings = [record.setting for record in records]
     protocols = counted(len({record.protocol for record in records}), "protocol")
@@ -64,14 +67,17 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None, leg
         if len(set(texts)) == 1
     ]
     swept = {name: texts for name, texts in parameters.items() if len(set(texts)) > 1}
-    rows = [[*(texts[number] for texts in swept.values()), *_cells(record)] for number, record in enumerate(records)]
+    rows = [
+        [*(texts[number] for texts in swept.values()), *axes_cells(record.protocol, record.axes), record.note]
+        for number, record in enumerate(records)
+    ]
     header = [*swept, *AXES_HEADER, ""]
     content = [
         *([] if varied is None else [_picture(lambda plots: plots.draw_comparison(records, varied))]),
         f'<div class="scroll">\n{plain_table(header, rows)}\n</div>',
-        *(f'<p class="soft">{escape(line)}</p>' for line in legend),
+        _LEGEND,
     ]
-    return page(", ".join([protocols, *fixed]), "\n".join(content), _PICTURE_STYLE)
+    return page(", ".join([protocols, *fixed]), "\n".join(content), _picture_style(64))
 
 
 def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, legend: Sequence[str] = ()) -> str:
@@ -91,14 +97,7 @@ def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, leg
     ]
     fixed = {"epsilon": f"epsilon {settings['epsilon'][0]}", "users": f"{settings['users'][0]} users"}
     title = ", ".join(["this plan and other methods", *(text for name, text in fixed.items() if name not in swept)])
-    return page(title[0].upper() + title[1:], "\n".join(content), _PICTURE_STYLE)
-
-
-def _cells(row: ComparisonRow) -> list[str]:
-    """The figures of a protocol and what to know about them."""
-    if row.axes is None:
-        return [row.protocol, *["-"] * (len(AXES_HEADER) - 1), row.note]
-    return [*axes_cells(row.axes), row.note]
+    return page(title[0].upper() + title[1:], "\n".join(content), _picture_style(46))
 
 
 def _picture(draw: Callable[[Any], Any]) -> str:

@@ -1,5 +1,5 @@
-"""A comparison as a picture: error, bits, decoding and attackability against what was varied. Needs matplotlib, the
-``plot`` extra, so import this module only to draw.
+"""A comparison as a picture: error, efficiency, bits, decoding and attackability against what was varied. Needs
+matplotlib, the ``plot`` extra, so import this module only to draw.
 
 Errors of good protocols differ by a few percent, so they are drawn relative to the least possible error
 (docs/mathematics.md §8), on an axis that is linear within 1 % of it and logarithmic beyond.
@@ -34,6 +34,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
 _MOST_TICKS = 7
 _MOST_PANELS = 4
+_ROWS = 2
 _NAMES: dict[str, str] = {"epsilon": "epsilon", "size": "values in the domain", "users": "users"}
 
 
@@ -55,14 +56,16 @@ class _Panel:
 
 
 def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
-    """Four panels with one line per protocol; simulations show measured values, with bars of two standard errors."""
+    """One panel per axis with one line per protocol; simulations show measured values, with two standard errors."""
     shown = [record for record in records if record.axes is not None]
     if not shown:
         raise ParameterError("there is nothing to draw: every protocol refused every setting")
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    names = list(dict.fromkeys(record.protocol for record in records))
-    for place, panel in enumerate(_panels(shown, varied), start=1):
-        _draw(figure.add_subplot(2, 2, place), panel, names, varied, {name: _style(name) for name in names})
+    panels, names = _panels(shown, varied), list(dict.fromkeys(record.protocol for record in records))
+    styles = {name: _style(name) for name in names}
+    columns = -(-len(panels) // _ROWS)
+    figure = Figure(figsize=(5.2 * columns, 4 * _ROWS), layout="constrained")
+    for place, panel in enumerate(panels, start=1):
+        _draw(figure.add_subplot(_ROWS, columns, place), panel, names, varied, styles)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 8), frameon=False)
     figure.suptitle(_title(shown, varied), x=0.01, ha="left")
@@ -109,16 +112,10 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
         column, unit, label = "decode_seconds", "time, measured", _seconds
     return [
         _error_panel(records, varied, is_simulated=is_simulated),
+        _panel(records, varied, "efficiency", "efficiency", "least possible MSE / MSE", _share),
         _panel(records, varied, "bits", "report", "mean bits", lambda value: f"{value:,.0f}"),
         _panel(records, varied, column, "decoding" if is_simulated else "reading and decoding", unit, label),
-        _panel(
-            records,
-            varied,
-            "attackability",
-            "attackability",
-            "success of the best guess from one report",
-            _share,
-        ),
+        _panel(records, varied, "attackability", "attackability", "success of a guess from one report", _share),
     ]
 
 

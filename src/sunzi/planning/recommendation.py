@@ -31,7 +31,8 @@ from sunzi.errors import ParameterError, SunziError
 from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import AXES_HEADER, Axes, axes_cells, check_reference, evaluate
+from sunzi.planning.axes import Axes, check_reference, evaluate
+from sunzi.planning.axes_table import AXES_HEADER, axes_cells
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error
 from sunzi.planning.moduli_choice import MOST_ERROR_RATIO, pareto_front
 from sunzi.planning.populations import ReferenceHistogram
@@ -108,12 +109,7 @@ class Recommendation:
 
     def _repr_html_(self) -> str:
         """The table of all protocols and the reason for the choice, for notebooks."""
-        rows = [
-            [option.protocol, *[""] * (len(AXES_HEADER) - 1), option.excluded or ""]
-            if option.axes is None
-            else [*axes_cells(option.axes), option.excluded or option.note]
-            for option in self.options
-        ]
+        rows = [[*axes_cells(option.protocol, option.axes), option.excluded or option.note] for option in self.options]
         table = plain_table([*AXES_HEADER, ""], rows, chosen=[self.options.index(self.chosen)])
         return for_notebook(f'<p>{escape(self.reason)}</p>\n<div class="scroll">\n{table}\n</div>')
 
