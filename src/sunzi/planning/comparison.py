@@ -104,7 +104,6 @@ class ComparisonRow:
 AXES_COLUMNS = (
     "flat_error",
     "skewed_error",
-    "efficiency",
     "standard_error",
     "largest_error",
     "detectable_share",
@@ -119,6 +118,7 @@ AXES_COLUMNS = (
     "decode_route",
     "attackability",
     "push",
+    "efficiency",
 )
 SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "decode_seconds")
 
