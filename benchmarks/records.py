@@ -53,7 +53,9 @@ def _planning(rounds: int) -> Iterator[Result]:
 def _reports(rounds: int) -> Iterator[Result]:
     flat = make_plan(_PLAIN, OrderedDomain(0, BINS, BINS), EPSILON).client()
     ordered, number = _ordered(BINS).client(), make_number(0, BINS, EPSILON).client()
-    tables, plain = _tables().client(), make_plan(_PLAIN, LABELS**2, EPSILON).client()
+    labels = [f"value {place}" for place in range(LABELS**2)]
+    tables, plain = _tables().client(), make_plan(_PLAIN, labels, EPSILON).client()
+    record = {f"q{place}": "1" for place in range(ATTRIBUTES)}
     report = partial(flat.report, 1234.5)
     wording = f"one report of a number by {_PLAIN}, {BINS:,} bins"
     yield _row(
@@ -61,10 +63,10 @@ def _reports(rounds: int) -> Iterator[Result]:
     )
     yield _row("one report of a number for its mean", partial(number.report, 1234.5), wording, report, 2.0, rounds)
     yield _row(
-        f"one report of a record, {ATTRIBUTES} attributes with all pairs, from its index",
-        partial(tables.report_index, 123_456),
-        f"one report of a value by {_PLAIN}, from its index",
-        partial(plain.report_index, 5),
+        f"one report of a record, {ATTRIBUTES} attributes with all pairs, from its labels",
+        partial(tables.report, record),
+        f"one report of a value by {_PLAIN}, from its label",
+        partial(plain.report, labels[5]),
         2.0,
         rounds,
     )

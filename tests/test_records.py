@@ -30,6 +30,25 @@ def test_numbers_fall_into_bins_of_equal_width(times):
     np.testing.assert_allclose(times.centres[[0, -1]], [62.5, 937.5])
 
 
+def test_one_value_has_the_index_that_it_has_among_many(records):
+    """Single values take a quicker way."""
+    bins = OrderedDomain(-1.7, 3.1, 1 << 20)
+    numbers = [
+        *np.random.default_rng(1).uniform(-1.7, 3.1, 500).tolist(),
+        *bins.edges[::9999].tolist(),
+        -1.7,
+        3.1,
+        0,
+        3,
+    ]
+    numbers = [number for number in numbers if number <= 3.1]
+    assert [bins.index(number) for number in numbers] == bins.indices(numbers).tolist()
+    each = [
+        {"country": country, "crashed": crashed} for country in ("FR", "IT") for crashed in ("no", "?", None, "new")
+    ]
+    assert [records.index(record) for record in each] == records.indices(each).tolist()
+
+
 @pytest.mark.parametrize("value", [-0.001, 1000.001, float("inf"), float("-inf"), 10**400])
 def test_numbers_outside_are_refused(times, value):
     with pytest.raises(DomainError, match="outside 0 to 1000; leave it out, or plan with a wider range or with clamp"):

@@ -127,7 +127,8 @@ class Domain:
 
     def index(self, value: object) -> int:
         """The index of one value."""
-        return int(self.indices([value])[0])
+        known = self._positions.get(value, UNKNOWN) if self.labels is not None and type(value) is str else UNKNOWN
+        return known if known >= 0 else int(self.indices([value])[0])
 
     def exact_index(self, value: object) -> int:
         """The index of a value that must be in the domain: ``other`` does not stand for unknown or missing ones."""

@@ -113,6 +113,12 @@ class OrderedDomain(Domain):
         """How many of these numbers lie outside."""
         return int(np.count_nonzero(self.is_outside(values)))
 
+    def index(self, value: object) -> int:
+        """The bin of one value."""
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.low <= value <= self.high:
+            return min(int((float(value) - self.low) * self.size / (self.high - self.low)), self.size - 1)
+        return super().index(value)
+
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The bin of each value, or UNKNOWN, UNUSABLE or MISSING if it has none."""
         numbers = self._numbers(as_array(values))

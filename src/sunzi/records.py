@@ -82,6 +82,16 @@ class RecordDomain(Domain):
         names = list(self.attributes)
         return RecordDomain({names[number]: self.attributes[names[number]] for number in numbers})
 
+    def index(self, value: object) -> int:
+        """The index of one record."""
+        record, total = self._checked(value), 0
+        for name, domain in self.attributes.items():
+            try:
+                total = total * domain.size + domain.index(record.get(name))
+            except DomainError as error:
+                raise DomainError(f"attribute {name!r}: {error}") from None
+        return total
+
     def indices(self, values: object) -> Integers:
         """The indices of many records: a list of mappings, or a table with a column per attribute."""
         return self._joined(self._columns(values))

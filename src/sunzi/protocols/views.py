@@ -89,7 +89,7 @@ class ViewsProtocol(JointMessages):
         if total != 1 << SHARE_BITS:
             raise PlanError(f"the shares of all views must add up to 2^{SHARE_BITS}, got {total}")
 
-    @property
+    @cached_property
     def responses(self) -> tuple[BlockResponse, ...]:
         """The block responses of the views."""
         return tuple(view.response for view in self.views)
