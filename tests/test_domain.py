@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sunzi.collector.collector import matching_labels
 from sunzi.domain import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan, load_plan, make_plan
@@ -321,7 +320,7 @@ def test_missing_labels_are_never_made_up(label_file):
     assert estimate.postprocess("simplex").top(1)[0].label == "index 1"
     assert estimate.to_frame()["label"].tolist() == [f"index {index}" for index in range(4)]
     assert histogram_table(estimate, top=1).columns["label"] == ["index 1"]
-    assert matching_labels(bare, "2", limit=5) == [2]
+    assert bare.domain.search("2", limit=5) == [2]
     with pytest.raises(DomainError, match="labels=PATH"):
         bare.domain.label(1)
     assert plan.domain.label(1) == plan.domain.shown(1) == "beta"
@@ -476,3 +475,13 @@ def test_a_compressed_label_file(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DomainError, match="damaged or truncated"):
         Domain.from_file(path)
+
+
+def test_labels_are_found_without_case():
+    labels = Domain(["Äpfel", "Pflaumen", "Kirschen"])
+    assert labels.search("äPF", 5) == [0]
+    assert labels.search("p", 1) == [0]
+    assert labels.search("x", 5) == []
+    numbers = Domain(10)
+    assert numbers.search("7", 5) == [7]
+    assert numbers.search("10", 5) == numbers.search("seven", 5) == numbers.search("-1", 5) == []

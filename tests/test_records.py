@@ -255,3 +255,12 @@ def test_names_of_tables_are_checked(records):
     for names, message in ((["version"], "no attribute"), (["country", "country"], "different"), ([], "different")):
         with pytest.raises(DomainError, match=message):
             records.numbers(names)
+
+
+def test_a_number_or_date_finds_its_bin_and_parts_of_a_record_its_cells(times, records):
+    assert times.search("130", 5) == [1]
+    assert times.search("1001", 5) == times.search("ms", 5) == times.search("", 5) == []
+    assert OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8).search("2026-01-03", 5) == [2]
+    assert records.search("country fr", 5) == [3, 4, 5]
+    assert records.search("crashed yes, FR", 5) == [4]
+    assert records.search("country", 2) == [0, 1]

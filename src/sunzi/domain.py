@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -225,6 +226,29 @@ class Domain:
         if self.labels is not None:
             return self.labels[index]
         return f"index {index}" if self.has_labels else str(index)
+
+    def search(self, text: str, limit: int) -> list[int]:
+        """The first values whose labels contain a text, ignoring case; where values are indices, the value itself.
+
+        Parameters
+        ----------
+        text: part of a label.
+        limit: return at most this many indices.
+
+        >>> import sunzi
+        >>> sunzi.Domain(["red", "green", "dark red"]).search("Red", 10)
+        [0, 2]
+        """
+        if self.has_labels:
+            return self._search([text], limit)
+        return [int(text)] if text.isdecimal() and int(text) < self.size else []
+
+    def _search(self, parts: Sequence[str], limit: int) -> list[int]:
+        """The first values whose labels contain all parts."""
+        wanted = [part.casefold() for part in parts]
+        shown_labels = ((place, self.shown(place).casefold()) for place in range(self.size))
+        found = (place for place, label in shown_labels if all(part in label for part in wanted))
+        return list(islice(found, limit))
 
     def in_words(self) -> str:
         """How many values there are, and which."""

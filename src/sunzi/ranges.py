@@ -208,6 +208,11 @@ class OrderedDomain(Domain):
         """The bin as a text, such as "100 to 150 ms"."""
         return self.shown_range(index, index + 1)
 
+    def search(self, text: str, limit: int) -> list[int]:
+        """The bin of a number or date; none for other texts and for numbers outside."""
+        found = self.locate([text])
+        return found[found >= 0].tolist()[:limit]
+
     def shown_range(self, start: int, stop: int) -> str:
         """The bins from one edge to another, as a text."""
         unit = "" if self.is_dates or not self.unit else f" {self.unit}"

@@ -171,6 +171,10 @@ class RecordDomain(Domain):
         parts = zip(self.attributes.items(), self.digits(index), strict=True)
         return ", ".join(f"{name} {domain.shown(digit)}" for (name, domain), digit in parts)
 
+    def search(self, text: str, limit: int) -> list[int]:
+        """The first records that contain all parts of a text, with commas between them: "version 2, yes"."""
+        return self._search([part.strip() for part in text.split(",")], limit)
+
     def in_words(self) -> str:
         """The attributes and how many values each has."""
         parts = (f"{name} ({domain.size:,})" for name, domain in self.attributes.items())

@@ -10,7 +10,6 @@ from sunzi.collector.collector import (
     Collector,
     MisdirectedError,
     UnknownEpochError,
-    matching_labels,
     plan_changes,
 )
 from sunzi.collector.epochs import Shard
@@ -205,15 +204,6 @@ def test_an_estimate_is_computed_once_per_count(collector):
     assert np.array_equal(estimate.frequencies, PLAN.estimate(PLAN.tally(BODY)).frequencies)
     collector.store.commit([collector.deposit(live, b"2" * 16, BODY)])
     assert collector.estimate(live)[0].reports == 2 * tally.reports
-
-
-def test_labels_are_matched_without_case():
-    assert matching_labels(PLAN, "äPF", 5) == [0]
-    assert matching_labels(PLAN, "p", 2) == [0, 1]
-    assert matching_labels(PLAN, "x", 5) == []
-    numbers = make_plan("grr", 10, 1)
-    assert matching_labels(numbers, "7", 5) == [7]
-    assert matching_labels(numbers, "10", 5) == matching_labels(numbers, "seven", 5) == []
 
 
 def test_the_next_epoch_of_a_plan_keeps_the_labels_of_its_file(collector):

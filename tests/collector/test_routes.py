@@ -378,10 +378,33 @@ def records(tmp_path_factory):
 )
 def test_numbers_and_tables_are_asked_about(records, name, asked, questions):
     base = f"/v1/collections/{name}/epochs/1"
-    found = records.get(f"{base}/answers.json?{asked}").json()
+    document = records.get(f"{base}/answers.json?{asked}&confidence=0.9").json()
+    assert {key: document[key] for key in ("collection", "epoch", "confidence", "target", "group")} == {
+        "collection": name,
+        "epoch": 1,
+        "confidence": 0.9,
+        "target": "reporters",
+        "group": None,
+    }
+    assert document["reports"] > 0
+    found = document["answers"]
     assert [answer["question"] for answer in found] == questions
     assert all(answer["low"] < answer["value"] < answer["high"] for answer in found)
     assert [row["question"] for row in rows(records.get(f"{base}/answers.csv?{asked}"))] == questions
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "labels"),
+    [
+        ("loads", "search=17.5", ["16 to 20"]),
+        ("loads", "search=page", []),
+        ("survey", "search=version%201", ["version 1, crashed no", "version 1, crashed yes"]),
+        ("survey", "search=yes&table=version", []),
+    ],
+)
+def test_bins_and_cells_are_found(records, name, asked, labels):
+    found = records.get(f"/v1/collections/{name}/epochs/1/estimate.json?{asked}").json()["histogram"]
+    assert sorted(row["label"] for row in found) == labels
 
 
 def test_a_table_of_some_attributes_is_estimated(records):

@@ -20,7 +20,7 @@ from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
-from sunzi.errors import DomainError, ParameterError, ReportError, StoreError
+from sunzi.errors import ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import shown
@@ -359,15 +359,3 @@ def _label_changes(old: Plan, new: Plan) -> list[str]:
             more = ", …" if len(labels) > _SHOWN_LABELS else ""
             found.append(f"{what} {', '.join(map(shown, labels[:_SHOWN_LABELS]))}{more}")
     return found or ([] if before == after else ["labels in another order"])
-
-
-def matching_labels(plan: Plan, text: str, limit: int) -> list[int]:
-    """The indices of at most ``limit`` labels that contain a text, ignoring case."""
-    domain, wanted = plan.domain, text.casefold()
-    if not domain.has_labels:
-        try:
-            return [domain.index(int(text))]
-        except (ValueError, DomainError):
-            return []
-    found = (place for place in range(domain.size) if wanted in domain.shown(place).casefold())
-    return [place for place, _ in zip(found, range(limit), strict=False)]

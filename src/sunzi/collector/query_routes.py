@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sunzi.changes import Change, Difference, Verdict, difference
-from sunzi.collector.collector import matching_labels
+from sunzi.collector.collector import LiveEpoch
 from sunzi.collector.refusals import giving
 from sunzi.collector.routes import (
     MEDIA,
@@ -38,7 +38,6 @@ from sunzi.domain import Domain
 from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate
 from sunzi.groups import are_disjoint
-from sunzi.plan import Plan
 from sunzi.record_answers import Questions
 from sunzi.tables.writers import records_as
 from sunzi.uncertainty import Target
@@ -75,8 +74,12 @@ def answers(
     asked = Questions(ranges, quantiles, mean, shares, given, independence)
     if not asked:
         raise ParameterError("ask for range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
-    found = asked.ask(estimated_table(request, live, name, table), confidence, target)
-    return Response(records_as(form, [answer.record() for answer in found]), media_type=MEDIA[form])
+    estimated = estimated_table(request, live, name, table)
+    found = [answer.record() for answer in asked.ask(estimated, confidence, target)]
+    if form == "csv":
+        return Response(records_as(form, found), media_type=MEDIA[form])
+    notes = _about(live, estimated, group) | {"confidence": confidence, "target": target}
+    return Response(json.dumps(notes | {"answers": found}), media_type=MEDIA[form])
 
 
 @router.get("/epochs/{epoch}/sum.{form}", responses=RECORDS, response_class=Response)
@@ -91,7 +94,7 @@ def sum_of_values(
     group: GroupName = None,
 ) -> Response:
     """How frequent any of these values is, with its interval."""
-    about, _, estimated = _estimated(request, collection, epoch, group)
+    about, estimated = _estimated(request, collection, epoch, group)
     answer = estimated.sum([parse_value(estimated.domain, each) for each in value], confidence, target=target)
     record = {
         "values": value,
@@ -133,8 +136,8 @@ def difference_of_epochs(
         raise ParameterError(
             f"both sides have reports of epoch {before} in common; compare two epochs, or two groups of one attribute"
         )
-    about_before, _, estimated_before = _estimated(request, collection, before, before_group)
-    about_after, plan, estimated_after = _estimated(request, collection, after, after_group)
+    about_before, estimated_before = _estimated(request, collection, before, before_group)
+    about_after, estimated_after = _estimated(request, collection, after, after_group)
     found = _compared(estimated_before, estimated_after, target)
     if form == "png":
         if search is not None:
@@ -142,7 +145,7 @@ def difference_of_epochs(
         stream = io.BytesIO()
         found.plot(top=min(top, 100), confidence=confidence, verdict=verdict).savefig(stream, format="png", dpi=120)
         return Response(stream.getvalue(), media_type=MEDIA[form])
-    among = None if search is None else np.array(matching_labels(plan, search, _MAX_VALUES), dtype=np.int64)
+    among = None if search is None else np.array(found.domain.search(search, _MAX_VALUES), dtype=np.int64)
     rows = [_row(found.domain, change) for change in found.top(top, confidence, verdict, among=among)]
     if form == "csv":
         return Response(records_as(form, rows) if rows else _HEADER, media_type=MEDIA[form])
@@ -162,11 +165,15 @@ def difference_of_epochs(
 
 def _estimated(
     request: Request, collection: str, epoch: Current | int, group: str | None
-) -> tuple[dict[str, Any], Plan, Estimate]:
-    """What the estimate is about, the plan, and the estimate; refused if there are too few reports."""
+) -> tuple[dict[str, Any], Estimate]:
+    """What the estimate is about, and the estimate; refused if there are too few reports."""
     live, name = find_published(request, collection, epoch, group)
     _, estimated = service_of(request).collector.estimate(live, name)
-    return listed(live.epoch) | {"reports": estimated.reports, "group": group}, live.plan, estimated
+    return _about(live, estimated, group), estimated
+
+
+def _about(live: LiveEpoch, estimated: Estimate, group: str | None) -> dict[str, Any]:
+    return listed(live.epoch) | {"reports": estimated.reports, "group": group}
 
 
 def parse_value(domain: Domain, text: str) -> Any:

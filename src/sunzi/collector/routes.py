@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
-from sunzi.collector.collector import Collector, LiveEpoch, OldPlan, matching_labels
+from sunzi.collector.collector import Collector, LiveEpoch, OldPlan
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
@@ -266,7 +266,7 @@ def estimate(
         )
     else:
         processed = None if postprocess == "none" else estimated.postprocess(postprocess, confidence)
-        among = None if search is None else np.array(matching_labels(live.plan, search, _MAX_FOUND), dtype=np.int64)
+        among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
         notes |= {"group": name} if name else {}
         rows = histogram_table(

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from sunzi.collector.collector import matching_labels
 from sunzi.collector.query_routes import parse_value
 from sunzi.collector.refusals import documented, giving
 from sunzi.collector.routes import MEDIA, OperatorRoute, listed
@@ -56,7 +55,7 @@ def trend(
         return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})
     if value and search is not None:
         raise ParameterError("give value or search, not both")
-    chosen = _chosen(request, found, value, search, top, sort)
+    chosen = _chosen(found, value, search, top, sort)
     if form == "png":
         return Response(_picture(found, chosen, confidence, one_in), media_type=MEDIA[form])
     document = found.trend.to_dict(chosen, confidence, one_in)
@@ -90,14 +89,11 @@ def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
     return records_as("csv", rows) if rows else header
 
 
-def _chosen(
-    request: Request, found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str
-) -> list[int]:
+def _chosen(found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str) -> list[int]:
     """The indices of the values to show."""
-    trend, newest = found.trend, found.epochs[-1]
+    trend = found.trend
     if values:
         return [trend.domain.exact_index(parse_value(trend.domain, each)) for each in values]
     if search is not None:
-        plan = service_of(request).collector.find(newest.collection, newest.number).plan
-        return matching_labels(plan, search, top)
+        return trend.domain.search(search, top)
     return trend.most_frequent(top) if sort == "frequent" else [row.index for row in trend.top(top)]

@@ -32,6 +32,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * @typedef {{
  *   question: string, value: number, low: number, high: number, standard_error: number, is_share: boolean,
  * }} Answer
+ * @typedef {{ answers: Answer[], reports: number, confidence: number }} Answers
  *
  * A plan of numbers or tables.
  * @typedef {{

@@ -9,7 +9,7 @@ import { decimalsFor, percent } from "./format.js";
 import { binText, drawNoRecords, edge, isDates, planOf, questionPath, rangeText, showRecords, whileShown }
   from "./records.js";
 
-/** @import { Answer, Choice, Domain, Status } from "./api.js" */
+/** @import { Answer, Answers, Choice, Domain, Status } from "./api.js" */
 /** @typedef {[number, number]} Range the places of its ends among the edges of the plan's bins */
 
 const MOST_BARS = 32;
@@ -86,10 +86,10 @@ export const distributionViews = [
 ];
 
 /**
- * @param {Answer[]} answers
+ * @param {Answers} answers
  * @param {Status} status
  */
-function drawDistribution(answers, status) {
+function drawDistribution({ answers }, status) {
   const plan = planOf("ordered") ?? planOf("number");
   if (!plan) return;
   const bars = answers.filter((answer) => answer.is_share);
@@ -188,8 +188,8 @@ export function showRange() {
  */
 const fieldText = (domain, number) => (isDates(domain) ? rangeText(domain, number) : String(number));
 
-/** @param {Answer[]} answers */
-function drawRange([{ value, low, high, standard_error: error }]) {
+/** @param {Answers} answers */
+function drawRange({ answers: [{ value, low, high, standard_error: error }] }) {
   const domain = domainOf();
   const range = domain && selectedRange(domain);
   if (!range) return;

@@ -7,7 +7,7 @@ import { decimalsFor, percent } from "./format.js";
 import { binText, drawNoRecords, planOf, questionPath, showRecords, whileShown }
   from "./records.js";
 
-/** @import { Answer, Choice, Domain, Estimate, Row, Status } from "./api.js" */
+/** @import { Answers, Choice, Domain, Estimate, Row, Status } from "./api.js" */
 /** @typedef {{ name: string, domain: Domain }} Attribute */
 /** @typedef {"cells" | "rows" | "columns"} Part the cells, or the margin of the rows or of the columns */
 
@@ -192,8 +192,8 @@ function drawCell(cell, { frequency, low, high, above_zero: isAbove }, decimals)
   if (!isAbove) cell.append(element("span", "unseen", ", not distinguishable from 0"));
 }
 
-/** @param {Answer[]} answers */
-function drawIndependence(answers) {
+/** @param {Answers} answers */
+function drawIndependence({ answers }) {
   const p = answers[answers.length - 1].value;
   const found = p < 1e-6 ? "p < 0.000001" : `p = ${p.toPrecision(2)}`;
   const [row, column] = chosenTable().map(({ name }) => name);
