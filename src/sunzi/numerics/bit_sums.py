@@ -1,0 +1,128 @@
+"""What the sums of a batch's bits tell about one user, if nobody sees the bits of a single report (docs/mathematics.md
+§16).
+
+Each value has a bit of its own in every report. A changed value changes two bits, x's and x's: the sums of the two
+columns are independent, so their privacy losses add up. Among n bits of a column, those that a blanket hides the
+victim's in are drawn whatever the others hold: 1 with probability q, 0 with probability 1 − p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from sunzi._typing import Floats
+from sunzi.numerics import binomial
+from sunzi.numerics.blanket import count_cells
+from sunzi.numerics.losses import LossDistribution
+
+_STEPS_PER_DEVIATION = 100
+_REACH = 16.0
+_COUNTS_PER_DEVIATION = 40
+
+
+@dataclass(frozen=True)
+class BitSums:
+    """Sums of independent bits, one per value.
+
+    Parameters
+    ----------
+    true, false: how often the value's own bit, and any other, is 1.
+    values: the number of values.
+    """
+
+    true: float
+    false: float
+    values: int
+
+    def losses(self, users: int, step: float | None = None) -> LossDistribution:
+        """The privacy loss of one batch, rounded up; on a grid of ``step``, or one that fits this batch."""
+        hidden = self.false + 1 - self.true
+        mean = (users - 1) * hidden
+        cells = count_cells(np.array(users - 1.0), hidden, max(sqrt(mean) / 4, 2e-3 * mean))
+        column = _Column(
+            (self.true / self.false, 1.0),
+            (1.0, (1 - self.false) / (1 - self.true)),
+            self.false / hidden,
+            cells.first,
+            cells.mass,
+        )
+        return self._both(column, step or column.deviation / _STEPS_PER_DEVIATION)
+
+    def attack(self, users: int) -> LossDistribution:
+        """The least loss if all others hold a third value, or x' if there are two, rounded down."""
+        column = _Column(
+            (self.true / self.false, (1 - self.true) / (1 - self.false)),
+            (1.0, 1.0),
+            self.false,
+            np.array([users - 1.0]),
+            np.ones(1),
+            above=False,
+        )
+        return self._both(column, column.deviation / _STEPS_PER_DEVIATION, self.values > 2)
+
+    def _both(self, column: _Column, step: float, both: bool = True) -> LossDistribution:
+        own = column.losses(self.true, step)
+        return own.plus(column.losses(self.false, step, reverse=True)) if both else own
+
+    def epsilon_above(self, users: int, delta: float) -> float:
+        """An ε such that the sums are (ε, δ)-differentially private if one user's value is replaced; proven."""
+        return self.losses(users).epsilon(delta)
+
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """No smaller ε can be claimed with this δ: an attack reaches it."""
+        return self.attack(users).epsilon(delta)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A count N1 of ones and N0 of zeros, the victim's bit among them, with likelihood N1·a + N0·b under x and
+    N1·c + N0·d under x', where (a, b) is ``held`` and (c, d) is ``missed``.
+
+    Without the victim there are ``totals`` bits, each total with its ``mass``; each bit is 1 with probability ``one``.
+    """
+
+    held: tuple[float, float]
+    missed: tuple[float, float]
+    one: float
+    totals: Floats
+    mass: Floats
+    above: bool = True
+
+    def loss(self, ones: Floats, zeros: Floats) -> Floats:
+        """Of these counts; it rises with the ones and falls with the zeros."""
+        (a, b), (c, d) = self.held, self.missed
+        return np.log(ones * a + zeros * b) - np.log(ones * c + zeros * d)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the loss, roughly."""
+        total = max(float(self.totals @ self.mass), 1.0)
+        ones = total * self.one
+        spread = min(sqrt(ones * (1 - self.one)), ones, total - ones)
+        high, low = (self.loss(np.float64(ones + move), np.float64(total - ones - move)) for move in (spread, -spread))
+        return float(high - low) / 2
+
+    def losses(self, victim: float, step: float, reverse: bool = False) -> LossDistribution:
+        """The distribution when the victim's bit is 1 with probability ``victim``; ``reverse`` if its value is x'."""
+        sign = -1.0 if reverse else 1.0
+        upper = self.above != reverse  # which end of a cell has the loss to take
+        width = sqrt(float(self.totals @ self.mass) * self.one * (1 - self.one)) / _COUNTS_PER_DEVIATION
+        cells = count_cells(self.totals, self.one, width, self.above)
+        ones = cells.last if upper else cells.first
+        largest = min(abs(sign * log(self.held[0] / self.missed[0])) + step, _REACH * _STEPS_PER_DEVIATION * step)
+        reach = int(np.ceil(largest / step))
+        mass, unbounded = np.zeros(2 * reach + 1), 0.0
+        for bit, chance in ((1.0, victim), (0.0, 1 - victim)):
+            held = np.clip(ones, 0.0, self.totals[:, None]) + bit
+            exact = sign * self.loss(held, self.totals[:, None] + 1 - held) / step
+            index = np.ceil(exact - 1e-9) if self.above else np.floor(exact + 1e-9)
+            weight = chance * self.mass[:, None] * cells.mass
+            beyond = index > reach
+            if self.above:
+                unbounded += float(weight[beyond].sum())
+            place = np.clip(index, -reach, reach).astype(np.int64) + reach
+            mass += np.bincount(place[~beyond], weight[~beyond], minlength=mass.size)
+        return LossDistribution(step, -reach, mass, unbounded)

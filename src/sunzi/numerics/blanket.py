@@ -1,0 +1,332 @@
+"""The privacy blanket of a batch: what its reader can learn about one of its users (docs/mathematics.md §16).
+
+The reader sees the reports of n users without names or order. Every report has, whatever its user holds, a part ω that
+does not depend on the value. The reports drawn from ω hide the victim's: with Z = (R_x − e^ε·R_x')/ω on ω and 0 beside
+it, and n independent copies, δ(ε) ≤ E[(Z_1 + … + Z_n)_+]/n.
+
+All our protocols lead to four values of Z, so the sum is a function of four counts; cells of counts, rounded towards
+more loss, bound it in a time that does not depend on n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, exp, expm1, inf, log, log1p, sqrt
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from sunzi._typing import Floats
+from sunzi.numerics import binomial
+from sunzi.numerics.losses import LossDistribution
+
+LEAST_DELTA = 1e-15
+# The rounding of odds and masses, and of the sum.
+_ROUNDING = 1e-9
+# Beyond exp(−50), by Bernstein's inequality, the counts of each tail make one cell.
+_TAIL_EXPONENT = 50.0
+# Cells of smaller total mass are taken at their largest loss instead of being evaluated.
+_NEGLIGIBLE = 1e-19
+# The weight of the reports that hide the victim is rounded down to steps of this share of its mean, or of its standard
+# deviation where that is wider.
+_SHARE_OF_MEAN = 2e-3
+_SHARE_OF_DEVIATION = 1 / 30
+_MOST_STEPS = 1 << 11
+_FEW_CELLS = 1 << 14
+_GOLDEN_STEPS = 60
+_PRECISION = 2e-4
+_UNSEEN_DELTA = 1e-17
+_LOSSES = 128
+_SMALLEST_SHARE = 1e-12
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """How likely the reports are that tell two values x and x' apart, in the part ω that all values share.
+
+    Relative to ω, a report has likelihood ``odds`` for the values that it favours and 1 for the others. ``one`` is the
+    mass of ω on the reports that favour x and not x', and likewise on those that favour x' and not x; ``both`` and
+    ``neither`` are its masses on the rest.
+    """
+
+    odds: float
+    one: float
+    both: float = 0.0
+    neither: float = 0.0
+    scale: float = 1.0
+    """A factor of δ, for bounds in which the victim has less mass than 1 on these reports."""
+    attacked: float | None = None
+    """As ``one``, on the reports that the attack of :meth:`least_delta` reads; None if no attack is known."""
+    third: float | None = None
+    """The share of those reports that favour a third value; None if there are two values."""
+
+    @classmethod
+    def of_block(cls, points: int, block_size: int, odds: float, third: float | None = None) -> Self:
+        """Of a block response on a 2-design of v points and blocks of w.
+
+        Parameters
+        ----------
+        points, block_size: v and w.
+        odds: the likelihood of a block that contains the value, relative to one that does not.
+        third: among the blocks with x and without x', the share that contain a third value; None if there is none.
+        """
+        inside, outside = block_size, points - block_size
+        pair = 1 / (inside * odds + outside) / (points - 1)
+        one = pair * inside * outside
+        both, neither = pair * inside * (inside - 1), pair * outside * (outside - 1)
+        return cls(odds, one, both, neither, attacked=one, third=third)
+
+    @classmethod
+    def of_bits(cls, true: float, false: float, values: int) -> Self:
+        """Of one independent bit per value, when the reader sees the bits of every report.
+
+        Parameters
+        ----------
+        true, false: how often the value's own bit, and any other, is 1.
+        values: the number of values.
+        """
+        total = (1 - true) / (1 - false)
+        one = total * false * (1 - false)
+        odds = true * (1 - false) / (false * (1 - true))
+        third = false if values > 2 else None
+        return cls(odds, one, total * false**2, total * (1 - false) ** 2, attacked=one, third=third)
+
+    @classmethod
+    def of_any(cls, odds: float) -> Self:
+        """Of any randomiser whose likelihoods differ at most by the factor ``odds``: the clones of Feldman, McMillan and
+        Talwar (2021).
+        """
+        return cls(odds, 1 / (2 * odds), scale=2 * odds / (odds + 1))
+
+    @classmethod
+    def mixed(cls, shares: Sequence[float], parts: Sequence[Blanket]) -> Self:
+        """Of a report that draws one of several channels by public shares.
+
+        The worst pair of values differs in every channel. The attack reads the channels that offer a third value, or
+        all of them if none does.
+
+        Parameters
+        ----------
+        shares: how often each channel is drawn; they sum to 1.
+        parts: the blankets of the channels, of the same odds.
+        """
+        pairs = list(zip(shares, parts, strict=True))
+        read = [(share, part) for share, part in pairs if part.third is not None]
+        attacked = sum(share * part.one for share, part in read or pairs)
+        favoured = sum(share * part.one * (part.third or 0.0) for share, part in read)
+        return cls(
+            parts[0].odds,
+            sum(share * part.one for share, part in pairs),
+            sum(share * part.both for share, part in pairs),
+            sum(share * part.neither for share, part in pairs),
+            attacked=attacked,
+            third=favoured / attacked if read else None,
+        )
+
+    def largest_delta(self, users: int, epsilon: float) -> float:
+        """δ such that the batch is (ε, δ)-differentially private if one user's value is replaced; proven."""
+        return min(_cells_above(self, users).delta(epsilon), self.chernoff_delta(users, epsilon), 1.0)
+
+    def chernoff_delta(self, users: int, epsilon: float) -> float:
+        """A weaker δ in one line, the least exp(n·log E[e^{tZ}] − 1)/(tn): it checks :meth:`largest_delta`."""
+        s = exp(epsilon)
+        losses = np.array([self.odds - s, 1 - s * self.odds, self.odds * (1 - s), 1 - s])
+        masses = np.array([self.one, self.one, self.both, self.neither])
+
+        def exponent(log_t: float) -> float:
+            t = exp(log_t)
+            growth = float(masses @ np.expm1(np.minimum(t * losses, 700.0)))
+            return users * log1p(growth) - 1 - log(t * users)
+
+        return self.scale * exp(min(_least(exponent, log(1e-12), log(700 / self.odds)), 0.0)) * (1 + _ROUNDING)
+
+    def least_delta(self, users: int, epsilon: float) -> float:
+        """What attackers reach who know the values of all others: no smaller δ can be claimed. 0 if no attack is
+        known.
+        """
+        return max((attack(epsilon) for attack in self._attacks(users)), default=0.0)
+
+    def epsilon_above(self, users: int, delta: float) -> float:
+        """The least ε found such that :meth:`largest_delta` is at most δ; at most log ``odds``."""
+        quick = _boundary(lambda epsilon: self.chernoff_delta(users, epsilon) <= delta, log(self.odds))[1]
+        cells = _cells_above(self, users)
+        return _boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
+
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """The largest ε found such that :meth:`least_delta` exceeds δ: no smaller ε can be claimed."""
+        attacks = self._attacks(users)
+        return _boundary(lambda epsilon: all(attack(epsilon) <= delta for attack in attacks), log(self.odds))[0]
+
+    def losses(self, users: int, step: float | None = None) -> LossDistribution:
+        """The privacy loss of one batch, to add up those of several; on a grid of ``step``, or one that fits this
+        batch.
+        """
+        cells = _cells_above(self, users)
+        largest = _boundary(lambda epsilon: cells.delta(epsilon) <= _UNSEEN_DELTA, log(self.odds))[1]
+        return LossDistribution.of_profile(lambda epsilon: min(1.0, cells.delta(epsilon)), largest, step or largest / _LOSSES)
+
+    def _attacks(self, users: int) -> list[Callable[[float], float]]:
+        """Attacks on one victim among users who all hold the same value: x', or a third one."""
+        if self.attacked is None:
+            return []
+        attacks: list[Callable[[float], float]] = [
+            lambda epsilon: _delta_among_equals(self.odds * self.attacked, self.attacked, users, epsilon)
+        ]
+        if self.third is not None:
+            quiet = self.attacked * (1 - self.third)
+            noisy = self.attacked * (1 + (self.odds - 1) * self.third)
+            attacks.append(_cells_below(self.odds, self.attacked, noisy, users).delta)
+            if quiet > 0:
+                attacks.append(_cells_below(self.odds, quiet, quiet, users).delta)
+        return attacks
+
+
+def _boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, float]:
+    """ε just below and just above the place from which ``holds`` is true, both evaluated but for ``largest``, where it
+    is known to be true.
+    """
+    high, low, ratio = largest, largest * 0.8, 0.8
+    while low > largest * _SMALLEST_SHARE and holds(low):
+        high, ratio = low, ratio**2
+        low *= ratio
+    while high - low > _PRECISION * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """The least value that golden-section search meets."""
+    ratio = (sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(_GOLDEN_STEPS):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return min(at_left, at_right)
+
+
+def _delta_among_equals(true: float, false: float, users: int, epsilon: float) -> float:
+    """δ of one kind of report, which the victim sends with probability ``true`` or ``false`` and all others with
+    ``false``: the attacker asks whether at least h of them came.
+    """
+    s, others = exp(epsilon), np.float64(users - 1)
+    sent, silent = true / false, (1 - true) / (1 - false)
+    h = np.float64(ceil(users * (s - silent) / (sent - silent)))
+    held = true * binomial.at_least(others, h - 1, false) + (1 - true) * binomial.at_least(others, h, false)
+    missed = binomial.at_least(np.float64(users), h, false)
+    margin = binomial.margin(users) + _ROUNDING
+    return max(0.0, float(held * (1 - margin) - s * missed * (1 + margin)))
+
+
+class CountCells(NamedTuple):
+    """Cells of a binomial count, from ``first`` to ``last``, and bounds on their probabilities."""
+
+    first: Floats
+    last: Floats
+    mass: Floats
+
+
+def count_cells(trials: Floats, probability: float, width: float, above: bool = True) -> CountCells:
+    """Cells of ``width`` counts about the mean, between two that hold the tails. The last axis runs over the cells;
+    those beyond the range of the count are empty.
+    """
+    trials = np.asarray(trials, dtype=np.float64)[..., None]
+    mean = trials * probability
+    variance = mean * (1 - probability)
+    reach = _TAIL_EXPONENT / 3 + np.sqrt(_TAIL_EXPONENT**2 / 9 + 2 * _TAIL_EXPONENT * variance)
+    width = max(float(int(width)), 1.0)
+    start = np.maximum(np.floor(mean - reach), 0.0)
+    number = int(np.max(np.ceil((np.minimum(mean + reach, trials) - start + 1) / width)))
+    edges = np.minimum(start + width * np.arange(number + 1), trials + 1)
+    first = np.concatenate([np.zeros_like(trials), edges], axis=-1)
+    last = np.concatenate([edges - 1, trials], axis=-1)
+    if probability <= 0:
+        return CountCells(first, last, ((first == 0) & (last >= 0)).astype(np.float64))
+    return CountCells(first, last, binomial.between(trials, first, last, min(probability, 1.0), above))
+
+
+class _Cells(NamedTuple):
+    """δ as a sum of E[(T)_+ | C, V] over cells, where C reports tell x and x' apart and V is the weight of the reports
+    that hide the victim: T = (e−1)(s+1)/2·D − (s−1)/2·V, with e the odds, s = e^ε, and D a sum of C random signs.
+    """
+
+    odds: float
+    telling: Floats
+    hiding: Floats
+    mass: Floats
+    scale: float
+    rest: float
+    above: bool
+
+    def delta(self, epsilon: float) -> float:
+        """The sum at one ε."""
+        sign = 1.0 if self.above else -1.0
+        gain = (self.odds - 1) * (exp(epsilon) + 1)
+        distance = expm1(epsilon) * self.hiding / (2 * gain)
+        least = np.ceil(self.telling / 2 + distance)
+        margin = binomial.margin(self.telling)
+        first = least / 2 * binomial.mass(self.telling, least, 0.5) * (1 + sign * margin)
+        tail = distance * binomial.at_least(self.telling, least, 0.5) * (1 - sign * margin)
+        mean = float(self.mass @ np.maximum(first - tail, 0.0))
+        return self.scale * gain * mean * (1 + sign * _ROUNDING) + self.rest
+
+
+def _width(mean: float) -> float:
+    return max(min(sqrt(mean) / 4, mean / 400), mean / 5000)
+
+
+def _cells_above(blanket: Blanket, users: int) -> _Cells:
+    """Cells with the most reports that tell x and x' apart and the least that hide the victim: E[(T)_+ | C, V] grows
+    with C and falls with V.
+    """
+    e, left = blanket.odds, 1 - 2 * blanket.one
+    telling = count_cells(np.array(float(users)), 1 - left, _width((1 - left) * users))
+    trials = np.maximum(users - telling.last, 0.0)
+    step = max(
+        _SHARE_OF_MEAN * users * (e * blanket.both + blanket.neither),
+        _SHARE_OF_DEVIATION * sqrt(users * (e**2 * blanket.both + blanket.neither)),
+    )
+    both = count_cells(trials, blanket.both / left, max(sqrt(users * blanket.both) / 4, step / e))
+    mass = telling.mass[:, None] * both.mass
+    large = mass * e * mass.size > _NEGLIGIBLE
+    row, column = np.nonzero(large)
+    pair, hidden = mass[row, column], both.first[row, column]
+    remaining, which = np.unique(np.maximum(trials[row] - hidden, 0.0), return_inverse=True)
+    share = blanket.neither / (left - blanket.both) if blanket.neither else 0.0
+    neither = count_cells(remaining, share, max(sqrt(users * blanket.neither) / 5, step))
+    weight = e * hidden[:, None] + neither.first[which]
+    joint = pair[:, None] * neither.mass[which]
+    rows = np.broadcast_to(row[:, None], weight.shape)
+    rest = float(mass[~large].sum())
+    if weight.size > _FEW_CELLS:
+        # Round the weight down to steps, and add up what falls into one step.
+        index = rows * _MOST_STEPS + np.minimum(np.floor(weight / step), _MOST_STEPS - 1).astype(np.int64)
+        joint = np.bincount(index.reshape(-1), joint.reshape(-1))
+        rows, level = np.divmod(np.arange(joint.size), _MOST_STEPS)
+        weight = level * step
+    kept = joint * e * joint.size > _NEGLIGIBLE
+    rest += float(joint[~kept].sum())
+    hiding = (e + 1) * telling.first[rows[kept]] + 2 * weight[kept]
+    scale = blanket.scale
+    return _Cells(e, telling.last[rows[kept]], hiding, joint[kept], scale / users, scale * e * rest, above=True)
+
+
+def _cells_below(odds: float, victim: float, others: float, users: int) -> _Cells:
+    """Cells with the least that a reader learns who sees three kinds of reports: the victim sends them with
+    probabilities ``odds``·victim, victim and the rest, all others with ``others``, ``others`` and the rest.
+    """
+    cells = count_cells(np.array(float(users)), 2 * others, _width(2 * others * users), above=False)
+    inner = slice(1, -1)
+    first, last, mass = cells.first[inner], cells.last[inner], cells.mass[inner]
+    ratio = others / victim
+    rest = 2 * ratio * (1 - victim * (odds + 1)) / (1 - 2 * others)
+    hiding = np.maximum((odds + 1) * first + rest * (users - first), (odds + 1) * last + rest * (users - last))
+    return _Cells(odds, first, hiding, mass, 1 / ratio / users, 0.0, above=False)

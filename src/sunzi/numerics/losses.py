@@ -1,0 +1,115 @@
+"""Distributions of privacy loss on a grid, which add up when batches are published one after another.
+
+The loss of an outcome is L = log P(outcome | x)/P(outcome | x'), and δ(ε) = E[(1 − e^{ε−L})_+] under x. A distribution
+here has at least the δ of what it describes at every ε, so sums of independent losses do too, even if later batches
+depend on earlier ones (Zhu, Dong and Wang 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from math import inf
+from typing import Self
+
+import numpy as np
+
+from sunzi._typing import Floats
+
+_TAIL = 1e-19
+_ROUNDING = 1e-9
+_PRECISION = 2e-4
+
+
+@dataclass(frozen=True)
+class LossDistribution:
+    """The mass of each loss (lowest + i)·step under x, and the mass of unbounded loss."""
+
+    step: float
+    lowest: int
+    mass: Floats
+    unbounded: float = 0.0
+
+    @classmethod
+    def of_profile(cls, delta: Callable[[float], float], largest: float, step: float) -> Self:
+        """Of a mechanism that is (ε, δ(ε))-private for every ε ≥ 0 when x and x' change places.
+
+        δ is convex in e^ε, so straight lines between the points of a grid bound it; each bend of that line is a loss
+        of the grid.
+
+        Parameters
+        ----------
+        delta: a bound on δ for every ε.
+        largest: the ε from which on δ stays as it is there, as if the loss were unbounded.
+        step: the distance of losses.
+        """
+        count = max(1, int(np.ceil(largest / step)))
+        losses = step * np.arange(count + 1)
+        found = np.array([delta(float(loss)) for loss in losses])
+        odds = np.exp(np.concatenate([-losses[:0:-1], losses]))
+        # Below ε = 0 the roles are exchanged: δ(s) = 1 − s + s·δ(1/s).
+        mirrored = -np.expm1(-losses[:0:-1]) + odds[:count] * found[:0:-1]
+        corners = _lower_hull(np.concatenate([[0.0], odds]), np.concatenate([[1.0], mirrored, found]))
+        slopes = np.diff(corners) / np.diff(np.concatenate([[0.0], odds]))
+        bends = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0)
+        return cls(step, -count, bends * odds * (1 + _ROUNDING), float(corners[-1]))
+
+    def plus(self, other: LossDistribution) -> Self:
+        """The sum of two independent losses on the same grid."""
+        mass = np.convolve(self.mass, other.mass)
+        unbounded = self.unbounded + other.unbounded
+        return type(self)(self.step, self.lowest + other.lowest, mass, unbounded)._trimmed()
+
+    def times(self, number: int) -> Self:
+        """The sum of ``number`` independent losses of this kind."""
+        doubled, parts = self, []
+        while number:
+            if number & 1:
+                parts.append(doubled)
+            number >>= 1
+            if number:
+                doubled = doubled.plus(doubled)
+        return reduce(lambda first, second: first.plus(second), parts)
+
+    def _trimmed(self) -> Self:
+        """Without tails that do not matter: the smallest losses are rounded up, the largest become unbounded."""
+        below = int(np.searchsorted(np.cumsum(self.mass), _TAIL))
+        above = int(np.searchsorted(np.cumsum(self.mass[::-1]), _TAIL))
+        stop = self.mass.size - above
+        if below == 0 and above == 0:
+            return self
+        mass = self.mass[below:stop].copy()
+        mass[0] += self.mass[:below].sum()
+        return type(self)(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
+
+    def delta(self, epsilon: float) -> float:
+        """E[(1 − e^{ε−L})_+]."""
+        losses = self.step * (self.lowest + np.arange(self.mass.size))
+        return float(self.mass @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)) + self.unbounded
+
+    def epsilon(self, delta: float) -> float:
+        """The least ε ≥ 0 with δ(ε) ≤ ``delta``; infinite if the unbounded mass exceeds it."""
+        if self.unbounded > delta:
+            return inf
+        low, high = 0.0, max(0.0, self.step * (self.lowest + self.mass.size))
+        while high - low > _PRECISION * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+            if high < self.step * _PRECISION:
+                break
+        return high
+
+
+def _lower_hull(places: Floats, heights: Floats) -> Floats:
+    """The heights of the largest convex function that lies nowhere above these points, at their places."""
+    hull: list[int] = []
+    for index in range(places.size):
+        while len(hull) > 1:
+            before, last = hull[-2], hull[-1]
+            rise = (heights[last] - heights[before]) * (places[index] - places[before])
+            if rise < (heights[index] - heights[before]) * (places[last] - places[before]):
+                break
+            hull.pop()
+        hull.append(index)
+    return np.interp(places, places[hull], heights[hull])
