@@ -10,6 +10,7 @@ from sunzi._version import __version__ as __version__
 from sunzi.aggregation import AggregationTask as AggregationTask
 from sunzi.aggregation import aggregation_task as aggregation_task
 from sunzi.aggregation import tally_from_counts as tally_from_counts
+from sunzi.batch import BatchGuarantee as BatchGuarantee
 from sunzi.changes import Difference as Difference
 from sunzi.changes import difference as difference
 from sunzi.client import Client as Client

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Literal, TypeGuard, overload
 
 from sunzi import wire
 from sunzi._typing import Floats
+from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.domain import Domain
@@ -139,6 +140,47 @@ class Plan:
     def worst_mse(self, users: int) -> float:
         """The largest mean squared error over all histograms, or an upper bound on it."""
         return self.protocol.worst_mse(users)
+
+    def batch_guarantee(
+        self,
+        reports: int | Sequence[int],
+        delta: float,
+        *,
+        honest: float = 1.0,
+        reader: Reader = "reports",
+        epochs: int = 1,
+        cohort: int | None = None,
+    ) -> BatchGuarantee:
+        """What someone can learn about one person who sees only whole batches: a central (ε, δ), proven for every data
+        of all others (docs/batch.md). ε of the plan holds besides, against everybody.
+
+        Parameters
+        ----------
+        reports: the least number of reports in a batch, or one number for each batch.
+        delta: the probability with which ε may fail; far below 1/reports, such as 1e-8.
+        honest: the share of reports whose clients follow the plan. The rest may collude with the reader.
+        reader: "reports" sees all reports shuffled; "tally" sees counts only, which for ``oue`` and ``rappor`` is less.
+        epochs: how many batches, with fresh noise, contain the same person.
+        cohort: for memoised reports: the least number of people who are in exactly the same batches.
+
+        >>> import sunzi
+        >>> guarantee = sunzi.make_plan("ss", 1024, epsilon=4).batch_guarantee(1_000_000, delta=1e-8)
+        >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack:.4f}")
+        0.0312, and no less than 0.0309
+        """
+        return batch_guarantee(
+            self.protocol, reports, delta, honest=honest, reader=reader, epochs=epochs, cohort=cohort
+        )
+
+    def minimum_batch(self, epsilon: float, delta: float, *, honest: float = 1.0, reader: Reader = "reports") -> int:
+        """The least number of reports, to about .3 %, at which a batch reaches a central ε.
+
+        Parameters
+        ----------
+        epsilon: the central ε to reach.
+        delta, honest, reader: as for :meth:`batch_guarantee`.
+        """
+        return minimum_batch(self.protocol, epsilon, delta, honest=honest, reader=reader)
 
     def save(self, path: str | Path) -> None:
         """Write the plan file atomically."""

@@ -23,6 +23,7 @@ READING_WORK = 8.0
 
 _CELLS_AT_ONCE = 1 << 20
 _MOST_QUESTIONS = 1 << 28
+_MOST_COUNTED = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,16 @@ class Design(ABC):
             counts.append(int(np.count_nonzero(contained)))
             rest = rest[~contained]
         return np.array(counts) / self.message_count
+
+    def third_share(self, points: tuple[int, int, int]) -> float:
+        """Among the messages whose block contains the first point and not the second, the share that contain the third;
+        or more, where that would take too long to count.
+        """
+        if self.message_count > _MOST_COUNTED:
+            return 1.0
+        messages = self.every_message()
+        first, second, third = (self.contains(messages, np.full(len(messages), point)) for point in points)
+        return float(np.count_nonzero(first & ~second & third) / np.count_nonzero(first & ~second))
 
     def every_message(self) -> Integers:
         """All messages, each once; only for small designs."""

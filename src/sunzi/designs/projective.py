@@ -88,6 +88,12 @@ class Projective(Design):
         avoiding = self.space.hyperplane_avoiding(values, variates[:, 1].astype(np.int64))
         return np.where(truth, through, avoiding)
 
+    def third_share(self, points: tuple[int, int, int]) -> float:
+        """0 on the first line, whose q+1 points come first: a hyperplane that misses one of its points meets it in one
+        point only. At most 1/q elsewhere.
+        """
+        return 0.0 if max(points) <= self.order else 1 / self.order
+
     def contains(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
         """Whether ⟨x, y⟩ = 0."""
         return self.space.contains(messages, points)

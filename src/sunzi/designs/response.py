@@ -22,6 +22,7 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError, PrivacyError
 from sunzi.numerics.bits import byte_length
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import FULL_BITS, Words, WordSource, uniform_below
 from sunzi.numerics.thresholds import SupportProbabilities, check_truth_threshold, exponential_below, truth_threshold
@@ -231,6 +232,17 @@ class BlockResponse:
         contained = self.design.contains(messages, np.full(len(messages), point))
         payloads = payload_integers(self.design.encode(messages))
         return {payload: inside if member else outside for payload, member in zip(payloads, contained, strict=True)}
+
+    def blanket(self, odds: float, points: tuple[int, int, int] | None) -> Blanket:
+        """What a batch of reports hides (:class:`sunzi.numerics.blanket.Blanket`).
+
+        Parameters
+        ----------
+        odds: at least the likelihood ratio of this response, and that of all others that a report may use.
+        points: the points of two values and of a third one, which must differ; None if there are only two.
+        """
+        third = self.design.third_share(points) if points and len(set(points)) == 3 else None
+        return Blanket.of_block(self.design.points, self.design.block_size, odds, third)
 
     def supports(self, messages: Integers, points: Integers) -> NDArray[np.bool_]:
         """Whether the block contains the point."""

@@ -57,6 +57,10 @@ class Singletons(Design):
         """The designs on 3 and 5 points."""
         return cls(3), cls(5)
 
+    def third_share(self, points: tuple[int, int, int]) -> float:  # noqa: ARG002 - the same for any points
+        """None: a block is one point."""
+        return 0.0
+
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """The value, or the variate-th of the other points in ascending order."""
         other = variates[:, 0].astype(np.int64)

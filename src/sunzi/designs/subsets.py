@@ -121,6 +121,10 @@ class Subsets(Design):
         """All combinations, in lexicographic order."""
         return np.array(list(combinations(range(self.points), self.block_size)), dtype=np.int64)
 
+    def third_share(self, points: tuple[int, int, int]) -> float:  # noqa: ARG002 - the same for any points
+        """(w−1)/(v−2)."""
+        return (self.block_size - 1) / (self.points - 2)
+
     def respond(self, values: Integers, truth: NDArray[np.bool_], variates: NDArray[np.uint64]) -> Integers:
         """w other points by a partial shuffle; where ``truth``, the value replaces one of them."""
         split = split_variates(variates, self._variate_bounds, self._word_ends)

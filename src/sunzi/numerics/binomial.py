@@ -16,12 +16,12 @@ _SERIES_FROM = 100.0
 _LOG_ROOT_TAU = 0.9189385332046727418
 
 
-def margin(trials: Floats | float) -> Floats | float:
+def margin(trials: Floats) -> Floats:
     """The relative error that is allowed for; at least 20 times what is observed up to 10^9 trials."""
     return 1e-11 + 1e-15 * trials
 
 
-def mass(trials: Floats, count: Floats, probability: Floats | float) -> Floats:
+def mass(trials: Floats, count: Floats, probability: float) -> Floats:
     """P(X = count) for X ~ Binomial(trials, probability), by Loader's expansion about the most likely count.
 
     0 where the count lies outside [0, trials]. The probability lies strictly between 0 and 1.
@@ -30,7 +30,7 @@ def mass(trials: Floats, count: Floats, probability: Floats | float) -> Floats:
     hits = np.where(inside, count, 0.0)
     misses = np.where(inside, trials - count, trials)
     exponent = _stirling(hits + misses) - _stirling(hits) - _stirling(misses)
-    exponent -= _deviance(hits, trials * probability) + _deviance(misses, trials * (1 - np.asarray(probability)))
+    exponent -= _deviance(hits, trials * probability) + _deviance(misses, trials * (1 - probability))
     product = np.where((hits > 0) & (misses > 0), hits * misses, 1.0)
     spread = np.where((hits > 0) & (misses > 0), np.log(np.maximum(trials, 1.0) / product) / 2 - _LOG_ROOT_TAU, 0.0)
     return np.where(inside, np.exp(exponent + spread), 0.0)
@@ -51,27 +51,33 @@ def _deviance(count: Floats, mean: Floats) -> Floats:
     return np.where(mean > 0, special.xlog1py(mean * (1 + excess), excess) - mean * excess, 0.0)
 
 
-def at_least(trials: Floats, count: Floats, probability: Floats | float) -> Floats:
+def at_least(trials: Floats, count: Floats, probability: float) -> Floats:
     """P(X ≥ count)."""
     reached = np.clip(count, 1.0, np.maximum(trials, 1.0))
     tail = special.betainc(reached, np.maximum(trials, 1.0) - reached + 1, probability)
     return np.where(count <= 0, 1.0, np.where(count > trials, 0.0, tail))
 
 
-def at_most(trials: Floats, count: Floats, probability: Floats | float) -> Floats:
-    """P(X ≤ count)."""
-    reached = np.clip(count + 1, 1.0, np.maximum(trials, 1.0))
-    tail = special.betaincc(reached, np.maximum(trials, 1.0) - reached + 1, probability)
-    return np.where(count >= trials, 1.0, np.where(count < 0, 0.0, tail))
+def between(trials: Floats, edges: Floats, probability: float, above: bool = True) -> Floats:
+    """Bounds on P(edge ≤ X < next edge), from above or from below, along the last axis: the difference of two tails, on
+    the side of the mean where both are small.
 
-
-def between(trials: Floats, first: Floats, last: Floats, probability: Floats | float, above: bool = True) -> Floats:
-    """A bound on P(first ≤ X ≤ last), from above or from below: the difference of two tails, on the side of the mean
-    where both are small.
+    Parameters
+    ----------
+    trials, probability: of X.
+    edges: whole numbers from 0 to trials + 1 that do not fall.
+    above: whether the bounds must not be smaller than the probabilities, or not larger.
     """
-    sign = 1.0 if above else -1.0
-    more, less = 1 + sign * margin(trials), 1 - sign * margin(trials)
-    upper = at_least(trials, first, probability) * more - at_least(trials, last + 1, probability) * less
-    lower = at_most(trials, last, probability) * more - at_most(trials, first - 1, probability) * less
-    bound = np.where(first > trials * probability, upper, lower)
-    return np.where(first > last, 0.0, np.clip(bound, 0.0, 1.0))
+    trials, edges = np.broadcast_arrays(trials, edges)
+    high = edges > trials * probability
+    reached = np.clip(edges, 1.0, np.maximum(trials, 1.0))
+    rest = np.maximum(trials, 1.0) - reached + 1
+    tail = np.empty(edges.shape)  # P(X ≥ edge) where that is the smaller one, else P(X < edge)
+    tail[high] = special.betainc(reached[high], rest[high], probability)
+    tail[~high] = special.betaincc(reached[~high], rest[~high], probability)
+    tail[(edges <= 0) | (edges > trials)] = 0.0
+    margins = margin(trials[..., 1:]) if above else -margin(trials[..., 1:])
+    first, last = tail[..., :-1], tail[..., 1:]
+    below = np.where(high[..., 1:], 1 - last, last) * (1 + margins) - first * (1 - margins)
+    bound = np.where(high[..., :-1], first * (1 + margins) - last * (1 - margins), below)
+    return np.where(edges[..., 1:] <= edges[..., :-1], 0.0, np.clip(bound, 0.0, 1.0))

@@ -14,13 +14,13 @@ from math import log, sqrt
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.numerics import binomial
 from sunzi.numerics.blanket import count_cells
 from sunzi.numerics.losses import LossDistribution
 
 _STEPS_PER_DEVIATION = 100
 _REACH = 16.0
 _COUNTS_PER_DEVIATION = 40
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,17 @@ class BitSums:
         own = column.losses(self.true, step)
         return own.plus(column.losses(self.false, step, reverse=True)) if both else own
 
+    def largest_delta(self, users: int, epsilon: float) -> float:
+        """δ such that the sums are (ε, δ)-differentially private if one user's value is replaced; proven."""
+        return min(1.0, self.losses(users).delta(epsilon))
+
     def epsilon_above(self, users: int, delta: float) -> float:
-        """An ε such that the sums are (ε, δ)-differentially private if one user's value is replaced; proven."""
-        return self.losses(users).epsilon(delta)
+        """The least ε found such that :meth:`largest_delta` is at most δ."""
+        return self.losses(users).epsilons(delta)[1]
 
     def epsilon_below(self, users: int, delta: float) -> float:
         """No smaller ε can be claimed with this δ: an attack reaches it."""
-        return self.attack(users).epsilon(delta)
+        return self.attack(users).epsilons(delta)[0]
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class _Column:
         total = max(float(self.totals @ self.mass), 1.0)
         ones = total * self.one
         spread = min(sqrt(ones * (1 - self.one)), ones, total - ones)
-        high, low = (self.loss(np.float64(ones + move), np.float64(total - ones - move)) for move in (spread, -spread))
+        high, low = (self.loss(np.array(ones + move), np.array(total - ones - move)) for move in (spread, -spread))
         return float(high - low) / 2
 
     def losses(self, victim: float, step: float, reverse: bool = False) -> LossDistribution:
@@ -118,7 +122,7 @@ class _Column:
         for bit, chance in ((1.0, victim), (0.0, 1 - victim)):
             held = np.clip(ones, 0.0, self.totals[:, None]) + bit
             exact = sign * self.loss(held, self.totals[:, None] + 1 - held) / step
-            index = np.ceil(exact - 1e-9) if self.above else np.floor(exact + 1e-9)
+            index = np.ceil(exact + _ROUNDING) if self.above else np.floor(exact - _ROUNDING)
             weight = chance * self.mass[:, None] * cells.mass
             beyond = index > reach
             if self.above:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, expm1, inf, log, log1p, sqrt
+from functools import partial
+from math import ceil, exp, expm1, log, log1p, sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.numerics import binomial
-from sunzi.numerics.losses import LossDistribution
+from sunzi.numerics.losses import LossDistribution, boundary
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
@@ -37,7 +38,7 @@ _FEW_CELLS = 1 << 14
 _GOLDEN_STEPS = 60
 _PRECISION = 2e-4
 _UNSEEN_DELTA = 1e-17
-_LOSSES = 128
+_LOSSES = 96
 _SMALLEST_SHARE = 1e-12
 
 
@@ -94,8 +95,8 @@ class Blanket:
 
     @classmethod
     def of_any(cls, odds: float) -> Self:
-        """Of any randomiser whose likelihoods differ at most by the factor ``odds``: the clones of Feldman, McMillan and
-        Talwar (2021).
+        """Of any randomiser whose likelihoods differ by at most the factor ``odds``: the clones of Feldman, McMillan
+        and Talwar (2021).
         """
         return cls(odds, 1 / (2 * odds), scale=2 * odds / (odds + 1))
 
@@ -149,30 +150,30 @@ class Blanket:
 
     def epsilon_above(self, users: int, delta: float) -> float:
         """The least ε found such that :meth:`largest_delta` is at most δ; at most log ``odds``."""
-        quick = _boundary(lambda epsilon: self.chernoff_delta(users, epsilon) <= delta, log(self.odds))[1]
+        quick = boundary(lambda epsilon: self.chernoff_delta(users, epsilon) <= delta, log(self.odds))[1]
         cells = _cells_above(self, users)
-        return _boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
+        return boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
 
     def epsilon_below(self, users: int, delta: float) -> float:
         """The largest ε found such that :meth:`least_delta` exceeds δ: no smaller ε can be claimed."""
         attacks = self._attacks(users)
-        return _boundary(lambda epsilon: all(attack(epsilon) <= delta for attack in attacks), log(self.odds))[0]
+        return boundary(lambda epsilon: all(attack(epsilon) <= delta for attack in attacks), log(self.odds))[0]
 
     def losses(self, users: int, step: float | None = None) -> LossDistribution:
         """The privacy loss of one batch, to add up those of several; on a grid of ``step``, or one that fits this
         batch.
         """
         cells = _cells_above(self, users)
-        largest = _boundary(lambda epsilon: cells.delta(epsilon) <= _UNSEEN_DELTA, log(self.odds))[1]
-        return LossDistribution.of_profile(lambda epsilon: min(1.0, cells.delta(epsilon)), largest, step or largest / _LOSSES)
+        largest = boundary(lambda epsilon: cells.delta(epsilon) <= _UNSEEN_DELTA, log(self.odds))[1]
+        step = step or largest / _LOSSES
+        return LossDistribution.of_profile(lambda epsilon: min(1.0, cells.delta(epsilon)), largest, step)
 
     def _attacks(self, users: int) -> list[Callable[[float], float]]:
         """Attacks on one victim among users who all hold the same value: x', or a third one."""
         if self.attacked is None:
             return []
-        attacks: list[Callable[[float], float]] = [
-            lambda epsilon: _delta_among_equals(self.odds * self.attacked, self.attacked, users, epsilon)
-        ]
+        true, false = self.odds * self.attacked, self.attacked
+        attacks: list[Callable[[float], float]] = [partial(_delta_among_equals, true, false, users)]
         if self.third is not None:
             quiet = self.attacked * (1 - self.third)
             noisy = self.attacked * (1 + (self.odds - 1) * self.third)
@@ -180,20 +181,6 @@ class Blanket:
             if quiet > 0:
                 attacks.append(_cells_below(self.odds, quiet, quiet, users).delta)
         return attacks
-
-
-def _boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, float]:
-    """ε just below and just above the place from which ``holds`` is true, both evaluated but for ``largest``, where it
-    is known to be true.
-    """
-    high, low, ratio = largest, largest * 0.8, 0.8
-    while low > largest * _SMALLEST_SHARE and holds(low):
-        high, ratio = low, ratio**2
-        low *= ratio
-    while high - low > _PRECISION * high:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return low, high
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
@@ -217,12 +204,13 @@ def _delta_among_equals(true: float, false: float, users: int, epsilon: float) -
     """δ of one kind of report, which the victim sends with probability ``true`` or ``false`` and all others with
     ``false``: the attacker asks whether at least h of them came.
     """
-    s, others = exp(epsilon), np.float64(users - 1)
+    s, others = exp(epsilon), np.array(users - 1.0)
     sent, silent = true / false, (1 - true) / (1 - false)
-    h = np.float64(ceil(users * (s - silent) / (sent - silent)))
-    held = true * binomial.at_least(others, h - 1, false) + (1 - true) * binomial.at_least(others, h, false)
-    missed = binomial.at_least(np.float64(users), h, false)
-    margin = binomial.margin(users) + _ROUNDING
+    h = np.array(float(ceil(users * (s - silent) / (sent - silent))))
+    held = true * float(binomial.at_least(others, h - 1, false))
+    held += (1 - true) * float(binomial.at_least(others, h, false))
+    missed = float(binomial.at_least(others + 1, h, false))
+    margin = float(binomial.margin(others)) + _ROUNDING
     return max(0.0, float(held * (1 - margin) - s * missed * (1 + margin)))
 
 
@@ -245,12 +233,12 @@ def count_cells(trials: Floats, probability: float, width: float, above: bool = 
     width = max(float(int(width)), 1.0)
     start = np.maximum(np.floor(mean - reach), 0.0)
     number = int(np.max(np.ceil((np.minimum(mean + reach, trials) - start + 1) / width)))
-    edges = np.minimum(start + width * np.arange(number + 1), trials + 1)
-    first = np.concatenate([np.zeros_like(trials), edges], axis=-1)
-    last = np.concatenate([edges - 1, trials], axis=-1)
+    inner = np.minimum(start + width * np.arange(number + 1), trials + 1)
+    edges = np.concatenate([np.zeros_like(trials), inner, trials + 1], axis=-1)
+    first, last = edges[..., :-1], edges[..., 1:] - 1
     if probability <= 0:
         return CountCells(first, last, ((first == 0) & (last >= 0)).astype(np.float64))
-    return CountCells(first, last, binomial.between(trials, first, last, min(probability, 1.0), above))
+    return CountCells(first, last, binomial.between(trials, edges, min(probability, 1.0), above))
 
 
 class _Cells(NamedTuple):
@@ -309,7 +297,7 @@ def _cells_above(blanket: Blanket, users: int) -> _Cells:
     if weight.size > _FEW_CELLS:
         # Round the weight down to steps, and add up what falls into one step.
         index = rows * _MOST_STEPS + np.minimum(np.floor(weight / step), _MOST_STEPS - 1).astype(np.int64)
-        joint = np.bincount(index.reshape(-1), joint.reshape(-1))
+        joint = np.bincount(index.reshape(-1), joint.reshape(-1)).astype(np.float64)
         rows, level = np.divmod(np.arange(joint.size), _MOST_STEPS)
         weight = level * step
     kept = joint * e * joint.size > _NEGLIGIBLE

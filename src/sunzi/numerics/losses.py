@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import inf
+from math import inf, sqrt
 from typing import Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from sunzi._typing import Floats
 _TAIL = 1e-19
 _ROUNDING = 1e-9
 _PRECISION = 2e-4
+_SMALLEST_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class LossDistribution:
         bends = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0)
         return cls(step, -count, bends * odds * (1 + _ROUNDING), float(corners[-1]))
 
+    @property
+    def range(self) -> float:
+        """The largest bounded loss."""
+        return self.step * (self.lowest + self.mass.size - 1)
+
     def plus(self, other: LossDistribution) -> Self:
         """The sum of two independent losses on the same grid."""
         mass = np.convolve(self.mass, other.mass)
@@ -88,17 +94,26 @@ class LossDistribution:
         losses = self.step * (self.lowest + np.arange(self.mass.size))
         return float(self.mass @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)) + self.unbounded
 
-    def epsilon(self, delta: float) -> float:
-        """The least ε ≥ 0 with δ(ε) ≤ ``delta``; infinite if the unbounded mass exceeds it."""
+    def epsilons(self, delta: float) -> tuple[float, float]:
+        """The least ε with δ(ε) ≤ ``delta``, from below and from above; infinite if the unbounded mass exceeds it."""
         if self.unbounded > delta:
-            return inf
-        low, high = 0.0, max(0.0, self.step * (self.lowest + self.mass.size))
-        while high - low > _PRECISION * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-            if high < self.step * _PRECISION:
-                break
-        return high
+            return inf, inf
+        largest = max(self.step, self.step * (self.lowest + self.mass.size))
+        return boundary(lambda epsilon: self.delta(epsilon) <= delta, largest)
+
+
+def boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, float]:
+    """ε just below and just above the place from which ``holds`` is true, both evaluated but for ``largest``, where it
+    is known to be true.
+    """
+    high, low, ratio = largest, largest * 0.8, 0.8
+    while low > largest * _SMALLEST_SHARE and holds(low):
+        high, ratio = low, ratio**2
+        low *= ratio
+    while high - low > _PRECISION * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 def _lower_hull(places: Floats, heights: Floats) -> Floats:

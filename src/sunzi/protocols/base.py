@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,8 @@ from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
+from sunzi.numerics.bit_sums import BitSums
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
@@ -237,6 +240,14 @@ class Protocol(ABC):
 
         See docs/mathematics.md §4.
         """
+
+    def blanket(self) -> Blanket:
+        """What a batch of reports hides of one user; by default the bound that holds for every ε-LDP randomiser."""
+        return Blanket.of_any(exp(self.epsilon))
+
+    def counts_blanket(self) -> Blanket | BitSums:
+        """The same for a reader who sees only the counts of the batch, where they tell less than its reports."""
+        return self.blanket()
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:  # noqa: ARG002 - for protocols that know
         """The work of turning a tally of ``reports`` reports into frequencies; None if the protocol cannot tell."""

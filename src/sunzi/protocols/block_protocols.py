@@ -20,6 +20,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -52,6 +53,11 @@ class BlockProtocol(SupportProtocol):
     def epsilon(self) -> Fraction:
         """The response's ε."""
         return self.response.epsilon
+
+    def blanket(self) -> Blanket:
+        """That of the response, on the first three values."""
+        points = (0, 1, 2) if self.domain_size > 2 else None
+        return self.response.blanket(float(self.response.likelihood_ratio), points)
 
     @property
     def design(self) -> Design:

@@ -17,6 +17,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.ordered import MeanEstimate, distinct
@@ -67,6 +68,12 @@ class RoundedNumbers(Protocol):
     def channels(self) -> tuple[Channel, ...]:
         """None: analyses of single reports assume that a value is one point."""
         return ()
+
+    def blanket(self) -> Blanket:
+        """That of randomised response: a rounded number is a mixture of points, which tells less than the worst pair of
+        them.
+        """
+        return self._rounded.blanket()
 
     @cached_property
     def _rounded(self) -> GeneralizedRandomizedResponse:

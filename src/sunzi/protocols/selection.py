@@ -12,9 +12,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Integers
+from sunzi._typing import Floats, Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.bits import index_bits
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
 from sunzi.protocols.base import Protocol
@@ -22,6 +23,8 @@ from sunzi.tally import TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
 Result = TypeVar("Result")
+
+_THIRD_VALUES = 64
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,32 @@ class SelectingProtocol(Protocol):
     def epsilon(self) -> Fraction:
         """The ε of every response."""
         return self.responses[0].epsilon
+
+    @property
+    def shares(self) -> Floats:
+        """How often each response is chosen, whatever the value."""
+        return np.full(len(self.responses), 1 / len(self.responses))
+
+    @property
+    def different_values(self) -> tuple[int, int]:
+        """Two values with different points in every response."""
+        return 0, 1
+
+    def blanket(self) -> Blanket:
+        """The mean over the responses: the worst pair of values differs in all of them. Attackers compare it with the
+        third value, among some, that differs from both in most of them.
+        """
+        odds = max(float(response.likelihood_ratio) for response in self.responses)
+        thirds = np.unique([2, *np.linspace(0, self.domain_size - 1, _THIRD_VALUES, dtype=np.int64).tolist()])
+        values = np.array([*self.different_values, *thirds[thirds < self.domain_size].tolist()])
+        points = [self.points(index, values).tolist() for index in range(len(self.responses))]
+        apart = np.array([[len({own[0], own[1], third}) == 3 for third in own[2:]] for own in points])
+        best = int(np.argmax(self.shares @ apart)) + 2
+        parts = [
+            response.blanket(odds, (own[0], own[1], own[best]))
+            for response, own in zip(self.responses, points, strict=True)
+        ]
+        return Blanket.mixed(self.shares.tolist(), parts)
 
     @cached_property
     def tally_layout(self) -> TallyLayout:

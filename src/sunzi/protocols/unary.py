@@ -18,7 +18,9 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, only_parameters
 from sunzi.designs.response import parse_decimal
 from sunzi.errors import ParameterError, PlanError, PrivacyError
+from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.bits import WIDEST_NARROW, as_integers, as_rows, byte_length
+from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import FULL_BITS, ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import (
@@ -178,6 +180,14 @@ class UnaryProtocol(SupportProtocol):
         true, false, size = self.probabilities.true, self.probabilities.false, self.domain_size
         some_bit = true / false * (1 - (1 - false) ** size)
         return (some_bit + (1 - true) * (1 - false) ** (size - 1)) / size
+
+    def blanket(self) -> Blanket:
+        """Of reports, in which all bits are seen together."""
+        return Blanket.of_bits(self.probabilities.true, self.probabilities.false, self.domain_size)
+
+    def counts_blanket(self) -> BitSums:
+        """Of sums of bits."""
+        return BitSums(self.probabilities.true, self.probabilities.false, self.domain_size)
 
     # --- as a channel (see sunzi.protocols.channel)
 

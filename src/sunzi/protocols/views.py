@@ -99,6 +99,16 @@ class ViewsProtocol(JointMessages):
         """None: analyses of single reports assume that a value is one point modulo each channel's size."""
         return ()
 
+    @property
+    def shares(self) -> Floats:
+        """Those of the views."""
+        return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
+
+    @property
+    def different_values(self) -> tuple[int, int]:
+        """The first and the last record, which differ in every attribute and at every level."""
+        return 0, self.domain_size - 1
+
     @cached_property
     def _bounds(self) -> NDArray[np.uint64]:
         return np.cumsum([view.share for view in self.views[:-1]], dtype=np.uint64)

@@ -1,0 +1,101 @@
+from math import exp
+
+import numpy as np
+import pytest
+
+from sunzi.numerics.blanket import Blanket
+
+
+def subsets(local: float, size: int = 1024) -> Blanket:
+    block = max(1, round(size / (exp(local) + 1)))
+    return Blanket.of_block(size, block, exp(local), (block - 1) / (size - 2))
+
+
+def randomised(local: float, size: int = 1024) -> Blanket:
+    return Blanket.of_block(size, 1, exp(local), 0.0)
+
+
+def optimal_bits(local: float) -> Blanket:
+    return Blanket.of_bits(0.5, 1 / (exp(local) + 1), 1024)
+
+
+def symmetric_bits(local: float) -> Blanket:
+    true = exp(local / 2) / (exp(local / 2) + 1)
+    return Blanket.of_bits(true, 1 - true, 1024)
+
+
+@pytest.mark.parametrize(
+    ("make", "users", "local", "bound", "attack"),
+    [
+        (subsets, 10**4, 4, 0.3472, 0.3433),
+        (subsets, 10**6, 1, 0.00348, 0.00294),
+        (subsets, 10**6, 4, 0.03123, 0.03088),
+        (subsets, 10**8, 4, 0.00275, 0.00273),
+        (randomised, 10**4, 4, 0.1083, 0.1083),
+        (randomised, 10**6, 6, 0.0681, 0.0680),
+        (optimal_bits, 10**6, 4, 0.03139, 0.03103),
+        (optimal_bits, 10**6, 6, 0.0917, 0.0914),
+        (symmetric_bits, 10**6, 2, 0.01003, 0.00849),
+        (symmetric_bits, 10**6, 6, 0.1257, 0.1221),
+    ],
+)
+def test_known_values(make, users, local, bound, attack) -> None:
+    """Computed before by an independent program, with δ = 1e-8."""
+    blanket = make(local)
+    assert blanket.epsilon_above(users, 1e-8) == pytest.approx(bound, rel=5e-3)
+    assert blanket.epsilon_below(users, 1e-8) == pytest.approx(attack, rel=5e-3)
+
+
+def test_masses_add_up() -> None:
+    for blanket in (subsets(2), randomised(3), optimal_bits(2), symmetric_bits(1)):
+        held = (blanket.odds + 1) * blanket.one + blanket.odds * blanket.both + blanket.neither
+        assert held == pytest.approx(1, rel=1e-12)
+
+
+def test_large_batches_hide_more() -> None:
+    blanket = subsets(4)
+    found = [blanket.epsilon_above(users, 1e-8) for users in (2, 10, 100, 1000, 10**5, 10**7, 10**9)]
+    assert found[0] == pytest.approx(4, rel=1e-2)
+    assert np.all(np.diff(found) < 1e-9)
+
+
+def test_never_below_the_full_sum() -> None:
+    """The mean of (ΣZ)_+ over simulated counts, whose error is known, on random settings."""
+    generator = np.random.default_rng(20)
+    for _ in range(8):
+        local, users = generator.uniform(0.3, 5), int(10 ** generator.uniform(1.2, 5))
+        points = int(generator.integers(3, 300))
+        blanket = Blanket.of_block(points, int(generator.integers(1, points)), exp(local))
+        epsilon = generator.uniform(0.05, 0.5) * min(
+            local, 4 * (2 * blanket.one * (exp(local) - 1) ** 2 / users) ** 0.5
+        )
+        masses = [blanket.one, blanket.one, blanket.both, blanket.neither]
+        counts = generator.multinomial(users, [*masses, max(0.0, 1 - sum(masses))], size=5_000)[:, :4]
+        s, e = exp(epsilon), blanket.odds
+        sums = np.maximum(counts @ np.array([e - s, 1 - s * e, e * (1 - s), 1 - s]), 0) / users
+        noise = float(sums.std()) / 5_000**0.5
+        bound, mean = blanket.largest_delta(users, epsilon), float(sums.mean())
+        assert mean - 5.5 * noise < bound < 1.25 * mean + 5.5 * noise  # false alarms below 1e-6
+
+
+def test_brackets() -> None:
+    """How far attacks are from the bound in batches of at least 10^4."""
+    for make, most in ((randomised, 1.01), (subsets, 1.2), (optimal_bits, 1.2), (symmetric_bits, 1.3)):
+        for local in (1, 6):
+            blanket = make(local)
+            assert blanket.epsilon_above(10**6, 1e-8) <= most * blanket.epsilon_below(10**6, 1e-8)
+
+
+def test_the_bound_for_any_randomiser_knows_no_attack() -> None:
+    clones = Blanket.of_any(exp(4))
+    assert clones.epsilon_above(10**6, 1e-8) == pytest.approx(0.06429, rel=2e-3)
+    assert clones.least_delta(10**6, 0.01) == 0
+    assert clones.epsilon_below(10**6, 1e-8) < 1e-9
+
+
+def test_a_mixture_attacks_only_where_there_is_a_third_value() -> None:
+    two, many = Blanket.of_block(2, 1, exp(1)), Blanket.of_block(5, 1, exp(1), 0.0)
+    mixed = Blanket.mixed([0.25, 0.75], [two, many])
+    assert mixed.attacked == pytest.approx(0.75 * many.one)
+    assert mixed.one == pytest.approx(0.25 * two.one + 0.75 * many.one)
+    assert Blanket.mixed([0.5, 0.5], [two, two]) == two

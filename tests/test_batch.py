@@ -1,0 +1,148 @@
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import sunzi
+from sunzi.batch import honest_reports
+from sunzi.errors import ParameterError, PlanWarning, PrivacyError
+from sunzi.numerics.blanket import Blanket
+from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
+
+PLAN = sunzi.make_plan("ss", 1024, 4)
+
+
+def test_every_protocol_has_a_guarantee_with_its_attack() -> None:
+    for name in sunzi.catalogue():
+        for reader in ("reports", "tally"):
+            found = sunzi.make_plan(name, 100, 2).batch_guarantee(100_000, 1e-8, reader=reader)
+            assert found.attack is not None
+            assert 0 < found.attack <= found.epsilon < 0.05
+            assert found.epsilon <= 1.35 * found.attack
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        sunzi.make_ordered(0, 5000, 256, 2),
+        sunzi.make_number(0, 5000, 2),
+        sunzi.make_tables({"a": ["x", "y"], "b": ["1", "2", "3"]}, [("a", "b"), ("a",)], 2),
+    ],
+    ids=lambda plan: plan.protocol.name,
+)
+def test_plans_of_records(plan: sunzi.Plan) -> None:
+    found = plan.batch_guarantee(100_000, 1e-8)
+    assert found.attack is not None
+    assert 0 < found.attack <= found.epsilon < 0.05
+
+
+def test_registered_protocols_get_the_bound_of_any_randomiser() -> None:
+    class Own(GeneralizedRandomizedResponse):
+        name = "own"
+        blanket = sunzi.protocols.Protocol.blanket
+
+    own = Own(100, sunzi.make_plan("grr", 100, 4).protocol.response)
+    assert own.blanket() == Blanket.of_any(own.blanket().odds)
+    found = sunzi.batch.batch_guarantee(own, 10**6, 1e-8)
+    assert found.attack is None
+    assert found.epsilon == pytest.approx(0.0643, rel=1e-2)
+    assert dict(found.facts())["attack"] == "unknown"
+
+
+def test_honest_share() -> None:
+    """k = 1024, a million reports, δ = 1e-8."""
+    for honest, epsilon in ((1, 0.0312), (0.9, 0.0330), (0.5, 0.0449), (0.1, 0.1042)):
+        found = PLAN.batch_guarantee(10**6, 1e-8, honest=honest)
+        assert found.epsilon == pytest.approx(epsilon, rel=5e-3)
+        assert found.honest_reports == 10**6 * honest
+    assert honest_reports(10, 0.55) == 6
+
+
+def test_minimum_batch() -> None:
+    for epsilon, reports in ((1, 1272), (0.5, 4976)):
+        found = PLAN.minimum_batch(epsilon, 1e-8)
+        assert found == pytest.approx(reports, rel=5e-3)
+        assert PLAN.batch_guarantee(found, 1e-8).epsilon <= epsilon
+    assert PLAN.minimum_batch(1, 1e-8, honest=0.5) == pytest.approx(2 * 1272, rel=5e-3)
+    assert PLAN.minimum_batch(4, 1e-8) == 1
+    assert sunzi.make_plan("oue", 9, 2).minimum_batch(0.5, 1e-6, reader="tally") < 2000
+
+
+def test_one_report_has_the_local_epsilon_only() -> None:
+    alone = PLAN.batch_guarantee(1, 1e-8)
+    assert alone.epsilon == 4
+    assert alone.attack is None
+
+
+def test_epochs_with_fresh_noise_add_up() -> None:
+    plan = sunzi.make_plan("grr", 1024, 4)
+    found = plan.batch_guarantee(10**6, 1e-8, epochs=30)
+    assert found.epsilon == pytest.approx(0.0567, rel=1e-2)
+    assert found.epochs == 30
+    listed = plan.batch_guarantee([10**6] * 30, 1e-8)
+    assert listed == found
+    mixed = plan.batch_guarantee([10**6] * 29 + [2 * 10**6], 1e-8)
+    assert 0.97 * found.epsilon < mixed.epsilon < 1.03 * found.epsilon
+    assert plan.batch_guarantee(2, 1e-8, epochs=3).epsilon <= 12
+
+
+def test_memoised_reports_follow_the_cohort_rule() -> None:
+    cohort = PLAN.batch_guarantee(10**6, 1e-8, epochs=30, cohort=5000)
+    assert cohort.epsilon == PLAN.batch_guarantee(5000, 1e-8).epsilon
+    assert cohort.honest_reports == 5000
+    assert "exactly the same batches" in dict(cohort.facts())["cohort"]
+    with pytest.raises(ParameterError, match="cohort must be a whole number between 1 and 1000"):
+        PLAN.batch_guarantee(1000, 1e-8, cohort=2000)
+
+
+def test_no_figure_without_its_conditions() -> None:
+    found = PLAN.batch_guarantee(10**6, 1e-8, honest=0.9, epochs=2)
+    facts = dict(found.facts())
+    assert set(facts) == {
+        "central epsilon",
+        "attack",
+        "local epsilon",
+        "batch",
+        "epochs",
+        "honest",
+        "reader",
+        "neighbours",
+    }
+    assert "1,000,000" in facts["batch"]
+    assert "900,000" in facts["honest"]
+    assert found.in_words().count(". ") == 1
+    json = found.to_json()
+    assert json["meaning"] == found.in_words()
+    assert {"epsilon", "attack_epsilon", "minimum_reports", "honest_share", "reader", "adjacency"} <= set(json)
+    assert replace(found, local_epsilon=Fraction(1)).to_json()["local_epsilon"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((1000, 1e-8), {"reader": "operator"}, PrivacyError, "no central guarantee for a reader 'operator'"),
+        ((1000, 1e-16), {}, ParameterError, "delta must lie between 1e-15 and 1, got 1e-16"),
+        ((1000, 1), {}, ParameterError, "delta must lie between 1e-15 and 1, got 1"),
+        ((0, 1e-8), {}, ParameterError, "reports must be a whole number between 1 and"),
+        ((1000, 1e-8), {"honest": 0}, ParameterError, "honest must be a share above 0 and at most 1, got 0"),
+        ((1000, 1e-8), {"epochs": 0}, ParameterError, "epochs must be a whole number between 1 and"),
+        (([], 1e-8), {}, ParameterError, "give 1 to 10,000 batches, got 0"),
+        (([5, 6], 1e-8), {"epochs": 2}, ParameterError, "give either one number of reports per epoch"),
+    ],
+)
+def test_refusals(arguments, options, error, message) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        PLAN.batch_guarantee(*arguments, **options)
+
+
+def test_refused_minimum_batches() -> None:
+    with pytest.raises(ParameterError, match="the central epsilon must be positive, got 0"):
+        PLAN.minimum_batch(0, 1e-8)
+    with pytest.raises(ParameterError, match="do not reach a central epsilon"):
+        sunzi.make_plan("grr", 10, 30).minimum_batch(0.1, 1e-8)
+
+
+def test_a_large_delta_gets_a_warning() -> None:
+    with pytest.warns(PlanWarning, match="even publishing one person's report would be allowed"):
+        PLAN.batch_guarantee(1000, 1e-2)
