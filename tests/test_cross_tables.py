@@ -76,6 +76,23 @@ def test_conditional_shares_cover(plan):
     assert np.mean([each.is_bounded for each in found]) > 0.9
 
 
+@pytest.mark.parametrize("given", ["b", ["c", "a"]])
+def test_shares_of_all_cells_are_those_of_each(given):
+    plan = sunzi.make_tables(ATTRIBUTES, [("a", "b", "c")], epsilon=3)
+    estimate = plan.estimate(plan.simulate(records(3000), seed=1))
+    found = estimate.shares(given, 0.9, target="population")
+    assert len(found) == 24
+    for index in (0, 7, 23):
+        cell = estimate.cell(index)
+        condition = {name: cell.pop(name) for name in given}
+        expected = estimate.share(cell, condition, 0.9, target="population")
+        assert vars(found[index]) == {name: pytest.approx(value) for name, value in vars(expected).items()}
+    with pytest.raises(ParameterError, match="other than the given ones"):
+        estimate.shares(["a", "b", "c"])
+    with pytest.raises(SunziError, match="there is no attribute 'd'"):
+        estimate.shares("d")
+
+
 def test_a_condition_that_nobody_may_meet_leaves_the_share_unbounded():
     plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=1)
     estimate = plan.estimate(plan.simulate({"a": ["0"] * 500, "b": ["1"] * 500}, seed=1))

@@ -38,12 +38,23 @@ def test_tables_are_asked_by_attribute_and_value(table):
     assert found[2].value == table.independence().p_value
 
 
+def test_an_attribute_alone_asks_for_the_shares_within_each_of_its_values(table):
+    found = Questions(given="b").ask(table, 0.9)
+    assert [answer.question for answer in found] == [
+        f"a={a} among b={b}" for a, b in (("x", "0"), ("x", "1"), ("y, z", "0"), ("y, z", "1"))
+    ]
+    for answer, (a, b) in zip(found, (("x", "0"), ("x", "1"), ("y, z", "0"), ("y, z", "1")), strict=True):
+        expected = table.share({"a": a}, {"b": b}, 0.9)
+        assert (answer.value, answer.low, answer.high) == pytest.approx((expected.value, expected.low, expected.high))
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         (Questions(ranges=["16"]), "LOW:HIGH"),
         (Questions(shares=["a=x"]), "a share needs a condition"),
-        (Questions(given="a=x"), "a share needs a condition"),
+        (Questions(given="a=x"), "give a share with the condition a=x"),
+        (Questions(given="a"), "needs a plan of tables"),
         (Questions(shares=["a=x"], given="b=1"), "needs a plan of tables"),
         (Questions(independence=True), "needs a plan of tables"),
         (Questions(shares=["a\rb"], given="b=1"), "with commas between them"),

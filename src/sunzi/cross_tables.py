@@ -199,6 +199,11 @@ class TableEstimate(Estimate):
         """The frequencies as an array with one axis per attribute."""
         return self.frequencies.reshape(self._records.sizes)
 
+    def cell(self, index: int) -> dict[str, str]:
+        """The attributes of a cell with their labels."""
+        parts = zip(self._records.attributes.items(), self._records.digits(index), strict=True)
+        return {name: domain.shown(digit) for (name, domain), digit in parts}
+
     def margin(self, *names: str) -> Estimate:
         """The table of some of the attributes, summed over the others, with intervals.
 
@@ -256,20 +261,42 @@ class TableEstimate(Estimate):
         confidence = intervals.check_confidence(confidence)
         rows = np.stack([self._matching({**given, **values}), self._matching(given)])
         found = self._query(rows)
-        (x, y), covariance = found.values, found.covariance(target)
-        factor = float(intervals.normal_quantile(confidence)) ** 2
-        constant, middle, square = (
-            x**2 - factor * covariance[0, 0],
-            x * y - factor * covariance[0, 1],
-            y**2 - factor * covariance[1, 1],
-        )
-        value = float(x / y) if y else inf
-        if square <= 0:
-            return ConditionalShare(value, -inf, inf, confidence, False)
-        spread = max(middle**2 - constant * square, 0.0) ** 0.5
-        return ConditionalShare(
-            value, float((middle - spread) / square), float((middle + spread) / square), confidence, True
-        )
+        return _fieller(found.values, found.covariance(target), confidence)
+
+    def shares(
+        self, given: str | Sequence[str], confidence: float = 0.95, *, target: Target = "reporters"
+    ) -> list[ConditionalShare]:
+        """For every cell, its share among the records with the same values of some attributes.
+
+        Parameters
+        ----------
+        given: one or more attributes of this table, not all.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], 3)
+        >>> records = [{"version": "2", "crashed": "yes"}] * 3000 + [{"version": "2", "crashed": "no"}] * 7000
+        >>> found = plan.estimate(plan.simulate(records, seed=1)).shares("version")
+        >>> [share.is_bounded for share in found]
+        [False, False, True, True]
+        """
+        numbers = self._records.numbers(given)
+        if len(numbers) == len(self.attributes):
+            raise ParameterError(f"shares are of values other than the given ones, got all of {list(self.attributes)}")
+        confidence = intervals.check_confidence(confidence)
+        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)[list(numbers)]
+        conditions = np.ravel_multi_index(tuple(digits), self._records.part(numbers).sizes)
+        found: dict[int, ConditionalShare] = {}
+        for condition in range(int(conditions.max()) + 1):
+            cells = np.flatnonzero(conditions == condition)
+            rows = np.zeros((len(cells) + 1, self.domain.size))
+            rows[np.arange(len(cells)), cells], rows[-1, cells] = 1.0, 1.0
+            answers = self._query(rows)
+            covariance = answers.covariance(target)
+            for place, cell in enumerate(cells.tolist()):
+                pair = [place, -1]
+                found[cell] = _fieller(answers.values[pair], covariance[np.ix_(pair, pair)], confidence)
+        return [found[cell] for cell in range(self.domain.size)]
 
     def independence(self) -> IndependenceTest:
         """Whether the two attributes of this table are independent in the population: a χ² test.
@@ -339,6 +366,23 @@ class TableEstimate(Estimate):
     def __repr__(self) -> str:
         """The attributes and the number of reports."""
         return f"TableEstimate({' × '.join(self.attributes)}, {self.reports} reports)"
+
+
+def _fieller(values: Floats, covariance: Floats, confidence: float) -> ConditionalShare:
+    """All ratios of two numbers that their estimates do not contradict (docs/mathematics.md §14)."""
+    (x, y), factor = values, float(intervals.normal_quantile(confidence)) ** 2
+    constant, middle, square = (
+        x**2 - factor * covariance[0, 0],
+        x * y - factor * covariance[0, 1],
+        y**2 - factor * covariance[1, 1],
+    )
+    value = float(x / y) if y else inf
+    if square <= 0:
+        return ConditionalShare(value, -inf, inf, confidence, False)
+    spread = max(middle**2 - constant * square, 0.0) ** 0.5
+    return ConditionalShare(
+        value, float((middle - spread) / square), float((middle + spread) / square), confidence, True
+    )
 
 
 def _contrasts(size: int) -> Floats:

@@ -44,17 +44,24 @@ class Questions:
     shares: Sequence[str] = ()
     """Each as ``ATTRIBUTE=VALUE``, or several with commas."""
     given: str | None = None
-    """The condition of the shares, in the same form."""
+    """The condition of the shares, in the same form; without shares, attributes: the share of every cell among the
+    records with the same values of them.
+    """
     independence: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.ranges or self.quantiles or self.mean or self.shares or self.independence)
+        return bool(self.ranges or self.quantiles or self.mean or self.shares or self.given or self.independence)
 
     def check(self) -> None:
         """Raise ParameterError for shares without a condition, and the reverse."""
-        if bool(self.given) != bool(self.shares):
+        if self.shares and not self.given:
             raise ParameterError("a share needs a condition: share crashed=yes, given version=2")
+        if self.given and "=" in self.given and not self.shares:
+            raise ParameterError(
+                f"give a share with the condition {self.given}, such as crashed=yes; or only an attribute, for the "
+                "shares of all cells"
+            )
 
     def ask(self, estimate: Estimate, confidence: float = 0.95, target: Target = "reporters") -> list[Answer]:
         """All answers, in the order of the fields.
@@ -87,10 +94,20 @@ class Questions:
             values, given = _pairs(text), _pairs(self.given or "")
             share = _table(estimate, "a share").share(values, given, confidence, target=target)
             yield Answer(f"{text} among {self.given}", share.value, share.low, share.high, is_share=True)
+        if self.given and not self.shares:
+            yield from _every_share(_table(estimate, "a share"), comma_list(self.given), confidence, target)
         if self.independence:
             test = _table(estimate, "independence").independence()
             yield Answer(f"χ² of independence, {test.degrees} degrees of freedom", test.statistic)
             yield Answer("p-value of independence", test.p_value)
+
+
+def _every_share(table: TableEstimate, given: list[str], confidence: float, target: Target) -> Iterator[Answer]:
+    for index, share in enumerate(table.shares(given, confidence, target=target)):
+        texts = {name: f"{name}={label}" for name, label in table.cell(index).items()}
+        asked = ",".join(text for name, text in texts.items() if name not in given)
+        condition = ",".join(text for name, text in texts.items() if name in given)
+        yield Answer(f"{asked} among {condition}", share.value, share.low, share.high, is_share=True)
 
 
 def comma_list(text: str) -> list[str]:

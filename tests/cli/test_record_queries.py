@@ -133,7 +133,7 @@ def test_an_unbounded_share_is_explained(shown, tmp_path):
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
-        ("ordered", ["--share", "a=b"], "--share and --given belong together"),
+        ("ordered", ["--share", "a=b"], "--share needs --given"),
         ("ordered", ["--independence"], "independence needs a plan of tables"),
         ("tables", ["--table", "country"], "no attribute 'country'"),
         ("tables", ["--share", "crashed", "--given", "version=1"], "ATTRIBUTE=VALUE"),

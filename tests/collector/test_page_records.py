@@ -38,6 +38,8 @@ def plans():
     yield "dates", sunzi.make_ordered(*days, BINS, epsilon=2), [days[0]] * 200
     yield "mean", sunzi.make_number(0, 4000, epsilon=2, clamp=True, unit="ms"), times
     yield "survey", tables, records
+    platforms = sunzi.make_tables({"platform": ["web", "tv"], "crashed": ["no", "yes"]}, [("platform", "crashed")], 1)
+    yield "rare", platforms, [{"platform": "web", "crashed": "no"}] * 500
     yield "few", sunzi.make_ordered(0, 4096, BINS, epsilon=2), [1] * 20
 
 
@@ -156,6 +158,39 @@ def test_tables_have_margins_and_a_test(visit, service):
     expect(page.locator("#independence")).to_be_hidden()
     page.go_back()
     expect(page.locator("#cells tbody .share")).to_have_count(6)  # 4 cells and 2 margins
+
+
+def test_tables_have_shares_within_the_values_of_an_attribute(visit, service):
+    page = visit("?collection=survey")
+    cells = page.locator("#cells tbody td:not(.margin)")
+    whole = number(cells.first.locator(".share").inner_text())
+    page.get_by_label("Cells show").select_option(label="shares within each country")
+    expect(page).to_have_url(re.compile(r"\?collection=survey&given=country$"))
+    answers = answered(service, "survey/epochs/1/answers.json?table=country,crashed&given=country")
+    expect(cells.first.locator(".share")).not_to_have_text(re.compile(f"^{whole}"))
+    for answer, cell in zip(answers, cells.all(), strict=True):
+        expect(cell.locator(".share")).to_be_visible()
+        assert number(cell.locator(".share").inner_text()) == pytest.approx(100 * answer["value"], abs=0.6)
+        assert (cell.get_attribute("class") == "unclear") == (answer["low"] <= 0)
+    expect(page.locator("#independence")).to_contain_text("There is a relation between country and crashed")
+    expect(page.locator("#cells .margin .share")).to_have_count(5)
+    with page.expect_download() as download:
+        page.locator('[data-file="records.json"]').click()
+    assert json.loads(download.value.path().read_text())["answers"] == answers
+    page.get_by_label("Table", exact=True).select_option("version,crashed")
+    expect(page.get_by_label("Cells show")).to_have_value("")
+    expect(page.locator("#table-legend")).to_contain_text("tested for all cells at once")
+    page.get_by_label("Table", exact=True).select_option("version")
+    expect(page.get_by_label("Cells show")).to_be_hidden()
+
+
+def test_a_share_among_nobody_may_be_anything(visit):
+    page = visit("?collection=rare&given=platform")
+    cells = page.locator("#cells tbody td:not(.margin)")
+    expect(cells.locator(".share")).to_have_count(4)
+    assert cells.locator(".share").all_inner_texts()[2:] == ["?", "?"]
+    expect(cells.last).to_contain_text("no interval")
+    expect(page.locator("#table-legend")).to_contain_text("the reports do not tell that anybody has this value")
 
 
 def test_too_few_reports_and_other_collections(visit):

@@ -49,7 +49,12 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="of a plan of tables: the share of records with this value, among those of --given. May be repeated",
     )
-    parser.add_argument("--given", metavar="A=B", help="the condition of --share: one or more values, with commas")
+    parser.add_argument(
+        "--given",
+        metavar="A=B",
+        help="the condition of --share: one or more values, with commas; without --share one or more attributes, for "
+        "the shares of all other values within each of theirs: --given version",
+    )
     parser.add_argument(
         "--independence", action="store_true", help="of a table of two attributes: test whether they are independent"
     )
@@ -72,13 +77,14 @@ def questions(arguments: argparse.Namespace) -> Questions:
 
 def has_record_queries(arguments: argparse.Namespace) -> bool:
     """Whether some option asks for answers instead of a histogram."""
-    return bool(arguments.ranges or arguments.quantile or arguments.mean or arguments.shares or arguments.independence)
+    about_numbers = arguments.ranges or arguments.quantile or arguments.mean
+    return bool(about_numbers or arguments.shares or arguments.given or arguments.independence)
 
 
 def check_record_queries(arguments: argparse.Namespace) -> None:
     """Refuse combinations without a meaning."""
-    if bool(arguments.given) != bool(arguments.shares):
-        raise ParameterError("--share and --given belong together: --share crashed=yes --given version=2")
+    if arguments.shares and not arguments.given:
+        raise ParameterError("--share needs --given: --share crashed=yes --given version=2")
     if has_record_queries(arguments):
         for name in ("top", "postprocess", "title", "groups"):
             if getattr(arguments, name) is not None:

@@ -28,7 +28,8 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  *   confidence: number,
  * }} Sum
  *
- * The answer to a question about numbers or tables, as a share or in the unit of the values.
+ * The answer to a question about numbers or tables, as a share or in the unit of the values. Only shares within the
+ * values of an attribute can have an interval without ends, null.
  * @typedef {{
  *   question: string, value: number, low: number, high: number, standard_error: number, is_share: boolean,
  * }} Answer

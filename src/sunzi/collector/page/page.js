@@ -84,7 +84,7 @@ function filePath(choice, file) {
  * @param {string} form
  */
 function recordsPath(choice, form) {
-  const table = tablePath(choice, "cells", `estimate.${form}`);
+  const table = tablePath(choice, form);
   if (table || form !== "png") return table ?? distributionPath(choice, `answers.${form}`, true);
   return isOffered("histogram") ? estimatePath(choice, "png") : null; // a mean has no picture
 }
@@ -380,7 +380,7 @@ function listen() {
   for (const view of VIEWS) {
     byId(`view-${view}`).addEventListener("change", () => goTo({ view: view === defaultView() ? "" : view }, true));
   }
-  for (const id of ["group", "before", "before-group", "table"]) {
+  for (const id of ["group", "before", "before-group", "table", "given"]) {
     byId(id).addEventListener("change", () => goTo({ [id.replace("-", "_")]: selectById(id).value }, true));
   }
   listenToRange(goTo);

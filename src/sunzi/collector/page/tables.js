@@ -1,4 +1,5 @@
-// Tables of several attributes: cells and margins with their intervals, and whether two attributes are independent.
+// Tables of several attributes: cells and margins with their intervals, shares within the values of one attribute, and
+// whether two attributes are independent.
 
 import { parameter } from "./address.js";
 import { View } from "./api.js";
@@ -7,15 +8,22 @@ import { decimalsFor, percent } from "./format.js";
 import { binText, drawNoRecords, planOf, questionPath, showRecords, whileShown }
   from "./records.js";
 
-/** @import { Answers, Choice, Domain, Estimate, Row, Status } from "./api.js" */
+/** @import { Answer, Answers, Choice, Domain, Estimate, Row, Status } from "./api.js" */
 /** @typedef {{ name: string, domain: Domain }} Attribute */
 /** @typedef {"cells" | "rows" | "columns"} Part the cells, or the margin of the rows or of the columns */
 
 const MOST_CELLS = 2500;
+const LEGENDS = {
+  all: "Each share has its 95 % interval below it. Grey cells are not distinguishable from 0, tested for all cells at once.",
+  given: "Cells are shares within each value, “All” are shares of all records; each has its 95 % interval below it. " +
+    "Grey shares are not distinguishable from 0. “?” means that the reports do not tell that anybody has this value, " +
+    "so that the share within it may be anything.",
+};
 
 /** @type {Record<Part, HTMLTableCellElement[]>} */
 const drawn = { cells: [], rows: [], columns: [] };
 let drawnTable = "";
+let drawnGiven = "";
 
 /**
  * Names with commas between them, quoted as in CSV.
@@ -42,6 +50,13 @@ function chosenTable() {
   return wanted ?? tables.find((table) => table.length === 2) ?? tables[0] ?? [];
 }
 
+/** The attribute within whose values the shares are; empty for shares of all records. */
+function chosenGiven() {
+  const table = chosenTable();
+  const found = table.length > 1 && table.find((attribute) => listed([attribute]) === parameter("given"));
+  return found ? listed([found]) : "";
+}
+
 /**
  * The attributes of a part of a table; the last one has the columns, if there are several.
  * @param {Attribute[]} table
@@ -57,9 +72,19 @@ function attributesOf(table, part) {
  * @param {Choice} choice
  * @param {Part} part
  */
-export function tablePath(choice, part = "cells", file = "estimate.json") {
+function partPath(choice, part, file = "estimate.json") {
   const attributes = attributesOf(chosenTable(), part);
   return attributes.length ? questionPath(choice, file, [["table", listed(attributes)]]) : null;
+}
+
+/**
+ * The address of the cells, in this format.
+ * @param {Choice} choice
+ */
+export function tablePath(choice, form = "json") {
+  const given = chosenGiven();
+  if (!given || form === "png") return partPath(choice, "cells", `estimate.${form}`);
+  return questionPath(choice, `answers.${form}`, [["table", listed(chosenTable())], ["given", given]]);
 }
 
 /** @param {Choice} choice */
@@ -72,8 +97,8 @@ function independencePath(choice) {
 export const tableViews = [
   new View(whileShown((choice) => tablePath(choice)), drawTable, drawNoRecords),
   // Two tables may have a margin in common: draw it again, even if it is not requested again.
-  new View(whileShown((choice) => tablePath(choice, "rows")), (answer) => drawPart("rows", answer), () => {}, true),
-  new View(whileShown((choice) => tablePath(choice, "columns")), (answer) => drawPart("columns", answer), () => {}, true),
+  new View(whileShown((choice) => partPath(choice, "rows")), (answer) => drawPart("rows", answer), () => {}, true),
+  new View(whileShown((choice) => partPath(choice, "columns")), (answer) => drawPart("columns", answer), () => {}, true),
   new View(whileShown(independencePath), drawIndependence, drawNoTest),
 ];
 
@@ -85,7 +110,16 @@ export function showTable() {
     return { text: each.map(({ name }) => name).join(" × "), value: listed(each) };
   }));
   selectById("table").value = listed(table);
+  const given = chosenGiven();
+  setOptions(selectById("given"), [{ text: "shares of all records", value: "" }, ...table.map((attribute) => {
+    return { text: `shares within each ${attribute.name}`, value: listed([attribute]) };
+  })]);
+  selectById("given").value = given;
+  setHidden(byId("given").parentElement ?? byId("given"), table.length < 2);
+  setText(byId("table-legend"), given ? LEGENDS.given : LEGENDS.all);
   setHidden(byId("independence"), table.length !== 2);
+  if (given !== drawnGiven) for (const cell of drawn.cells) cell.replaceChildren();
+  drawnGiven = given;
   const key = JSON.stringify(table);
   if (key === drawnTable) return;
   drawnTable = key;
@@ -162,12 +196,30 @@ function cells(part, count) {
 }
 
 /**
- * @param {Estimate} estimate
+ * @param {Estimate | Answers} found shares of all records, or within the values of an attribute
  * @param {Status} status
  */
-function drawTable(estimate, status) {
-  drawPart("cells", estimate);
-  showRecords("", status, estimate.histogram.some(({ frequency }) => frequency < 0));
+function drawTable(found, status) {
+  if ("answers" in found) {
+    drawn.cells.forEach((cell, index) => drawShare(cell, found.answers[index]));
+    return showRecords("", status, found.answers.some(({ value, low }) => low !== null && value < 0));
+  }
+  drawPart("cells", found);
+  showRecords("", status, found.histogram.some(({ frequency }) => frequency < 0));
+}
+
+/**
+ * A conditional share; without an interval it may be anything.
+ * @param {HTMLTableCellElement} cell
+ * @param {Answer} answer
+ */
+function drawShare(cell, { value, low, high }) {
+  if (low !== null && high !== null) {
+    const row = { frequency: value, low, high, above_zero: low > 0 };
+    return drawCell(cell, row, decimalsFor([(high - low) / 4]));
+  }
+  cell.classList.add("unclear");
+  cell.replaceChildren(element("span", "share", "?"), element("span", "soft", "no interval"));
 }
 
 /**
@@ -181,7 +233,7 @@ function drawPart(part, { histogram }) {
 
 /**
  * @param {HTMLTableCellElement} cell
- * @param {Row} row
+ * @param {Pick<Row, "frequency" | "low" | "high" | "above_zero">} row
  * @param {number} decimals
  */
 function drawCell(cell, { frequency, low, high, above_zero: isAbove }, decimals) {
