@@ -1,5 +1,5 @@
 """The guarantee of a batch: what someone can learn about one person who sees only a published tally, or shuffled
-reports (docs/batch.md, docs/mathematics.md §16).
+reports (docs/batch.md, docs/mathematics.md §17).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the sums of a batch's bits tell about one user, if nobody sees the bits of a single report (docs/mathematics.md
-§16).
+§17).
 
 Each value has a bit of its own in every report. A changed value changes two bits, x's and x's: the sums of the two
 columns are independent, so their privacy losses add up. Among n bits of a column, those that a blanket hides the

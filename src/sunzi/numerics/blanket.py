@@ -1,4 +1,4 @@
-"""The privacy blanket of a batch: what its reader can learn about one of its users (docs/mathematics.md §16).
+"""The privacy blanket of a batch: what its reader can learn about one of its users (docs/mathematics.md §17).
 
 The reader sees the reports of n users without names or order. Every report has, whatever its user holds, a part ω that
 does not depend on the value. The reports drawn from ω hide the victim's: with Z = (R_x − e^ε·R_x')/ω on ω and 0 beside
