@@ -386,6 +386,7 @@ def make_plan(
     groups: GroupLists | None = None,
     block_size: int | None = None,
     code: Literal["arithmetic", "bitmap"] | None = None,
+    max_attack: float | None = None,
 ) -> Plan: ...
 @overload
 def make_plan(
@@ -397,6 +398,8 @@ def make_plan(
     groups: GroupLists | None = None,
     classes: int | None = None,
     points: int | None = None,
+    block_size: int | None = None,
+    max_attack: float | None = None,
 ) -> Plan: ...
 @overload
 def make_plan(
@@ -407,6 +410,7 @@ def make_plan(
     other: str | None = None,
     groups: GroupLists | None = None,
     order: int | None = None,
+    max_attack: float | None = None,
 ) -> Plan: ...
 @overload
 def make_plan(
@@ -453,8 +457,11 @@ def make_plan(
 
         - ``grr``, ``rappor``, ``oue``: none.
         - ``ss``: ``block_size``, the size w of the reported subset; ``code``, "arithmetic" or "bitmap".
-        - ``ss-compact``: ``classes``, the number of cyclotomic classes; ``points``, the prime to work modulo.
+        - ``ss-compact``: ``classes``, the number of cyclotomic classes; ``points``, the prime to work modulo; or
+          ``block_size``, about how many points a block has.
         - ``pgr``: ``order``, the prime power q of the field.
+        - ``ss``, ``ss-compact``, ``pgr``: instead of these, ``max_attack``, a limit on :attr:`Plan.attackability`; it
+          takes the least error, by the smallest blocks that keep the limit.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes, with a :class:`PlanWarning` if they have more than
           twice the error of the default ones; or ``count``, how many to choose.
 

@@ -77,5 +77,5 @@ def test_compact_blocks_of_a_requested_size(size):
     assert make_plan("ss-compact", size, 5, block_size=1).protocol.design == Singletons(size)
     with pytest.raises(ParameterError, match="block_size"):
         make_plan("ss-compact", size, 5, block_size=size)
-    with pytest.raises(ParameterError, match="not both"):
+    with pytest.raises(ParameterError, match="block_size determines the design, so classes cannot be given too"):
         make_plan("ss-compact", size, 5, block_size=3, classes=4)

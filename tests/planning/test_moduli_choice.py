@@ -116,9 +116,9 @@ def test_moduli_of_no_use_are_refused_with_what_is_reached_instead():
     """Within an attackability of 0.15, moduli on 100 values at ε = 6 err 100,000 times as much as subsets."""
     with pytest.raises(ParameterError, match=r"[0-9e+.]+ times that of subset selection, above") as refusal:
         choose_moduli(100, 6, "mss", max_attack=0.15, effort="quick")
-    size, ratio = re.search(r"block_size=(\d+)\) keeps max_attack=0.15 at ([0-9.]+) times", str(refusal.value)).groups()
-    blocks = make_plan("ss-compact", 100, 6, block_size=int(size))
-    assert blocks.attackability <= 0.15
+    size, ratio = re.search(r"max_attack=0.15\) has blocks of (\d+) and ([0-9.]+) times", str(refusal.value)).groups()
+    blocks = make_plan("ss", 100, 6, max_attack=0.15)
+    assert blocks.protocol.design.block_size == int(size)
     assert blocks.expected_mse(1) / reference_error(100, 6) == pytest.approx(float(ratio), rel=0.03)
     useless = choose_moduli(100, 6, "mss", max_attack=0.15, effort="quick", max_error_ratio=inf)
     assert useless.error > 1000 * reference_error(100, 6)

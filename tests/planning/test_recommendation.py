@@ -75,20 +75,23 @@ def test_modular_protocols_reveal_less_at_large_epsilon_and_few_values():
 @pytest.mark.parametrize(("epsilon", "limit", "block_size"), [(5, 0.4, 2), (5, 0.3, 3), (5, 0.1, 10), (4, 0.2, 4)])
 def test_blocks_grow_until_they_keep_the_limit_on_attackability(epsilon, limit, block_size):
     """100 values at ε = 5: blocks of three reveal half as much as single values and take 12 bits."""
-    names = ["ss", "ss-compact"]
-    plain, compact = recommend(100, epsilon, 1000, max_attack=limit, protocols=names).options
-    for option in (plain, compact):
+    plain, compact, geometry = recommend(
+        100, epsilon, 1000, max_attack=limit, protocols=["ss", "ss-compact", "pgr"]
+    ).options
+    for option in (plain, compact, geometry):
         assert option.excluded is None
         assert option.plan.attackability <= limit
-        assert option.plan.protocol.design.block_size == block_size
-        assert option.plan == sunzi.make_plan(option.protocol, 100, epsilon, block_size=block_size)
-    assert sunzi.make_plan("ss", 100, epsilon, block_size=block_size - 1).attackability > limit
-    assert compact.axes.bits <= 13
+        assert option.plan == sunzi.make_plan(option.protocol, 100, epsilon, max_attack=limit)
+    assert plain.plan.protocol.design.block_size == compact.plan.protocol.design.block_size == block_size
+    assert max(compact.axes.bits, geometry.axes.bits) <= 13
 
 
-def test_no_block_reveals_less_than_nothing():
-    with pytest.raises(ParameterError, match="no protocol meets these limits"):
+def test_a_limit_out_of_reach_says_what_is_reached():
+    with pytest.raises(ParameterError, match=r"ss-compact does not meet the limits: .* least it reaches is 0.01009"):
         recommend(100, 5, 1000, max_attack=0.005, protocols=["ss-compact"])
+    found = recommend(100, 5, 1000, max_attack=0.015, protocols=["ss", "pgr"])
+    assert found.protocol == "ss"
+    assert "out of reach of pgr" in found.options[1].excluded
 
 
 def test_residues_are_noted_where_they_do_not_pay():
@@ -103,7 +106,7 @@ def test_residues_are_noted_where_they_do_not_pay():
 
 
 def test_moduli_of_no_use_are_not_recommended():
-    with pytest.raises(ParameterError, match="no protocol meets these limits"):
+    with pytest.raises(ParameterError, match="mss does not meet the limits: an attackability of"):
         recommend(100, 6, 1000, max_attack=0.15, protocols=["mss"])
 
 

@@ -53,7 +53,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--max-bits", metavar="B", help="maximum mean report size in bits")
     parser.add_argument(
-        "--max-attack", metavar="P", help="maximum success rate of the best attacker with one report, from 0 to 1"
+        "--max-attack",
+        metavar="P",
+        help="maximum success rate of the best attacker with one report, from 0 to 1; to keep it, ss, ss-compact and "
+        "pgr take larger blocks",
     )
     parser.add_argument(
         "--search",

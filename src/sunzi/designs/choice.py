@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp
+from math import exp
 
 from sunzi.designs.base import Design
 from sunzi.designs.cyclotomic import MOST_POINTS, Cyclotomic
@@ -29,15 +29,6 @@ def optimal_block_size(points: int, epsilon: Fraction) -> int:
     return min(max(1, round(points / (exp(epsilon) + 1))), points - 1)
 
 
-def block_size_within(points: int, epsilon: Fraction, attackability: float) -> int | None:
-    """The smallest block size, at least the optimal one, with e^ε/(w·e^ε + v − w) ≤ ``attackability``
-    (docs/mathematics.md §4); None if there is none.
-    """
-    odds = exp(epsilon)
-    size = max(optimal_block_size(points, epsilon), ceil((odds / attackability - points) / (odds - 1)))
-    return size if size < points else None
-
-
 def subset_error(
     domain_size: int, epsilon: Fraction, block_size: int | None = None, points: int | None = None
 ) -> float:
@@ -50,7 +41,9 @@ def subset_error(
 
 
 @dataclass(frozen=True, order=True)
-class _Candidate:
+class CompactCandidate:
+    """A cyclotomic design that may be chosen; the shortest message comes first."""
+
     bits: int
     error: float
     points: int
@@ -60,19 +53,23 @@ class _Candidate:
 
     @property
     def block_size(self) -> int:
+        """The number of points in a block."""
         return self.joined * (self.points - 1) // self.classes + int(self.with_zero)
 
     def design(self) -> Cyclotomic:
+        """The design itself."""
         return Cyclotomic(self.points, self.classes, tuple(range(self.joined)), self.with_zero)
 
 
 def _candidates(
     points: int, domain_size: int, epsilon: Fraction, block_size: int | None = None
-) -> Iterator[_Candidate]:
+) -> Iterator[CompactCandidate]:
     """Unions of classes of Z_points whose size comes near ``block_size``, by default the optimum."""
     fraction = exp(epsilon) + 1 if block_size is None else points / block_size
+    # Blocks of nearly all points need classes as small as what they leave out.
+    finest = fraction if block_size is None else max(fraction, points / (points - block_size))
     for classes in divisors(points - 1):
-        if classes > _CLASSES_PER_OPTIMUM * fraction:
+        if classes > _CLASSES_PER_OPTIMUM * finest:
             return
         class_size = (points - 1) // classes
         nearest = int(points / fraction / class_size)
@@ -81,7 +78,7 @@ def _candidates(
                 size = joined * class_size + int(with_zero)
                 if 1 <= size < points and joined <= classes:
                     error = subset_error(domain_size, epsilon, size, points)
-                    yield _Candidate(index_bits(classes * points), error, points, classes, joined, with_zero)
+                    yield CompactCandidate(index_bits(classes * points), error, points, classes, joined, with_zero)
 
 
 def best_cyclotomic(points: int, epsilon: Fraction) -> tuple[Design, float]:
@@ -102,7 +99,7 @@ def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
     error.
     """
     alone = subset_error(domain_size, epsilon, 1)
-    candidates: list[_Candidate] = []
+    candidates: list[CompactCandidate] = []
     prime = next_prime(domain_size)
     for _ in range(_PRIMES_TRIED):
         candidates.extend(_candidates(prime, domain_size, epsilon))
@@ -113,6 +110,18 @@ def choose_compact(domain_size: int, epsilon: Fraction) -> Design:
     return min(candidate for candidate in candidates if candidate.error <= ERROR_TOLERANCE * best).design()
 
 
+def compact_candidates(domain_size: int, epsilon: Fraction, block_size: Callable[[int], int]) -> list[CompactCandidate]:
+    """Unions of classes on primes a little above the domain, whose blocks have nearly the size that ``block_size``
+    gives for their number of points.
+    """
+    candidates: list[CompactCandidate] = []
+    first = prime = next_prime(domain_size)
+    while not candidates or prime <= max(first, _FARTHEST_PRIME * domain_size + _FEW_PRIMES):
+        candidates.extend(_candidates(prime, domain_size, epsilon, min(block_size(prime), prime - 1)))
+        prime = next_prime(prime + 1)
+    return candidates
+
+
 def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Design:
     """The compact design of the shortest message with blocks of this size, or where no union of classes has it, of
     nearly this size: blocks above the optimum reveal less and err more.
@@ -120,13 +129,9 @@ def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Des
     block_size = whole_number("block_size", block_size, 1, domain_size - 1)
     if block_size == 1:
         return Singletons(domain_size)
-    candidates: list[_Candidate] = []
-    first = prime = next_prime(domain_size)
-    while not candidates or prime <= max(first, _FARTHEST_PRIME * domain_size + _FEW_PRIMES):
-        candidates.extend(_candidates(prime, domain_size, epsilon, block_size))
-        prime = next_prime(prime + 1)
+    candidates = compact_candidates(domain_size, epsilon, lambda _: block_size)
 
-    def distance(candidate: _Candidate) -> int:
+    def distance(candidate: CompactCandidate) -> int:
         return abs(candidate.block_size - block_size)
 
     allowed = max(min(map(distance, candidates)), (ERROR_TOLERANCE - 1) * block_size)

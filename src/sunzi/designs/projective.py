@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost, Design, draw_bounds_array, integer_parameter, only_parameters
+from sunzi.designs.singletons import Singletons
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.counters import LARGEST_EXACT_TOTAL, Counters, expected_filled
@@ -163,3 +164,11 @@ def choose_projective(domain_size: int, epsilon: Fraction, order: int | None = N
             "values; give another order, or use a compact protocol"
         )
     return Projective(field_order, dimension)
+
+
+def projective_or_singletons(domain_size: int, epsilon: Fraction, order: int | None = None) -> Design:
+    """That geometry, or singletons where its hyperplanes would have one point."""
+    if order is None and exp(epsilon) + 1 >= domain_size:
+        return Singletons(domain_size)
+    design = choose_projective(domain_size, epsilon, order)
+    return Singletons(domain_size) if design.block_size == 1 else design

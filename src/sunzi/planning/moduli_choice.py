@@ -7,7 +7,8 @@ from math import inf
 from typing import Any, Literal
 
 from sunzi._typing import Progress
-from sunzi.designs.choice import block_size_within, subset_error
+from sunzi.designs.attack_limits import AttackLimit, subsets_within
+from sunzi.designs.choice import subset_error
 from sunzi.errors import ParameterError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
@@ -143,14 +144,17 @@ def _value(candidate: ModuliCandidate, objective: str) -> float:
 
 def _larger_blocks(domain_size: int, epsilon: Epsilon, max_attack: float | None) -> str:
     """What subset selection reaches within the limit on attackability."""
+    if max_attack is None:
+        return ""
     budget = parse_epsilon(epsilon)
-    size = None if max_attack is None else block_size_within(domain_size, budget, max_attack)
-    if size is None:
+    try:
+        size = subsets_within(AttackLimit(domain_size, budget, max_attack)).block_size
+    except ParameterError:
         return ""
     ratio = subset_error(domain_size, budget, size) / subset_error(domain_size, budget)
     return (
-        f". Larger blocks reveal less too: make_plan('ss-compact', …, block_size={size}) keeps "
-        f"max_attack={max_attack:g} at {ratio:.3g} times the error of ss"
+        f". Larger blocks reveal less too: make_plan('ss', …, max_attack={max_attack:g}) has blocks of {size} and "
+        f"{ratio:.3g} times the error of ss"
     )
 
 

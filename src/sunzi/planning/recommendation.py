@@ -25,7 +25,6 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from sunzi._typing import Progress
-from sunzi.designs.choice import block_size_within
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.markup import for_notebook, plain_table
@@ -49,9 +48,8 @@ _ATTACK_ROOM: dict[Objective, float] = {"error": inf, "bits": inf, "attack": 1.0
 _LONGEST_REPORT = 1 << 17
 # The figures of a modular protocol need a solve over the whole domain, which takes minutes beyond this size.
 _LARGEST_SOLVED = 1 << 21
-SIZED = ("ss", "ss-compact")
-"""The protocols whose block size can be chosen."""
-_SIZE_STEPS = 100
+SIZED = ("ss", "ss-compact", "pgr")
+"""The protocols that take larger blocks to keep a limit on attackability."""
 
 
 @dataclass(frozen=True)
@@ -234,22 +232,19 @@ def residue_note(plan: Plan) -> str:
     ratio = plan.expected_mse(1) / reference_error(size, epsilon)
     return (
         f"residues do not pay below 1.5·e^ε values: its error is {ratio:.3g} times that of ss. To reveal less, set "
-        "max_attack: ss and ss-compact then take larger blocks"
+        "max_attack: ss, ss-compact and pgr then take larger blocks"
     )
 
 
 def _enlarged(
     default: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool
 ) -> Option:
-    """The smallest blocks that keep the limit on attackability: those above the optimal size reveal less."""
-    size = block_size_within(domain.size, epsilon, wishes.max_attack)
-    # Compact designs have a few more points than values, and only sizes near the requested one.
-    while size is not None and size < domain.size:
-        option = _weighed(make_plan(default.protocol, domain, epsilon, block_size=size), users, wishes, named=named)
-        if option.axes is not None and option.axes.attackability <= wishes.max_attack:
-            return option
-        size += max(1, size // _SIZE_STEPS)
-    return default
+    """The least error within the limit on attackability, by larger blocks."""
+    try:
+        plan = make_plan(default.protocol, domain, epsilon, max_attack=wishes.max_attack)
+    except ParameterError as error:
+        return replace(default, excluded=str(error))
+    return _weighed(plan, users, wishes, named=named)
 
 
 def _searched(quick: Option, domain: Domain, epsilon: Fraction, users: int, wishes: _Wishes, *, named: bool) -> Option:
@@ -331,6 +326,8 @@ def _nothing_fits(options: Sequence[Option]) -> str:
     found = [option.axes for option in options if option.axes is not None]
     if not found:
         return "no protocol fits: " + "; ".join(f"{option.protocol}: {option.excluded}" for option in options)
+    if len(options) == 1:
+        return f"{options[0].protocol} does not meet the limits: {options[0].excluded}"
     shortest = min(found, key=lambda each: each.bits)
     safest = min(found, key=lambda each: each.attackability)
     return (

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp
 from typing import Any, ClassVar, Self
 
 from sunzi._typing import Integers
+from sunzi.designs.attack_limits import AttackLimit, compact_within, projective_within, subsets_within
 from sunzi.designs.base import DecodingCost, Design, only_parameters
 from sunzi.designs.choice import choose_compact, compact_of_size, cyclotomic_with, optimal_block_size
-from sunzi.designs.projective import choose_projective
+from sunzi.designs.projective import projective_or_singletons
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
@@ -191,9 +191,19 @@ class SubsetSelection(BlockProtocol):
 
     @classmethod
     def choose_design(
-        cls, domain_size: int, epsilon: Fraction, block_size: int | None = None, code: str | None = None
+        cls,
+        domain_size: int,
+        epsilon: Fraction,
+        block_size: int | None = None,
+        code: str | None = None,
+        max_attack: float | None = None,
     ) -> Design:
-        """Subsets of the optimal size; of one point, singletons."""
+        """Subsets of the optimal size, of the given one, or of the smallest that keeps a limit on attackability; of one
+        point, singletons.
+        """
+        if max_attack is not None:
+            _refuse_both("max_attack", block_size=block_size)
+            return subsets_within(AttackLimit(domain_size, epsilon, max_attack), code)
         size = optimal_block_size(domain_size, epsilon) if block_size is None else block_size
         return Singletons(domain_size) if size == 1 and code is None else Subsets(domain_size, size, code or "")
 
@@ -221,13 +231,16 @@ class CompactSubsetSelection(BlockProtocol):
         classes: int | None = None,
         points: int | None = None,
         block_size: int | None = None,
+        max_attack: float | None = None,
     ) -> Design:
         """The shortest message within 1 % of the best error, or the given number of classes, or blocks of about the
-        given size.
+        given size, or the smallest that keep a limit on attackability.
         """
+        if max_attack is not None:
+            _refuse_both("max_attack", block_size=block_size, classes=classes, points=points)
+            return compact_within(AttackLimit(domain_size, epsilon, max_attack))
         if block_size is not None:
-            if classes is not None or points is not None:
-                raise ParameterError("give block_size or classes and points, not both")
+            _refuse_both("block_size", classes=classes, points=points)
             return compact_of_size(domain_size, epsilon, block_size)
         if classes is None:
             if points is not None:
@@ -244,9 +257,20 @@ class ProjectiveGeometryResponse(BlockProtocol):
     designs = frozenset({"projective", "singletons"})
 
     @classmethod
-    def choose_design(cls, domain_size: int, epsilon: Fraction, order: int | None = None) -> Design:
-        """The smallest geometry that holds the domain; hyperplanes of one point are singletons."""
-        if order is None and exp(epsilon) + 1 >= domain_size:
-            return Singletons(domain_size)
-        design = choose_projective(domain_size, epsilon, order)
-        return Singletons(domain_size) if design.block_size == 1 else design
+    def choose_design(
+        cls, domain_size: int, epsilon: Fraction, order: int | None = None, max_attack: float | None = None
+    ) -> Design:
+        """The smallest geometry that holds the domain, over the usual field, the given one, or one that keeps a limit
+        on attackability; hyperplanes of one point are singletons.
+        """
+        if max_attack is not None:
+            _refuse_both("max_attack", order=order)
+            return projective_within(AttackLimit(domain_size, epsilon, max_attack))
+        return projective_or_singletons(domain_size, epsilon, order)
+
+
+def _refuse_both(option: str, **others: object) -> None:
+    """Raise ParameterError if one of the other options is given too."""
+    name = next((name for name, value in others.items() if value is not None), None)
+    if name is not None:
+        raise ParameterError(f"{option} determines the design, so {name} cannot be given too; leave one of them out")
