@@ -1,10 +1,12 @@
 """Questions as texts, and their answers."""
 
+import datetime
+
 import numpy as np
 import pytest
 
 import sunzi
-from sunzi.errors import ParameterError
+from sunzi.errors import ParameterError, SunziError
 from sunzi.record_answers import Answer, Questions
 
 
@@ -29,6 +31,27 @@ def test_answers_come_in_the_order_of_the_questions(ordered):
     assert found[2].low == ordered.quantile(0.5).low
     assert not Questions()
     assert asked
+
+
+def test_a_range_within_bins_is_answered_by_the_bins_around_it(ordered):
+    (found,) = Questions(ranges=["5:31.5"]).ask(ordered)
+    assert (found.question, found.value) == ("4 to 32", ordered.range(4, 32).value)
+    assert found.note == "5 to 31.5 does not consist of whole bins; the answer is about 4 to 32, which encloses it."
+    (exact,) = Questions(ranges=["4:32"]).ask(ordered)
+    assert not exact.note
+    for wrong, message in (("5:5", "low must be below high"), ("5:65", "65.0 is outside 0 to 64; give an end within")):
+        with pytest.raises(SunziError, match=message):
+            Questions(ranges=[wrong]).ask(ordered)
+
+
+def test_a_quantile_at_the_end_of_clamped_values_may_lie_beyond():
+    first = datetime.date(2026, 1, 1)
+    plan = sunzi.make_ordered(first, datetime.date(2026, 1, 17), 16, epsilon=4, clamp=True)
+    days = [first + datetime.timedelta(days=number % 40) for number in range(2000)]
+    middle, late, mean = Questions(quantiles=[0.2, 0.9], mean=True).ask(plan.estimate(plan.simulate(days, seed=1)))
+    assert not middle.note
+    assert "reaches an end of the range" in late.note
+    assert {answer.unit for answer in (middle, late, mean)} == {"days since 1970-01-01"}
 
 
 def test_tables_are_asked_by_attribute_and_value(table):
@@ -80,4 +103,6 @@ def test_records_have_no_infinite_numbers():
         "high": None,
         "standard_error": None,
         "is_share": False,
+        "unit": "",
+        "note": "",
     }

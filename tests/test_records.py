@@ -130,8 +130,14 @@ def test_edges_are_found_and_others_refused(times):
     assert [times.position(edge) for edge in (0, 125, 1000)] == [0, 1, 8]
     with pytest.raises(DomainError, match="130 is not the edge of a bin; the nearest are 125 and 250"):
         times.position(130)
-    with pytest.raises(DomainError, match="not the edge"):
+    with pytest.raises(DomainError, match="2000 is outside 0 to 1000 ms; give an end within it"):
         times.position(2000)
+    assert times.is_edge(250)
+    assert not times.is_edge(251)
+    assert times.enclosing(130, 250) == (1, 2)
+    assert times.enclosing(0, 999) == (0, 8)
+    with pytest.raises(DomainError, match="low must be below high, got 130 and 130"):
+        times.enclosing(130, 130)
 
 
 @pytest.mark.parametrize(

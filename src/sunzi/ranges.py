@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from math import inf, isfinite
+from math import ceil, floor, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,14}[1-9])?")
 _MOST_DIGITS = 15
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_UNIT = 32
+# As a share of a bin's width: what is nearer to an edge counts as that edge.
+_EDGE_TOLERANCE = 1e-6
 _EPOCH = date(1970, 1, 1)
 _DAYS = "days since 1970-01-01"
 
@@ -92,17 +94,37 @@ class OrderedDomain(Domain):
 
     def position(self, value: object) -> int:
         """The edge that a number or date is: 0 for ``low``, the number of bins for ``high``."""
+        place = self._place(value)
+        if not self.is_edge(value):
+            raise DomainError(
+                f"{shown(value)} is not the edge of a bin; the nearest are {self.shown_edge(floor(place))} and "
+                f"{self.shown_edge(ceil(place))}"
+            )
+        return int(place)
+
+    def enclosing(self, low: object, high: object) -> tuple[int, int]:
+        """The edges of the narrowest range of whole bins around two numbers or dates, the first below the second."""
+        start, stop = self._place(low), self._place(high)
+        if not start < stop:
+            raise DomainError(f"low must be below high, got {shown(low)} and {shown(high)}")
+        return floor(start), ceil(stop)
+
+    def is_edge(self, value: object) -> bool:
+        """Whether a number or date is the edge of a bin."""
+        return self._place(value).is_integer()
+
+    def _place(self, value: object) -> float:
+        """Where a number or date lies between the edges, which are integers."""
         number = self._number(value)
         if number is None:
             raise self.refusal(value)
         place = (number - self.low) / self.width
-        if not isfinite(place) or abs(place - round(place)) > 1e-6 or not 0 <= round(place) <= self.size:
-            below = min(max(int(np.floor(place)), 0), self.size - 1) if isfinite(place) else 0
-            raise DomainError(
-                f"{shown(value)} is not the edge of a bin; the nearest are {self.shown_edge(below)} and "
-                f"{self.shown_edge(below + 1)}"
-            )
-        return round(place)
+        nearest = round(place) if isfinite(place) else -1
+        if abs(place - nearest) <= _EDGE_TOLERANCE:
+            place = nearest
+        if not 0 <= place <= self.size:
+            raise DomainError(f"{shown(value)} is outside {self.shown_range(0, self.size)}; give an end within it")
+        return float(place)
 
     def is_outside(self, values: object) -> NDArray[np.bool_]:
         """Which of these numbers lie outside; with ``clamp`` they are reported as the nearest end."""
@@ -186,19 +208,11 @@ class OrderedDomain(Domain):
     def shown_edge(self, place: int) -> str:
         """An edge of a bin, for display."""
         number = self.low + self.width * place
-        return self._shown_date(number) if self.is_dates else f"{number:.10g}"
-
-    def _shown_date(self, days: float) -> str:
-        try:
-            return str(_EPOCH + timedelta(days=days))
-        except OverflowError:  # beyond the year 9999, in a plan by hand
-            return f"day {days:.10g}"
+        return _shown_date(number) if self.is_dates else f"{number:.10g}"
 
     def shown_number(self, number: float) -> str:
         """A number of this range, for display: five digits and the unit, or a date."""
-        if self.is_dates:
-            return self._shown_date(number)
-        return f"{number:.5g} {self.unit}".rstrip()
+        return shown_number(number, self.unit)
 
     def label(self, index: int) -> str:
         """The bin as a text."""
@@ -255,6 +269,18 @@ class OrderedDomain(Domain):
     def __repr__(self) -> str:
         """The range and the number of bins."""
         return f"OrderedDomain({self.shown_edge(0)} to {self.shown_edge(self.size)}, {self.size} bins)"
+
+
+def shown_number(number: float, unit: str) -> str:
+    """A number with five digits and its unit, or a date if that is its unit."""
+    return _shown_date(number) if unit == _DAYS else f"{number:.5g} {unit}".rstrip()
+
+
+def _shown_date(days: float) -> str:
+    try:
+        return str(_EPOCH + timedelta(days=days))
+    except OverflowError:  # beyond the year 9999, in a plan by hand
+        return f"day {days:.10g}"
 
 
 def _checked_number(name: str, value: object) -> float:

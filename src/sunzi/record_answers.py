@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from sunzi.cross_tables import TableEstimate
+from sunzi.cross_tables import ConditionalShare, TableEstimate
 from sunzi.errors import ParameterError
 from sunzi.estimate import Estimate
 from sunzi.ordered import MeanEstimate, OrderedEstimate
 from sunzi.uncertainty import Target
+
+_UNBOUNDED = (
+    "An interval without ends: the reports do not tell that anybody meets the condition, so the share may be anything."
+)
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,22 @@ class Answer:
     high: float | None = None
     standard_error: float | None = None
     is_share: bool = False
+    unit: str = ""
+    """Of numbers and their means, such as "ms" or "days since 1970-01-01"."""
+    note: str = ""
+    """What to know about the answer, in a sentence."""
 
     def record(self) -> dict[str, Any]:
         """For JSON and CSV; None where there is no number."""
         numbers = {"value": self.value, "low": self.low, "high": self.high, "standard_error": self.standard_error}
         finite = {name: None if number is None or not isfinite(number) else number for name, number in numbers.items()}
-        return {"question": self.question, **finite, "is_share": self.is_share}
+        return {
+            "question": self.question,
+            **finite,
+            "is_share": self.is_share,
+            "unit": self.unit,
+            "note": self.note,
+        }
 
 
 @dataclass(frozen=True)
@@ -79,21 +93,20 @@ class Questions:
             low, separator, high = text.partition(":")
             if not separator:
                 raise ParameterError(f"a range is LOW:HIGH such as 100:250, got {text!r}")
-            share = _ordered(estimate, "a range").range(_end(low), _end(high), confidence, target=target)
-            yield Answer(f"{low} to {high}", share.value, share.low, share.high, share.standard_error, True)
+            yield _range(_ordered(estimate, "a range"), low, high, confidence, target)
         for probability in self.quantiles:
-            found = _ordered(estimate, "a quantile").quantile(probability, confidence, target=target)
-            yield Answer(f"quantile {probability:g}", found.value, found.low, found.high)
+            yield _quantile(_ordered(estimate, "a quantile"), probability, confidence, target)
         if self.mean:
             asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean")
             mean = asked.mean(confidence, target=target)
-            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error)
+            unit = asked.bins.unit if isinstance(asked, OrderedEstimate) else ""
+            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=unit)
 
     def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
         for text in self.shares:
             values, given = _pairs(text), _pairs(self.given or "")
             share = _table(estimate, "a share").share(values, given, confidence, target=target)
-            yield Answer(f"{text} among {self.given}", share.value, share.low, share.high, is_share=True)
+            yield _share(f"{text} among {self.given}", share)
         if self.given and not self.shares:
             yield from _every_share(_table(estimate, "a share"), comma_list(self.given), confidence, target)
         if self.independence:
@@ -102,12 +115,40 @@ class Questions:
             yield Answer("p-value of independence", test.p_value)
 
 
+def _range(estimate: OrderedEstimate, low: str, high: str, confidence: float, target: Target) -> Answer:
+    """The share of a range, or of the narrowest one of whole bins that encloses it."""
+    bins, ends = estimate.bins, (_end(low), _end(high))
+    start, stop = bins.enclosing(*ends)
+    share = estimate.range(bins.edges[start], bins.edges[stop], confidence, target=target)
+    question, note = f"{low} to {high}", ""
+    if not all(bins.is_edge(end) for end in ends):
+        question = f"{bins.shown_edge(start)} to {bins.shown_edge(stop)}"
+        note = f"{low} to {high} does not consist of whole bins; the answer is about {question}, which encloses it."
+    return Answer(question, share.value, share.low, share.high, share.standard_error, True, note=note)
+
+
+def _quantile(estimate: OrderedEstimate, probability: float, confidence: float, target: Target) -> Answer:
+    found, bins = estimate.quantile(probability, confidence, target=target), estimate.bins
+    question, note = f"quantile {probability:g}", ""
+    if bins.clamp and (found.low <= bins.low or found.high >= bins.high):
+        note = (
+            f"The interval of {question} reaches an end of the range, where all values beyond it are counted: the "
+            "quantile may lie outside."
+        )
+    return Answer(question, found.value, found.low, found.high, unit=bins.unit, note=note)
+
+
+def _share(question: str, share: ConditionalShare) -> Answer:
+    note = "" if share.is_bounded else _UNBOUNDED
+    return Answer(question, share.value, share.low, share.high, is_share=True, note=note)
+
+
 def _every_share(table: TableEstimate, given: list[str], confidence: float, target: Target) -> Iterator[Answer]:
     for index, share in enumerate(table.shares(given, confidence, target=target)):
         texts = {name: f"{name}={label}" for name, label in table.cell(index).items()}
         asked = ",".join(text for name, text in texts.items() if name not in given)
         condition = ",".join(text for name, text in texts.items() if name in given)
-        yield Answer(f"{asked} among {condition}", share.value, share.low, share.high, is_share=True)
+        yield _share(f"{asked} among {condition}", share)
 
 
 def comma_list(text: str) -> list[str]:

@@ -1,8 +1,10 @@
 """Ranges, quantiles, means and tables from the command line: a table becomes reports, and these answers."""
 
 import csv
+import datetime
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -125,11 +127,26 @@ def test_an_unbounded_share_is_explained(shown, tmp_path):
     assert "the share may be anything" in " ".join(shown("estimate", *words).split())
 
 
+def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
+    first = datetime.date(2026, 1, 1)
+    plan = sunzi.make_ordered(first, datetime.date(2026, 3, 6), 32, 3)
+    plan.save(tmp_path / "plan.json")
+    plan.simulate([first + datetime.timedelta(days=number % 60) for number in range(600)], seed=1).save(
+        tmp_path / "tally"
+    )
+    words = [str(tmp_path / "plan.json"), str(tmp_path / "tally"), "--range", "2026-01-02:2026-01-05", "--quantile=0.5"]
+    text = " ".join(shown("estimate", *words).split())
+    assert re.search(r"quantile 0.5 2026-0\d-\d\d 2026-01-\d\d to 2026-0\d-\d\d", text)
+    assert (
+        "2026-01-02 to 2026-01-05 does not consist of whole bins; the answer is about 2026-01-01 to 2026-01-05" in text
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
         ("number", ["--range", "0:256"], "a range needs an ordered plan"),
-        ("ordered", ["--range", "0:300"], "not the edge of a bin"),
+        ("ordered", ["--range=-1:300"], "-1.0 is outside"),
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from sunzi.record_answers import Answer, Questions
 
 _WIDE_BINS = 16
-_UNBOUNDED = (
-    "An interval without ends: the reports do not tell that anybody meets the condition, so the share may be anything."
-)
 
 
 def add_record_queries(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +29,8 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
         metavar="LOW:HIGH",
         action="append",
         default=[],
-        help="of an ordered plan: the share of values from LOW to below HIGH, edges of bins: 100:250. May be repeated",
+        help="of an ordered plan: the share of values from LOW to below HIGH: 100:250; if these are not edges of bins, "
+        "of the narrowest range of whole bins around them. May be repeated",
     )
     parser.add_argument(
         "--quantile", metavar="P", help="of an ordered plan: these quantiles, such as 0.5,0.95 for the median"
@@ -130,13 +128,16 @@ def wide_bins(estimate: Estimate) -> Estimate | None:
 
 
 def _cells(answer: Answer, decimals: int) -> list[str]:
+    from sunzi.ranges import shown_number
+
     low, high = answer.low, answer.high
     if low is None or high is None:
         return [answer.question, f"{answer.value:.4g}", ""]
     if answer.is_share:
         ends = [percent(end, decimals) if isfinite(end) else "?" for end in (low, high)]
         return [answer.question, percent(answer.value, decimals), " to ".join(ends)]
-    return [answer.question, f"{answer.value:.5g}", f"{low:.5g} to {high:.5g}"]
+    value, first, last = (shown_number(number, answer.unit) for number in (answer.value, low, high))
+    return [answer.question, value, f"{first.removesuffix(f' {answer.unit}')} to {last}"]
 
 
 def _print(answers: Sequence[Answer], confidence: float, reports: int) -> None:
@@ -146,6 +147,6 @@ def _print(answers: Sequence[Answer], confidence: float, reports: int) -> None:
     print_table(
         ["question", "estimate", f"{100 * confidence:g} % interval"], [_cells(answer, decimals) for answer in answers]
     )
-    if any(answer.low is not None and not isfinite(answer.low) for answer in answers):
+    for note in dict.fromkeys(answer.note for answer in answers if answer.note):
         say()
-        say_wrapped(_UNBOUNDED)
+        say_wrapped(note)

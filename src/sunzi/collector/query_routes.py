@@ -58,7 +58,7 @@ def answers(
     collection: CollectionName,
     epoch: AnyEpoch,
     form: Literal["json", "csv"],
-    ranges: Annotated[Sequence[str], Query(alias="range", max_length=100, description="LOW:HIGH, bins' edges")] = (),
+    ranges: Annotated[Sequence[str], Query(alias="range", max_length=100, description="LOW:HIGH")] = (),
     quantiles: Annotated[Sequence[float], Query(alias="quantile", max_length=100)] = (),
     mean: bool = False,
     shares: Annotated[Sequence[str], Query(alias="share", max_length=100, description="ATTRIBUTE=VALUE")] = (),

@@ -32,6 +32,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * values of an attribute can have an interval without ends, null.
  * @typedef {{
  *   question: string, value: number, low: number, high: number, standard_error: number, is_share: boolean,
+ *   unit: string, note: string,
  * }} Answer
  * @typedef {{ answers: Answer[], reports: number, confidence: number }} Answers
  *

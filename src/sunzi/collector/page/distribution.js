@@ -107,12 +107,13 @@ const MEASURES = { "quantile 0.5": "Median", "quantile 0.95": "95 % of values ar
  */
 function drawMeasures(domain, measures) {
   const unit = domain.range?.unit && !isDates(domain) ? ` ${domain.range.unit}` : "";
-  byId("measures").replaceChildren(...measures.map(({ question, value, low, high }) => {
+  byId("measures").replaceChildren(...measures.map(({ question, value, low, high, note }) => {
     const decimals = low < high ? Math.min(10, Math.max(0, 1 - Math.floor(Math.log10((high - low) / 4)))) : 2;
     const [middle, from, to] = [value, low, high].map((number) => rangeText(domain, number, decimals));
     const measure = element("div", "measure");
     measure.append(element("h3", "", MEASURES[question]), element("p", "figure", `${middle}${unit}`));
     measure.append(element("p", "soft", `95 % interval ${from} … ${to}`));
+    if (note) measure.append(element("p", "soft", note));
     return measure;
   }));
 }
