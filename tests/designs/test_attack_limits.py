@@ -111,3 +111,13 @@ def test_subsets_keep_their_code():
     design = SubsetSelection.choose_design(20, Fraction(3), code="bitmap", max_attack=0.2)
     assert design.code == "bitmap"
     assert choose_compact(20, Fraction(3)).block_size < design.block_size
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_best_attacker_of_all_succeeds_no_more_often(name):
+    """Enumerated: every message and every value, with exact probabilities."""
+    protocol = sunzi.make_plan(name, 8, 3, max_attack=0.4).protocol
+    chances = [protocol.channels[0].payload_probabilities(value) for value in range(8)]
+    success = sum(max(each[payload] for each in chances) for payload in chances[0]) / 8
+    assert float(success) == pytest.approx(protocol.attackability, abs=1e-12)
+    assert success <= Fraction(0.4)
