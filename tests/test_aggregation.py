@@ -113,6 +113,11 @@ def test_the_task_of_a_plan(plan, expected):
     assert task.min_batch_size == 1000
 
 
+@pytest.mark.parametrize(("least", "honest", "expected"), [(7, 0.7, 10), (100, 0.9, 112), (100, 1, 100)])
+def test_batches_grow_by_the_share_of_clients_that_are_not_honest(least, honest, expected):
+    assert aggregation_task(PLANS["grr"], least, honest).min_batch_size == expected
+
+
 @pytest.mark.parametrize("entries", [1, 2, 3, 7, 100, 107, 1024, 1033])
 def test_no_chunk_length_makes_shorter_reports(entries):
     shortest = min(_leader_share_bytes(entries, chunk) for chunk in range(1, entries + 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
@@ -104,7 +105,7 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
         length=layout.length,
         max_weight=weight,
         chunk_length=chunk,
-        min_batch_size=ceil(least / share),
+        min_batch_size=ceil(least / Fraction(str(share))),  # 7 / 0.7 is 10, though not in floating point
         leader_share_bytes=leader,
         report_bytes=_METADATA_BYTES + _LENGTH_BYTES + public + leader + helper + _AGGREGATORS * _SEAL_BYTES,
     )
