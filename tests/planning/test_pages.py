@@ -1,12 +1,13 @@
-"""A recommendation and a comparison as pages."""
+"""Recommendations, comparisons and guarantees of batches as pages."""
 
 import html.parser
 import sys
 
 import pytest
 
-from sunzi.planning import compare, recommend, setting_grid
-from sunzi.planning.pages import comparison_page, recommendation_page
+from sunzi.plan import make_plan
+from sunzi.planning import batch_curves, compare, recommend, setting_grid
+from sunzi.planning.pages import batch_page, comparison_page, recommendation_page
 
 
 def texts(page: str) -> str:
@@ -64,3 +65,18 @@ def test_what_cannot_be_drawn_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "sunzi.planning.plots", raising=False)
     assert "pip install 'sunzi[plot]'" in texts(comparison_page(records(), "epsilon"))
+
+
+def test_a_batch_with_its_conditions_and_picture(monkeypatch):
+    monkeypatch.setattr("sunzi.planning.central_curves._STEPS", 1)
+    monkeypatch.setattr("sunzi.planning.central_curves._EPSILONS", ())
+    plan = make_plan("grr", 16, 2)
+    guarantee = plan.batch_guarantee(100_000, 1e-8)
+    page = batch_page(batch_curves(plan, guarantee), guarantee.facts())
+    text = texts(page)
+    assert "A batch of 100,000 reports, grr, 16 values" in text
+    assert guarantee.in_words() in text
+    for name, value in guarantee.facts():
+        assert name in text
+        assert value in text
+    assert "<svg" in page or "pip install" in text

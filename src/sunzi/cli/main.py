@@ -25,6 +25,7 @@ COMMANDS = {
     "tally": "count reports",
     "merge": "add up tallies of one plan",
     "aggregation": "print the parameters of a secure aggregation (DAP) of a plan's reports",
+    "batch": "compute what a whole batch of reports, or its tally, reveals about one person",
     "estimate": "turn a tally into a histogram with confidence intervals",
     "diff": "compare two tallies: what changed, with confidence intervals and verdicts",
     "trend": "follow values over epochs: series, slopes, changes, and alarms with a stated false alarm rate",

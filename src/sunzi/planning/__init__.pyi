@@ -1,6 +1,8 @@
 from sunzi.planning.axes import Axes as Axes
 from sunzi.planning.axes import evaluate as evaluate
 from sunzi.planning.axes import push_bound as push_bound
+from sunzi.planning.central_curves import BatchCurves as BatchCurves
+from sunzi.planning.central_curves import batch_curves as batch_curves
 from sunzi.planning.comparison import ComparisonRow as ComparisonRow
 from sunzi.planning.comparison import Setting as Setting
 from sunzi.planning.comparison import Trials as Trials

@@ -1,9 +1,9 @@
-"""A recommendation and a comparison as self-contained web pages."""
+"""Recommendations, comparisons and guarantees of batches as self-contained web pages."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND, axes_cells
 from sunzi.planning.record_comparison import METHODS_HEADER, best_first
 
 if TYPE_CHECKING:
+    from sunzi.planning.central_curves import BatchCurves
     from sunzi.planning.comparison import ComparisonRow
     from sunzi.planning.plots import Varied
     from sunzi.planning.recommendation import Recommendation
@@ -100,10 +101,22 @@ def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, leg
     return page(title[0].upper() + title[1:], "\n".join(content), _picture_style(46))
 
 
-def _picture(draw: Callable[[Any], Any]) -> str:
-    """The picture as SVG, or why there is none; ``draw`` gets the module that needs matplotlib."""
+def batch_page(curves: BatchCurves, facts: Iterable[tuple[str, str]]) -> str:
+    """What a batch reveals, with all conditions, and how that changes with its size and with ε."""
+    own = curves.own
+    content = [
+        f"<p>{escape(own.in_words())}</p>",
+        f'<div class="scroll">\n{facts_table(facts)}\n</div>',
+        _picture(lambda plots: plots.draw_batch(curves), "central_plots"),
+    ]
+    title = f"A batch of {own.reports:,} reports, {curves.protocol}, {counted(curves.domain_size, 'value')}"
+    return page(title, "\n".join(content), _picture_style(46))
+
+
+def _picture(draw: Callable[[Any], Any], module: str = "plots") -> str:
+    """The picture as SVG, or why there is none; ``draw`` gets the module, which needs matplotlib."""
     try:
-        plots = import_module("sunzi.planning.plots")
+        plots = import_module(f"sunzi.planning.{module}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

@@ -1,0 +1,194 @@
+"""``sunzi batch``: what someone learns about one person who sees only a whole batch of reports, or its tally."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from sunzi.cli.files import PICTURES, TABLES, add_plan
+from sunzi.cli.numbers import parse_integer, parse_number
+from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.terminal import ProgressBar, say, say_wrapped
+from sunzi.errors import ParameterError, PlanWarning
+
+if TYPE_CHECKING:
+    from sunzi.batch import BatchGuarantee
+    from sunzi.plan import Plan
+    from sunzi.planning import BatchCurves
+
+_SUFFIXES = (*TABLES, *PICTURES, ".html")
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``batch`` to the command line."""
+    description = (
+        "Compute what someone can learn about one person who sees only whole batches: all reports shuffled, or only "
+        "their tally and estimates. Prints the central epsilon, which is proven, the epsilon that a known attack "
+        "reaches, and every condition (docs/batch.md). A picture shows both against the size of the batch and against "
+        "the epsilon of one report. Prints a table on a terminal, CSV in a pipe."
+    )
+    parser = commands.add_parser("batch", description=description)
+    add_plan(parser)
+    parser.add_argument(
+        "--users", metavar="N", help="the least number of reports in a batch, one per user: 10000 or 1e6"
+    )
+    parser.add_argument(
+        "--delta",
+        metavar="D",
+        required=True,
+        help="probability with which the guarantee may fail, far below 1/N, such as 1e-8",
+    )
+    parser.add_argument(
+        "--honest",
+        metavar="SHARE",
+        default="1",
+        help="assumed share of reports from clients that follow the plan; the others may help the reader (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--reader",
+        default="reports",
+        help="what the reader sees: reports, all of them shuffled, without ids, times or addresses; or tally, counts "
+        "and estimates only, which tells less with oue and rappor. The figure of reports holds for both (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--epochs",
+        metavar="N",
+        default="1",
+        help="number of batches with the same person in them, with fresh noise in each unless --cohort is given "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--memoised", action="store_true", help="devices repeat memoised reports in every epoch; needs --cohort"
+    )
+    parser.add_argument(
+        "--cohort",
+        metavar="N",
+        help="with memoised reports: the least number of users who are in exactly the same batches",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="E",
+        help="also find the least batch with this central epsilon; without --users, print the guarantee of that batch",
+    )
+    add_output(parser, _SUFFIXES)
+    add_format(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compute the guarantee and print it."""
+    from sunzi.plan import load_plan
+
+    check_output(arguments, _SUFFIXES)
+    options = _options(arguments)
+    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
+    if users is not None and users < 1:
+        raise ParameterError(f"--users must be at least 1, got {arguments.users}")
+    plan = load_plan(arguments.plan)
+    with _printed_warnings():
+        target = _target(arguments, plan, options)
+        least = users or (target or {}).get("target_reports")
+        if least is None:
+            raise ParameterError("give --users, or --target for the least number of users with this central epsilon")
+        if options["cohort"] is not None and options["cohort"] > least:
+            raise ParameterError(f"--cohort {options['cohort']:,} exceeds the {least:,} --users of a batch")
+        guarantee = plan.batch_guarantee(least, **options)
+    document = {
+        "protocol": plan.protocol.name,
+        "domain_size": plan.domain.size,
+        **guarantee.to_json(),
+        **(target or {}),
+    }
+    facts = _facts(guarantee, target)
+    curves = cache(partial(_curves, plan, guarantee))  # a picture and a page show the same ones
+    deliver(
+        arguments,
+        Result(
+            table=partial(_print_table, guarantee, facts),
+            document=lambda: document,
+            rows=lambda: [document],
+            picture=partial(_draw, curves),
+            page=partial(_page, curves, facts),
+        ),
+    )
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of the guarantee but for the number of reports."""
+    epochs = parse_integer(arguments.epochs, "--epochs")
+    cohort = None if arguments.cohort is None else parse_integer(arguments.cohort, "--cohort")
+    if arguments.memoised and cohort is None:
+        raise ParameterError(
+            "--memoised needs --cohort, the number of users who are in exactly the same batches: a user who joins or "
+            "leaves alone is seen alone, and then only the plan's epsilon holds"
+        )
+    if arguments.target is not None and (epochs != 1 or cohort is not None):
+        raise ParameterError("--target is about one batch; leave out --epochs and --cohort")
+    return {
+        "delta": float(parse_number(arguments.delta, "--delta")),
+        "honest": float(parse_number(arguments.honest, "--honest")),
+        "reader": arguments.reader,
+        "epochs": epochs,
+        "cohort": cohort,
+    }
+
+
+def _target(arguments: argparse.Namespace, plan: Plan, options: dict[str, Any]) -> dict[str, Any] | None:
+    """The least batch for ``--target``."""
+    if arguments.target is None:
+        return None
+    target = float(parse_number(arguments.target, "--target"))
+    conditions = {name: options[name] for name in ("delta", "honest", "reader")}
+    return {"target_epsilon": target, "target_reports": plan.minimum_batch(target, **conditions)}
+
+
+@contextmanager
+def _printed_warnings() -> Iterator[None]:
+    """Print warnings about the parameters as notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PlanWarning)
+        yield
+    for warning in caught:
+        say(f"sunzi: note: {warning.message}", sys.stderr)
+
+
+def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tuple[str, str]]:
+    facts = guarantee.facts()
+    if target is not None:
+        text = f"central epsilon {target['target_epsilon']:g} needs {target['target_reports']:,} reports in each batch"
+        facts.insert(2, ("target", text))
+    return facts
+
+
+def _print_table(guarantee: BatchGuarantee, facts: list[tuple[str, str]]) -> None:
+    for name, value in facts:
+        say_wrapped(f"{name:15}  {value}", hanging=17)
+    say()
+    say_wrapped(f"What this means: {guarantee.in_words()}")
+
+
+def _curves(plan: Plan, guarantee: BatchGuarantee) -> BatchCurves:
+    from sunzi.planning import batch_curves
+
+    with ProgressBar() as bar:
+        return batch_curves(plan, guarantee, bar.show)
+
+
+def _draw(curves: Callable[[], BatchCurves]) -> Any:
+    from sunzi.planning.central_plots import draw_batch
+
+    return draw_batch(curves())
+
+
+def _page(curves: Callable[[], BatchCurves], facts: list[tuple[str, str]]) -> str:
+    from sunzi.planning.pages import batch_page
+
+    return batch_page(curves(), facts)

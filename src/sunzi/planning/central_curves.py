@@ -1,0 +1,93 @@
+"""The central ε of a plan against the size of its batches and against the ε of its reports (docs/batch.md)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sunzi._typing import Progress
+from sunzi.batch import MOST_REPORTS, BatchGuarantee
+from sunzi.errors import PlanWarning, SunziError
+from sunzi.plan import Plan, make_plan
+from sunzi.protocols.registry import catalogue
+
+# Three decades to both sides of the plan's own batch, three sizes in each.
+_STEPS, _STEPS_PER_DECADE = 9, 3
+_LEAST_REPORTS = 10
+_EPSILONS = tuple(Fraction(number, 2) for number in range(1, 17))
+
+
+@dataclass(frozen=True)
+class BatchCurves:
+    """Guarantees of a plan and of its neighbours, under the same conditions."""
+
+    protocol: str
+    domain_size: int
+    own: BatchGuarantee
+    by_size: tuple[BatchGuarantee, ...]
+    """Of other sizes of the batch or, with memoised reports, of the cohort."""
+    by_epsilon: tuple[BatchGuarantee, ...]
+    """Of plans of this protocol for other ε; empty if the plan is not one of a single value."""
+
+
+def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | None = None) -> BatchCurves:
+    """How the guarantee changes with the size of the batch and with the ε of a report.
+
+    Parameters
+    ----------
+    plan: the plan.
+    guarantee: its guarantee, from :meth:`sunzi.Plan.batch_guarantee`.
+    progress: called with the fraction done.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", 1024, epsilon=2)
+    >>> curves = batch_curves(plan, plan.batch_guarantee(1_000_000, delta=1e-8))
+    >>> curves.by_size[0].epsilon > curves.own.epsilon > curves.by_size[-1].epsilon
+    True
+    """
+    sizes = list(_sizes(guarantee.cohort or guarantee.reports))
+    plans = list(_plans(plan)) if plan.protocol.name in catalogue() else []
+    total = len(sizes) + len(plans)
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)  # δ is the user's, and was judged at the plan's own batch
+        for size in sizes:
+            found.append(_again(plan, guarantee, size))
+            _tell(progress, len(found) / total)
+        for other in plans:
+            found.append(_again(other, guarantee, guarantee.cohort or guarantee.reports))
+            _tell(progress, len(found) / total)
+    by_size, by_epsilon = tuple(found[: len(sizes)]), tuple(found[len(sizes) :])
+    return BatchCurves(plan.protocol.name, plan.protocol.domain_size, guarantee, by_size, by_epsilon)
+
+
+def _sizes(own: int) -> Iterator[int]:
+    for step in range(-_STEPS, _STEPS + 1):
+        size = round(own * 10 ** (step / _STEPS_PER_DECADE))
+        if _LEAST_REPORTS <= size <= MOST_REPORTS or size == own:
+            yield size
+
+
+def _plans(plan: Plan) -> Iterator[Plan]:
+    """Plans of the same protocol for other ε, as the planner makes them."""
+    for epsilon in sorted({*_EPSILONS, plan.epsilon}):
+        try:
+            yield plan if epsilon == plan.epsilon else make_plan(plan.protocol.name, plan.protocol.domain_size, epsilon)
+        except SunziError:  # this protocol has no plan for that ε
+            continue
+
+
+def _again(plan: Plan, like: BatchGuarantee, size: int) -> BatchGuarantee:
+    """The guarantee of another plan, or of a batch or cohort of another size."""
+    cohort = None if like.cohort is None else size
+    reports = max(like.reports, size) if cohort else size
+    return plan.batch_guarantee(
+        reports, like.delta, honest=like.honest, reader=like.reader, epochs=like.epochs, cohort=cohort
+    )
+
+
+def _tell(progress: Progress | None, done: float) -> None:
+    if progress is not None:
+        progress(done)
