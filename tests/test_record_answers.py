@@ -54,6 +54,12 @@ def test_a_quantile_at_the_end_of_clamped_values_may_lie_beyond():
     assert {answer.unit for answer in (middle, late, mean)} == {"days since 1970-01-01"}
 
 
+def test_means_have_the_unit_of_the_numbers():
+    plan = sunzi.make_number(0, 100, epsilon=4, unit="ms")
+    (mean,) = Questions(mean=True).ask(plan.estimate(plan.simulate([30] * 500, seed=1)))
+    assert mean.unit == "ms"
+
+
 def test_tables_are_asked_by_attribute_and_value(table):
     found = Questions(shares=['"a=y, z"'], given="b=1", independence=True).ask(table, 0.9, "population")
     expected = table.share({"a": "y, z"}, {"b": "1"}, 0.9, target="population")

@@ -378,6 +378,8 @@ class MeanEstimate(Estimate):
 
     grid: Floats = field(kw_only=True)
     """The points."""
+    unit: str = field(default="", kw_only=True)
+    """Of the numbers."""
 
     def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
         """The mean, with its interval.

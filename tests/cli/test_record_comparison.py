@@ -59,7 +59,7 @@ def test_files(tmp_path, schema, capsys):
     outputs = [word for path in paths.values() for word in ("-o", str(path))]
     assert main(["compare", "--tables", schema, "--epsilon", "1,2", *outputs]) == 0
     table = json.loads(paths["json"].read_text())
-    assert len(table) == len(rows(paths["csv"].read_text())) == 2 * 5 * 4
+    assert len(table) == len(rows(paths["csv"].read_text())) == 2 * (5 + 1) * 4
     assert b"<svg" in paths["svg"].read_bytes()
     assert "This plan and other methods, 10,000 users" in paths["html"].read_text()
     assert (

@@ -50,7 +50,7 @@ def test_methods_for_few_and_for_many_tables():
     assert [panel.get_title(loc="left") for panel in few.axes] == ["a", "b", "c"]
     assert few.get_suptitle() == "100 users"
     (panel,) = draw_record_comparison(rows, "epsilon").axes
-    assert panel.get_title(loc="left") == "all 5 tables"
+    assert panel.get_title(loc="left") == "all tables, on average"
     assert panel.containers[0].lines[0].get_ydata() == pytest.approx(
         [make(epsilon).protocol.planned_errors(make(epsilon).domain, 100)[0].variance ** 0.5 for epsilon in (1, 2)]
     )

@@ -5,7 +5,7 @@ import pytest
 import sunzi
 from sunzi.errors import ParameterError
 from sunzi.planning import compare_records
-from sunzi.planning.record_comparison import OURS, best_first
+from sunzi.planning.record_comparison import AVERAGE, OURS, best_first
 
 ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"], "c": ["0", "1"]}
 WANTED = [("a", "b"), ("c",)]
@@ -43,7 +43,10 @@ def test_users_needed_give_the_error_of_the_plan():
 
 def test_tables_are_the_wanted_ones_and_in_order():
     rows = best_first(list(compare_records(tables, [1], [100], WANTED)))
-    assert list(dict.fromkeys(row.question for row in rows)) == ["a × b", "c"]
+    assert list(dict.fromkeys(row.question for row in rows)) == ["a × b", "c", AVERAGE]
+    ours = [row.variance for row in rows if row.is_ours]
+    assert ours[2] == pytest.approx((ours[0] + ours[1]) / 2)
+    assert rows[8].is_ours, "the plan makes it as small as possible"
     assert [row.variance for row in rows[:4]] == sorted(row.variance for row in rows[:4])
 
 

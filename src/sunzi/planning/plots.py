@@ -19,7 +19,7 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
 from sunzi.planning.floor import least_error
-from sunzi.planning.record_comparison import MethodRow
+from sunzi.planning.record_comparison import AVERAGE, MethodRow
 from sunzi.protocols.registry import catalogue
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
 
 
 def draw_record_comparison(rows: Sequence[MethodRow], varied: Varied) -> Figure:
-    """Standard errors with one line per method: a panel per question or, of many tables, one of their mean."""
+    """Standard errors with one line per method: a panel per question or, of many tables, one of their average."""
     names = list(dict.fromkeys(row.method for row in rows))
     panels = _question_panels(rows, varied)
     figure = Figure(figsize=(5.5 * len(panels[:2]), 4.5 * -(-len(panels) // 2)), layout="constrained")
@@ -89,19 +89,13 @@ def draw_record_comparison(rows: Sequence[MethodRow], varied: Varied) -> Figure:
 
 def _question_panels(rows: Sequence[MethodRow], varied: Varied) -> list[_Panel]:
     questions = list(dict.fromkeys(row.question for row in rows))
-    if len(questions) <= _MOST_PANELS:
-        groups = {question: [row for row in rows if row.question == question] for question in questions}
-    else:
-        groups = {f"all {len(questions)} tables": list(rows)}
     panels = []
-    for title, group in groups.items():
-        variances: dict[tuple[str, float], list[float]] = {}
-        for row in group:
-            variances.setdefault((row.method, float(getattr(row, varied))), []).append(row.variance)
+    for question in questions if len(questions) <= _MOST_PANELS else [AVERAGE]:
         points: dict[str, list[Point]] = {}
-        for (method, place), found in variances.items():
-            points.setdefault(method, []).append((place, float(np.mean(found)) ** 0.5, 0.0))
-        panels.append(_Panel(title, "standard error", points, _share))
+        for row in rows:
+            if row.question == question:
+                points.setdefault(row.method, []).append((float(getattr(row, varied)), row.standard_error, 0.0))
+        panels.append(_Panel(question, "standard error", points, _share))
     return panels
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import fmean
 from typing import Any
 
 from sunzi._typing import Progress
 from sunzi.formatting import percent_of_three_digits
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan
-from sunzi.protocols.base import check_users
+from sunzi.protocols.base import PlannedError, check_users
 
 OURS = "this plan"
+AVERAGE = "all tables, on average"
 METHODS_HEADER = ("question", "method", "error", "users needed")
 
 
@@ -100,8 +102,17 @@ def compare_records(
     for done, epsilon in enumerate(budgets, start=1):
         plan = make(epsilon)
         for number in users:
-            for error in plan.protocol.planned_errors(plan.domain, number, wanted):
+            errors = plan.protocol.planned_errors(plan.domain, number, wanted)
+            for error in [*errors, *_average(errors if wanted else [])]:
                 for method, variance in {OURS: error.variance, **error.alternatives}.items():
                     yield MethodRow(error.question, method, epsilon, number, variance, error.variance)
         if progress is not None:
             progress(done / len(budgets))
+
+
+def _average(errors: Sequence[PlannedError]) -> list[PlannedError]:
+    """The mean variance over all tables, which a plan makes as small as possible; nothing for fewer than two."""
+    if len(errors) < 2:
+        return []
+    methods = {name: fmean(error.alternatives[name] for error in errors) for name in errors[0].alternatives}
+    return [PlannedError(AVERAGE, fmean(error.variance for error in errors), methods)]

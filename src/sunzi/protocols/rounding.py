@@ -161,7 +161,8 @@ class RoundedNumbers(Protocol):
         grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
         points = Domain(distinct([f"{point:.10g}" for point in grid]))
         found = self._rounded.estimate(points, tally)
-        return MeanEstimate(points, tally.reports, found.frequencies, found._known_uncertainty(), grid=grid)
+        uncertainty = found._known_uncertainty()
+        return MeanEstimate(points, tally.reports, found.frequencies, uncertainty, grid=grid, unit=domain.unit)
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """Of the mean, relative to the squared range, about a population of numbers that are all equally frequent."""
