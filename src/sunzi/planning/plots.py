@@ -81,7 +81,7 @@ def draw_record_comparison(rows: Sequence[MethodRow], varied: Varied) -> Figure:
         axes = figure.add_subplot(-(-len(panels) // 2), len(panels[:2]), place)
         _draw(axes, panel, names, varied, {name: style for style, name in enumerate(names)})
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5 if len(panels) > 1 else 2, frameon=False)
     fixed = {"epsilon": f"epsilon {float(rows[0].epsilon):g}", "users": f"{rows[0].users:,} users"}
     figure.suptitle(", ".join(text for name, text in fixed.items() if name != varied), x=0.01, ha="left")
     return figure
