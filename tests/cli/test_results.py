@@ -19,6 +19,8 @@ PRINTING = {
     "compare": ("--size", "9", "--protocols", "grr,ss", "--epsilon", "1,2"),
     "attack": ("plan.json", "--trials", "50", "--seed", "1"),
     "audit": ("plan.json", "--trials", "500", "--seed", "1", "--no-exact"),
+    "aggregation": ("plan.json", "--min-batch", "1000"),
+    "batch": ("plan.json", "--users", "10000", "--delta", "1e-8"),
     "poison": ("plan.json", "--users", "200", "--runs", "2", "--attacks", "input", "--share", "0.05"),
 }
 WRITING = {*PRINTING, "privatize", "tally", "merge", "demo"}
