@@ -109,8 +109,8 @@ def _summing_to(counts: NDArray[np.int64], total: int, most: int, generator: np.
 
 def decoder_of(plan: Plan, tally: Tally) -> ModularDecoder:
     """The decoder of the plan's linear estimate."""
-    decoder = plan.protocol.residue_decoder(tally)
-    assert decoder is not None, f"{plan.protocol.name} decodes no residues"
+    decoder = plan.protocol.joint_fit(tally)
+    assert isinstance(decoder, ModularDecoder), f"{plan.protocol.name} decodes no residues"
     return decoder
 
 

@@ -52,7 +52,7 @@ def scripted(texts):
 
 def least_words(plan, rows):
     """The largest number of words of these reports without rejections; at most one random word in 2^32 is rejected."""
-    if not plan.protocol.draws_selector:
+    if plan.protocol.first_word is None:
         return rows * int(plan.protocol.words_per_report)
     return rows * (1 + max(response.words_per_report for response in plan.protocol.responses))
 

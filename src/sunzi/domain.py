@@ -221,6 +221,10 @@ class Domain:
         """The label of an index; for a bare size, the index as text. Raises if the labels are in a file not read."""
         return self._labels()[index] if self.has_labels else str(index)
 
+    def example(self, index: int) -> object:
+        """A value with this index, as clients take it."""
+        return self.label(index) if self.has_labels else index
+
     def shown(self, index: int) -> str:
         """:meth:`label` for display: "index 3" if the labels are in a file that was not read."""
         if self.labels is not None:

@@ -218,6 +218,10 @@ class OrderedDomain(Domain):
         """The bin as a text."""
         return self.shown(index)
 
+    def example(self, index: int) -> float:
+        """The middle of the bin."""
+        return self.low + self.width * (index + 0.5)
+
     def shown(self, index: int) -> str:
         """The bin as a text, such as "100 to 150 ms"."""
         return self.shown_range(index, index + 1)

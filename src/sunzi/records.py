@@ -166,6 +166,11 @@ class RecordDomain(Domain):
         """The record as a text."""
         return self.shown(index)
 
+    def example(self, index: int) -> dict[str, object]:
+        """The record."""
+        parts = zip(self.attributes.items(), self.digits(index), strict=True)
+        return {name: domain.example(digit) for (name, domain), digit in parts}
+
     def shown(self, index: int) -> str:
         """The record as a text, such as "version 2, crashed no"."""
         parts = zip(self.attributes.items(), self.digits(index), strict=True)

@@ -4,6 +4,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
+from small_records import RECORD_PLANS
 
 import sunzi
 from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
@@ -25,6 +26,11 @@ SMALL = [
     ("mss", 10, {"moduli": (3, 11)}),
     ("mss-compact", 10, {"moduli": (3, 31)}),
 ]
+RECORDS = [(name, 0, {}) for name in RECORD_PLANS]
+
+
+def make(name, size, options, epsilon):
+    return RECORD_PLANS[name](epsilon) if name in RECORD_PLANS else sunzi.make_plan(name, size, epsilon, **options)
 
 
 def trials_for(plan):
@@ -67,7 +73,7 @@ def all_reports(plan):
 def message_chances(plan, reports):
     """P(y|x) of every report y (row), computed from the values that it supports; columns sum to 1."""
     evidence = read_reports(plan, reports)
-    supported = evidence.table(plan.domain.size)
+    supported = evidence.table(np.asarray(plan.protocol.attacked_values))
     protocol = plan.protocol
     if hasattr(protocol, "true_threshold"):
         rates = np.where(
@@ -76,27 +82,27 @@ def message_chances(plan, reports):
         return np.where(supported[:, None, :], rates[None], 1 - rates[None]).prod(axis=2)
     blocks = protocol.responses
     stated = [tuple(map(float, block.message_probabilities())) for block in blocks]
-    selectors = getattr(evidence, "selectors", np.zeros(len(reports), dtype=int))
-    inside = np.array([stated[selector][0] for selector in selectors]) / len(blocks)
-    outside_ = np.array([stated[selector][1] for selector in selectors]) / len(blocks)
+    inside = np.array([stated[selector][0] for selector in evidence.selectors]) * protocol.shares[evidence.selectors]
+    outside_ = np.array([stated[selector][1] for selector in evidence.selectors]) * protocol.shares[evidence.selectors]
     return np.where(supported, inside[:, None], outside_[:, None])
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", 3])
-@pytest.mark.parametrize(("name", "size", "options"), SMALL)
+@pytest.mark.parametrize(("name", "size", "options"), [*SMALL, *RECORDS])
 def test_formula_and_guess_by_listing_all_messages(name, size, options, epsilon):
-    plan = sunzi.make_plan(name, size, epsilon, **options)
+    plan = make(name, size, options, epsilon)
+    values = np.asarray(plan.protocol.attacked_values)
     reports = list(all_reports(plan))
     chances = message_chances(plan, reports)
     np.testing.assert_allclose(chances.sum(axis=0), 1, rtol=1e-12)
     evidence = read_reports(plan, reports)
     for text in ("uniform", "zipf:0.3", "zipf:2", "spike"):
-        prior = Prior.of(plan.domain, text)
+        prior = Prior.of(plan.domain, text, plan.protocol.attacked_values)
         shuffled = Prior(text, np.random.default_rng(3).permutation(prior.chances))
         for belief in (prior, shuffled):
             joint = chances * belief.chances
             assert attackability(plan, belief.chances) == pytest.approx(joint.max(axis=1).sum(), rel=1e-11)
-            named = joint[np.arange(len(reports)), guess(evidence, belief)]
+            named = joint[np.arange(len(reports)), np.searchsorted(values, guess(evidence, belief, values))]
             np.testing.assert_allclose(named, joint.max(axis=1), rtol=1e-9)
 
 
@@ -106,13 +112,13 @@ def test_tables_agree_with_single_questions(name, size, options):
     values = np.random.default_rng(1).integers(0, size, 50)
     batch = plan.client(seed=2).report_indices(values)
     evidence = read_reports(plan, batch)
-    table = evidence.table(size)
+    table = evidence.table(np.arange(size))
     for value in range(size):
         assert np.array_equal(table[:, value], evidence.supports(np.full(50, value)))
     chosen = np.array([7, 3, 3, 49])
-    assert np.array_equal(evidence.take(chosen).table(size), table[chosen])
+    assert np.array_equal(evidence.take(chosen).table(np.arange(size)), table[chosen])
     each = plan.client(seed=2).reports(values)
-    assert np.array_equal(read_reports(plan, each).table(size), table)
+    assert np.array_equal(read_reports(plan, each).table(np.arange(size)), table)
     tally = plan.tally(batch)
     if hasattr(plan.protocol, "support_counts"):
         assert np.array_equal(table.sum(axis=0), plan.protocol.support_counts(tally))

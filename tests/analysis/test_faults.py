@@ -51,7 +51,7 @@ def test_there_are_faults_for_every_check_and_protocol():
     assert len(faults.FAULTS) >= 20
     assert len({fault.name for fault in faults.FAULTS}) == len(faults.FAULTS)
     assert {fault.plan().protocol.name for fault in faults.FAULTS} == {
-        "grr", "ss", "ss-compact", "pgr", "rappor", "oue", "mss", "mss-compact"
+        "grr", "ss", "ss-compact", "pgr", "rappor", "oue", "mss", "mss-compact", "ordered", "number", "tables"
     }  # fmt: skip
     caught = set().union(*(fault.caught_by for fault in faults.FAULTS))
     assert caught == {

@@ -8,16 +8,15 @@ from scipy import stats
 
 import sunzi
 from sunzi.analysis import check_health
+from sunzi.analysis.fit_residual import FitResidual, overlap_third_moment
 from sunzi.analysis.health import DEFAULT_SIGNIFICANCE
 from sunzi.analysis.health_tests import lowest_counts, uniform_counts
 from sunzi.analysis.residuals import (
     CountedDesign,
-    ResidueResidual,
     _estimated_traces,
     _even_traces,
     _left_over,
     _outside,
-    _overlap_third_moment,
     _unused_cumulants,
     _unused_traces,
 )
@@ -131,13 +130,13 @@ def test_the_fit_residual_is_constrained_least_squares(population):
     plan = sunzi.make_plan("mss", 12, 2, moduli=[5, 7, 11, 13])
     tally = honest_tally(plan, 2000, 3, population)
     decoder = ModularDecoder(plan.protocol, tally, "planned", 0.0, "quick")
-    residual = ResidueResidual(decoder, plan.estimate(tally, weights="planned").frequencies)
-    quadratic, covariance, matrix = dense_residual(decoder, residual.histograms)
-    stacked = np.concatenate(residual.residues)
+    residual = FitResidual(decoder)
+    quadratic, covariance, matrix = dense_residual(decoder, decoder.histograms)
+    stacked = np.concatenate(decoder.estimates)
     for histogram in np.random.default_rng(1).dirichlet(np.ones(12), 3):  # for every histogram
         noise = stacked - matrix @ histogram
         assert residual.statistic() == pytest.approx(2000 * noise @ quadratic @ noise)
-    assert residual.degrees_of_freedom == 4 + 6 + 10 + 12 - 11
+    assert decoder.degrees_of_freedom == 4 + 6 + 10 + 12 - 11
     product = quadratic @ covariance
     assert residual._mean() == pytest.approx(np.trace(product), rel=1e-4)
     # A quadratic form summed over all unit vectors is its trace.
@@ -154,7 +153,7 @@ def test_overlaps_of_random_blocks():
         overlap = stats.hypergeom(points, size, size)
         places = np.arange(size + 1)
         third = np.sum(overlap.pmf(places) * (places - overlap.mean()) ** 3)
-        assert _overlap_third_moment(points, size) == pytest.approx(third)
+        assert overlap_third_moment(points, size) == pytest.approx(third)
 
 
 def test_pearsons_statistic_has_the_stated_moments():

@@ -10,7 +10,7 @@ from scipy import stats
 
 import sunzi
 from sunzi.analysis import PoisoningReach, PoisoningStudy, check_health, study_poisoning
-from sunzi.analysis.fake_reports import ATTACKS, FakeClients, as_bytes, spread_targets
+from sunzi.analysis.fake_reports import ATTACKS, FakeClients, as_bytes
 from sunzi.analysis.poisoning import HONEST
 from sunzi.errors import ParameterError
 from sunzi.planning import push_bound
@@ -116,7 +116,7 @@ def test_balanced_reports_leave_balances_alone():
 
 def measured(name, attack, size=50, epsilon=1, share=0.05, targets=1, users=4000, runs=12, **options):
     plan = sunzi.make_plan(name, size, epsilon)
-    setting = PoisoningStudy(plan, users, tuple(spread_targets(size, targets)), runs, seed=7, **options)
+    setting = PoisoningStudy(plan, users, tuple(plan.protocol.targets(targets)), runs, seed=7, **options)
     return setting.run(attack, share)
 
 
@@ -211,7 +211,7 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ParameterError, match="share of fake clients must lie between 0 and 1, got 1"):
         PoisoningReach(plan, [1], 1.0)
     with pytest.raises(ParameterError, match="targets must be between 1 and 5 items, got 6"):
-        spread_targets(5, 6)
+        plan.protocol.targets(6)
     with pytest.raises(ParameterError, match=r"attack must be one of maximal-gain.*'bribery'"):
         FakeClients(PoisoningReach(plan, [1], 0.1), 1).messages("bribery", 3)
     with pytest.raises(ParameterError, match=r"attack must be one of maximal-gain.*'bribery'"):
@@ -253,7 +253,7 @@ def test_documented_bounds():
     assert {row[0] for row in rows} == set(sunzi.catalogue())
     for name in sunzi.catalogue():
         plan = sunzi.make_plan(name, 1024, 1)
-        bound = 100 * PoisoningReach(plan, spread_targets(1024, 1), 0.01).push.bound
+        bound = 100 * PoisoningReach(plan, plan.protocol.targets(1), 0.01).push.bound
         assert all(agrees(row[2], bound) for row in rows if row[0] == name)
 
 

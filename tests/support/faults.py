@@ -15,9 +15,11 @@ from planting import (
     randomize,
     respond,
     responses,
+    subclass,
     truth_of,
     unary,
 )
+from small_records import RECORD_PLANS
 
 from sunzi.client import Client
 from sunzi.contract import Contract
@@ -215,6 +217,29 @@ def unary_thresholds(wanted):
     return plant
 
 
+# --- views and rounding
+
+
+def views_equally_often(protocol, count, source):
+    drawn = uniform_below(source.words(count).reshape(-1, 1), np.array([len(protocol.views)], dtype=np.uint64), source)
+    return drawn[:, 0].astype(np.uint16)
+
+
+def view_of_the_record(shipped, protocol, values, source):
+    """Records with an odd number always answer the last view."""
+    odd, last = values % 2 == 1, np.uint64((1 << source.word_bits) - 1)
+    return shipped(protocol, values, Replaced(source, lambda words: np.where(odd, last, words)))
+
+
+def always_down(protocol, values, source):
+    source.words(values.size)
+    return values * (protocol.grid_points - 1) // (protocol.domain_size - 1)
+
+
+def protocol_methods(**methods):
+    return lambda plan: subclass(plan.protocol, **methods)
+
+
 # --- clients
 
 
@@ -287,6 +312,7 @@ COMPACT, SHORT = of("ss-compact", 100, 1), of("ss-compact", 13, 1, classes=4, po
 SUBSETS, PGR = of("ss", 12, 1), of("pgr", 13, 1, order=3)
 MSS, COMPACT_MSS = of("mss", 20, 1, moduli=(3, 5, 7, 11)), of("mss-compact", 40, 1, moduli=(7, 13, 31))
 RAPPOR, OUE = of("rappor", 6, 1), of("oue", 6, 1)
+ORDERED, NUMBER, TABLES = ((lambda make=RECORD_PLANS[name]: make(3)) for name in ("ordered", "number", "tables"))
 
 
 def fault(name, plan, plant, *caught_by, **rest):
@@ -385,6 +411,25 @@ FAULTS = [
     fault(
         "residue of another value", COMPACT_MSS, randomize(residue_of_the_next_value), "words", "support", "enumeration"
     ),
+    fault(
+        "views equally often",
+        ORDERED,
+        protocol_methods(draw_selectors=views_equally_often),
+        "selectors",
+        "words",
+        "enumeration",
+    ),
+    fault("the record chooses its view", TABLES, randomize(view_of_the_record), "selectors", "enumeration"),
+    fault(
+        "the node of the next bin",
+        ORDERED,
+        randomize(residue_of_the_next_value),
+        "words",
+        "support",
+        "enumeration",
+    ),
+    fault("numbers are always rounded down", NUMBER, protocol_methods(round=always_down), "words", "enumeration"),
+    fault("a number is sent in clear", NUMBER, respond(never_lying), "epsilon", "support", proves=True),
     fault(
         "own bit always sent",
         RAPPOR,

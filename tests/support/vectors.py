@@ -58,7 +58,7 @@ def random_value(random, domain):
 
 def words_needed(plan):
     """The largest number of words of one report without rejections."""
-    if not plan.protocol.draws_selector:
+    if plan.protocol.first_word is None:
         return int(plan.protocol.words_per_report)
     return 1 + max(int(response.words_per_report) for response in plan.protocol.responses)
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sunzi._typing import Floats, Integers, Progress
-from sunzi.analysis.evidence import Evidence, Reports, decode, first_supports, read_reports
-from sunzi.analysis.priors import Prior, attackability
+from sunzi.analysis.evidence import Evidence, Reports, check_channels, decode, first_supports, read_reports
+from sunzi.analysis.priors import Prior, attackability, ranked_points
 from sunzi.analysis.statistics import Proportion, check_amount, check_seed
 from sunzi.client import Client
 from sunzi.errors import ParameterError
@@ -59,6 +59,8 @@ class Attack:
 
     protocol: str
     domain_size: int
+    guessed: str
+    """What the attacker guesses, in words."""
     epsilon: Fraction
     prior: str
     baseline: float
@@ -125,19 +127,22 @@ def simulate_attack(
     number = default_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)
-    belief = Prior.of(plan.domain, prior)
+    check_channels(plan.protocol)
+    values = plan.protocol.attacked_values
+    belief = Prior.of(plan.domain, prior, values)
+    candidates = np.asarray(values, dtype=np.int64)
     generator = np.random.default_rng(seed)
     speaker = plan.client(seed=seed) if client is None else client
     phases = 3 if reports else 1
     report_progress = [_phase(progress, index, phases) for index in range(3)]
     successes = 0
-    for done, secrets in _portions(plan, belief.draw(number, generator)):
+    for done, secrets in _portions(plan, candidates[belief.draw(number, generator)]):
         evidence = read_reports(plan, speaker.report_indices(secrets))
-        successes += int(np.count_nonzero(guess(evidence, belief) == secrets))
+        successes += int(np.count_nonzero(guess(evidence, belief, candidates) == secrets))
         report_progress[0](done / number)
     grown: list[tuple[AttackGrowth, ...]] = [(), ()]
     if reports:
-        users = belief.draw(_repeated_trials(plan, number), generator)
+        users = candidates[belief.draw(_repeated_trials(number, len(values)), generator)]
         for index, rounds in enumerate((fresh_rounds(speaker, users), replayed_rounds(speaker, users))):
             grown[index] = attack_growth(
                 plan,
@@ -152,6 +157,7 @@ def simulate_attack(
     return Attack(
         protocol=plan.protocol.name,
         domain_size=plan.domain.size,
+        guessed=plan.protocol.guessed,
         epsilon=plan.epsilon,
         prior=belief.name,
         baseline=belief.best_guess,
@@ -175,29 +181,28 @@ def _portions(plan: Plan, secrets: Integers) -> Iterator[tuple[int, Integers]]:
         yield start + part.size, part
 
 
-def _repeated_trials(plan: Plan, trials: int) -> int:
+def _repeated_trials(trials: int, values: int) -> int:
     """Fewer, since the posterior of every user is kept: one number per value."""
-    return max(1, min(trials, _REPEATED_TRIALS, _POSTERIOR_CELLS // plan.domain.size))
+    return max(1, min(trials, _REPEATED_TRIALS, _POSTERIOR_CELLS // values))
 
 
-def guess(evidence: Evidence, prior: Prior) -> Integers:
-    """The value of largest posterior probability for each report.
+def guess(evidence: Evidence, prior: Prior, values: Integers) -> Integers:
+    """The value of largest posterior probability for each report, out of these, whose prior it is.
 
     It is the likeliest value that the report supports, or the likeliest of all if even the odds do not lift the
     supported one above it. Ties go to the first value in the domain's order.
     """
     order = prior.order
     ranked = prior.chances[order]
-    first = first_supports(evidence, order[: _places(evidence, ranked)])
-    with np.errstate(divide="ignore"):
-        gained = np.where(first > 0, evidence.log_odds + np.log(ranked[first]), -np.inf)
-    return np.where((first == 0) | (gained <= np.log(ranked[0])), order[0], order[first])
-
-
-def _places(evidence: Evidence, ranked: Floats) -> int:
-    """How many values are likely enough for support to matter."""
-    lifted = float(np.exp(evidence.log_odds.max(initial=0.0)))
-    return max(1, int(np.count_nonzero(lifted * ranked > ranked[0] * (1 - 1e-12))))
+    found = np.full(len(evidence), values[order[0]])
+    for rows, index, messages in evidence.groups():
+        channel = evidence.protocol.channels[index]
+        points, places = ranked_points(evidence.protocol, index, values[order])
+        lifted = float(channel.likelihood_ratio) * ranked[places] > ranked[0]
+        number = max(1, int(np.count_nonzero(lifted)))  # only these are likely enough for support to matter
+        first = first_supports(channel, messages, points[:number])
+        found[rows] = np.where(first > 0, values[order[places[first]]], values[order[0]])
+    return found
 
 
 def fresh_rounds(client: Client, values: Integers) -> Iterator[bytes]:
@@ -245,7 +250,8 @@ def attack_growth(
     schedule = sorted(set(reports))
     if not schedule or schedule[0] < 1:
         raise ParameterError(f"numbers of reports must be at least 1, got {list(reports)}")
-    belief = Prior.of(plan.domain, prior)
+    choices = plan.protocol.attacked_values
+    belief, candidates = Prior.of(plan.domain, prior, choices), np.asarray(choices, dtype=np.int64)
     with np.errstate(divide="ignore"):
         posterior = np.tile(np.log(belief.chances), (values.size, 1))
     seen: list[set[tuple[int, int]]] = [set() for _ in range(values.size if memoised else 0)]
@@ -257,9 +263,9 @@ def attack_growth(
         new = _unseen(encoded, seen) if memoised else np.arange(values.size)
         if new.size:
             evidence = Evidence.of(plan.protocol, plan.protocol.decode(encoded)).take(new)
-            posterior[new] += evidence.table(plan.domain.size) * evidence.log_odds[:, None]
+            posterior[new] += evidence.table(candidates) * evidence.log_odds[:, None]
         if number in schedule:
-            right = int(np.count_nonzero(np.argmax(posterior, axis=1) == values))
+            right = int(np.count_nonzero(candidates[np.argmax(posterior, axis=1)] == values))
             grown.append(AttackGrowth(number, Proportion(right, values.size, confidence)))
         if progress is not None:
             progress(number / schedule[-1])

@@ -29,14 +29,14 @@ from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import SCALE, exponential_below
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.channel import Channel
+from sunzi.protocols.channel import Channel, FirstWord
 
 Words = NDArray[np.uint64]
 Report = tuple[int, int]
 
 _MOST_REPORTS = 1 << 17
 _WIDEST = 14
-_TUPLES_PER_SELECTOR = 20
+_TUPLES_PER_WORD = 20
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,29 @@ def _plan_of(plan: Plan, protocol: Protocol) -> Plan:
 def _fits(protocol: Protocol, bits: int) -> bool:
     """Whether every drawn integer has a word."""
     bounds = [bound for channel in protocol.channels for bound in channel.word_bounds]
-    return max(*bounds, len(protocol.channels)) <= 1 << bits
+    first = protocol.first_word
+    return max(bounds) <= 1 << bits and (first is None or len(_first_words(first, bits)) == first.outcomes)
 
 
 def _cases(protocol: Protocol, bits: int) -> int:
     """The number of reports in an enumeration."""
-    return sum(_tuples(channel, bits) for channel in protocol.channels) * protocol.domain_size
+    return sum(_tuples(protocol.channels[index], bits) for _, index in _draws(protocol)) * protocol.domain_size
+
+
+def _draws(protocol: Protocol) -> list[tuple[int, int]]:
+    """Every integer that the first word may give, with the channel that it leads to."""
+    first = protocol.first_word
+    return [(drawn, protocol.place(drawn, 0)[0]) for drawn in range(1 if first is None else first.outcomes)]
+
+
+def _first_words(first: FirstWord | None, bits: int) -> dict[int, list[int]]:
+    """The words that give each integer; empty if reports have no such word."""
+    found: dict[int, list[int]] = {}
+    for word in range(0 if first is None else 1 << bits):
+        outcome = first.outcome(word, bits) if first is not None else None
+        if outcome is not None:
+            found.setdefault(outcome, []).append(word)
+    return found
 
 
 def _tuples(channel: Channel, bits: int) -> int:
@@ -111,8 +128,8 @@ def _axes(channel: Channel, bits: int) -> list[list[int]]:
 
 def passing(bound: int, bits: int) -> dict[int, int]:
     """The words that Lemire's rule lets pass, and the integer that each of them gives."""
-    pairs = [divmod(word * bound, 1 << bits) for word in range(1 << bits)]
-    return {word: high for word, (high, low) in enumerate(pairs) if low >= (1 << bits) % bound}
+    words = _first_words(FirstWord(bound), bits)
+    return {word: integer for integer, listed in words.items() for word in listed}
 
 
 def _grid(axes: Sequence[Sequence[int]]) -> Words:
@@ -133,17 +150,17 @@ def _reports(narrow: _Narrow, value: int, script: Words, number: int) -> list[Re
 
 def _compare(narrow: _Narrow) -> Finding:
     protocol = narrow.stated.protocol
-    cases = 0
-    for name, tables, stated in _tables(narrow):
-        cases += sum(sum(table.values()) for table in tables)
-        too_likely = _too_likely(tables, narrow.stated)
+    found = [_counted(narrow, index) for index in range(len(protocol.channels))]
+    for index, counted in enumerate(found):
+        name = f"channel {index} on {protocol.channels[index].points} points"
+        too_likely = _too_likely(counted.tables, narrow.stated)
         if too_likely is not None:
             return Finding("enumeration", False, f"{name}: {too_likely}", True)
-        for value, (table, due) in enumerate(zip(tables, stated, strict=True)):
-            if table != due:
-                detail = f"{name}: reports of value {value} do not have the stated probabilities"
-                return Finding("enumeration", False, detail)
-    for fault in (_wrong_selector(narrow), _unrejected(narrow)):
+        if counted.wrong is not None:
+            detail = f"{name}: reports of value {counted.wrong} do not have the stated probabilities"
+            return Finding("enumeration", False, detail)
+    cases = sum(counted.cases for counted in found)
+    for fault in (_wrong_first_word(narrow), _unrejected(narrow)):
         if fault is not None:
             return Finding("enumeration", False, fault)
     setting = f"{protocol.domain_size} values, epsilon {protocol.epsilon}, {narrow.bits}-bit words"
@@ -160,15 +177,35 @@ def _too_likely(tables: list[Counter[Report]], plan: Plan) -> str | None:
     return None
 
 
-def _tables(narrow: _Narrow) -> Iterator[tuple[str, list[Counter[Report]], list[Counter[Report]]]]:
-    """For every channel the counted reports and the stated counts, value by value."""
+@dataclass(frozen=True)
+class _Counted:
+    """The reports of one channel: how many there are for every value, weighted by the number of first words, and the
+    first value whose reports are not as stated.
+    """
+
+    tables: list[Counter[Report]]
+    cases: int
+    wrong: int | None
+
+
+def _counted(narrow: _Narrow, index: int) -> _Counted:
+    """All words after the first one, for every integer that leads to the channel."""
     protocol, bits = narrow.stated.protocol, narrow.bits
-    values = range(protocol.domain_size)
-    for index, channel in enumerate(protocol.channels):
-        script = _script(_grid(_axes(channel, bits)), _selector_words(protocol, bits).get(index))
-        counted = [Counter(_reports(narrow, value, *script)) for value in values]
-        stated = [_stated(protocol, index, value % channel.points, script[1]) for value in values]
-        yield f"channel {index} on {channel.points} points", counted, stated
+    words = _first_words(protocol.first_word, bits)
+    grid = _grid(_axes(protocol.channels[index], bits))
+    tables: list[Counter[Report]] = [Counter() for _ in range(protocol.domain_size)]
+    cases, wrong = 0, None
+    for drawn in (drawn for drawn, led in _draws(protocol) if led == index):
+        listed = words.get(drawn, [None])
+        script = _script(grid, listed[0])
+        for value, table in enumerate(tables):
+            reports = Counter(_reports(narrow, value, *script))
+            cases += script[1]
+            if wrong is None and reports != _stated(protocol, index, protocol.place(drawn, value)[1], script[1]):
+                wrong = value
+            for report, number in reports.items():
+                table[report] += number * len(listed)
+    return _Counted(tables, cases, wrong)
 
 
 def _stated(protocol: Protocol, index: int, point: int, tuples: int) -> Counter[Report]:
@@ -181,36 +218,26 @@ def _stated(protocol: Protocol, index: int, point: int, tuples: int) -> Counter[
     return +stated
 
 
-def _selector_words(protocol: Protocol, bits: int) -> dict[int, int]:
-    """The first word of every selector; empty if reports have none."""
-    first: dict[int, int] = {}
-    if protocol.draws_selector:
-        for word, selector in passing(len(protocol.channels), bits).items():
-            first.setdefault(selector, word)
-    return first
-
-
-def _script(words: Words, selector_word: int | None) -> tuple[Words, int]:
-    """All words of a batch, which draws all its selectors first, and the number of its reports."""
-    if selector_word is None:
+def _script(words: Words, first_word: int | None) -> tuple[Words, int]:
+    """All words of a batch, which draws the first words of all reports first, and the number of its reports."""
+    if first_word is None:
         return words.reshape(-1), len(words)
-    first = np.full(len(words), selector_word, dtype=np.uint64)
+    first = np.full(len(words), first_word, dtype=np.uint64)
     return np.concatenate([first, words.reshape(-1)]), len(words)
 
 
-def _wrong_selector(narrow: _Narrow) -> str | None:
-    """All words of one selector must do the same, for every value; some tuples of the other words show it."""
+def _wrong_first_word(narrow: _Narrow) -> str | None:
+    """All first words that give one integer must do the same, for every value; some tuples of other words show it."""
     protocol, bits = narrow.stated.protocol, narrow.bits
-    first = _selector_words(protocol, bits)
-    if not first:
-        return None
-    for word, selector in passing(len(protocol.channels), bits).items():
-        words = _grid(_axes(protocol.channels[selector], bits))
-        some = words[:: max(1, len(words) // _TUPLES_PER_SELECTOR)]
+    words = _first_words(protocol.first_word, bits)
+    for drawn, index in _draws(protocol) if words else []:
+        grid = _grid(_axes(protocol.channels[index], bits))
+        some = grid[:: max(1, len(grid) // _TUPLES_PER_WORD)]
         for value in range(protocol.domain_size):
-            due = _reports(narrow, value, *_script(some, first[selector]))
-            if _reports(narrow, value, *_script(some, word)) != due:
-                return f"value {value} takes the word {word} for another selector than {selector}"
+            first, *others = (_reports(narrow, value, *_script(some, word)) for word in words[drawn])
+            for word, reports in zip(words[drawn][1:], others, strict=True):
+                if reports != first:
+                    return f"value {value} takes the first word {word} for another integer than {drawn}"
     return None
 
 
@@ -228,14 +255,14 @@ def _unrejected(narrow: _Narrow) -> str | None:
 def _with_rejected_words(narrow: _Narrow) -> Iterator[tuple[list[int], int]]:
     """Scripts of one report with one rejected word each."""
     protocol, bits = narrow.stated.protocol, narrow.bits
-    selectors = _selector_words(protocol, bits)
-    if selectors:
-        accepted = passing(len(protocol.channels), bits)
-        rejected = next((word for word in range(1 << bits) if word not in accepted), None)
-        if rejected is not None:
-            yield [rejected, *(axis[0] for axis in _axes(protocol.channels[0], bits))], rejected
+    words = _first_words(protocol.first_word, bits)
+    accepted = {word for listed in words.values() for word in listed}
+    rejected = next((word for word in range(1 << bits) if accepted and word not in accepted), None)
+    if rejected is not None:
+        yield [rejected, *(axis[0] for axis in _axes(protocol.channels[0], bits))], rejected
+    leading = {index: drawn for drawn, index in _draws(protocol)}
     for index, channel in enumerate(protocol.channels):
-        prefix = [selectors[index]] if selectors else []
+        prefix = words[leading[index]][:1] if words else []
         axes = _axes(channel, bits)
         for column, axis in enumerate(axes):
             for word in sorted(set(range(1 << bits)) - set(axis)):

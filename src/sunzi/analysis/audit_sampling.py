@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.analysis.evidence import Booleans, Evidence, decode
+from sunzi.analysis.evidence import Booleans, Evidence, check_channels, decode
 from sunzi.analysis.statistics import outside
 from sunzi.client import Client
 from sunzi.errors import DomainError, ParameterError, ReportError, SunziError
 from sunzi.plan import Plan
+from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
 from sunzi.wire import EncodedReports
 
@@ -72,10 +73,10 @@ class TightestEvent:
         """The event in words."""
         return "the report is the value sent" if self.pair is None else "supports the value sent and not the other one"
 
-    def draw(self, domain_size: int, number: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
-        """``number`` values to send, and the rival of each."""
+    def draw(self, choices: Sequence[int], number: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
+        """``number`` values to send, out of these choices, and the rival of each."""
         if self.pair is None:
-            sent = generator.integers(0, domain_size, number)
+            sent = np.asarray(choices, dtype=np.int64)[generator.integers(0, len(choices), number)]
             return sent, sent
         coins = generator.integers(0, 2, number)
         values = np.array(self.pair, dtype=np.int64)
@@ -95,17 +96,24 @@ class TightestEvent:
 
 
 def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, int] | None = None) -> TightestEvent:
-    """The event for a given pair of values, or for a random pair that all moduli tell apart."""
+    """The event for a given pair of values, or for a random pair that most channels tell apart."""
+    check_channels(plan.protocol)
+    choices = plan.protocol.attacked_values
     if pair is not None:
         if len({*pair}) != 2 or not all(0 <= value < plan.domain.size for value in pair):
             raise ParameterError(f"a pair is two different values of the domain, got {pair[0]} and {pair[1]}")
+        if not all(value in choices for value in pair):
+            raise ParameterError(
+                f"a pair must be two values that are never rounded, got {pair[0]} and {pair[1]}; choose two of "
+                f"{', '.join(map(str, choices))}"
+            )
         return _event_of_pair(plan, pair)
     responses = plan.protocol.responses
-    if len(responses) == 1 and responses[0].design.block_size == 1 and responses[0].points == plan.domain.size:
+    if len(responses) == 1 and responses[0].design.block_size == 1 and responses[0].points == len(choices):
         truth = responses[0].inclusion
-        return TightestEvent(None, plan.domain.size - 1, float(truth), float(1 - truth))
-    drawn = (generator.choice(plan.domain.size, 2, replace=False) for _ in range(_PAIRS_TRIED))
-    pairs = [(0, 1), *((int(first), int(second)) for first, second in drawn)]
+        return TightestEvent(None, len(choices) - 1, float(truth), float(1 - truth))
+    drawn = [generator.choice(len(choices), 2, replace=False).tolist() for _ in range(_PAIRS_TRIED)]
+    pairs = [(choices[first], choices[second]) for first, second in [[0, 1], *drawn]]
     events = [_event_of_pair(plan, pair) for pair in pairs]
     best = max(event.hit for event in events)
     return next(event for event in reversed(events) if event.hit == best)
@@ -113,12 +121,13 @@ def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, 
 
 def _event_of_pair(plan: Plan, pair: tuple[int, int]) -> TightestEvent:
     """Over all channels that tell the two values apart."""
-    channels = plan.protocol.channels
-    if not channels:
-        raise ParameterError(f"{plan.protocol.name} defines no channels, so it cannot be audited")
-    telling = [channel for channel in channels if (pair[0] - pair[1]) % channel.points]
-    parts = np.array([channel.discordance for channel in telling]).sum(axis=0) / len(channels)
-    return TightestEvent(pair, 1, float(parts[0]), float(parts[1]))
+    protocol, values = plan.protocol, np.array(pair)
+    hit = miss = 0.0
+    for index, (channel, share) in enumerate(zip(protocol.channels, protocol.shares.tolist(), strict=True)):
+        if np.unique(protocol.points_of(index, values)).size == 2:
+            own, other = channel.discordance
+            hit, miss = hit + share * own, miss + share * other
+    return TightestEvent(pair, 1, hit, miss)
 
 
 def bound_epsilon(hits: int, misses: int, rivals: int, low_share: float) -> float:
@@ -163,9 +172,9 @@ def check_distribution(
     found = [Finding("readable", True, f"the server accepts all {len(encoded) * sent.size:,} reports")]
     found.append(_check_single_reports(plan, clients[0], pair, alarm))
     selectors, parts = plan.protocol.split(messages[0])
-    found.append(_check_support(plan.protocol.channels, selectors, parts, sent, pair, alarm))
+    found.append(_check_support(plan.protocol, selectors, parts, sent, pair, alarm))
     if len(plan.protocol.channels) > 1:
-        found.append(_check_selectors(plan.protocol.channels, selectors, sent, pair, alarm))
+        found.append(_check_selectors(plan.protocol, selectors, sent, pair, alarm))
     found.append(_check_freshness(plan, encoded, alarm))
     return found
 
@@ -173,14 +182,14 @@ def check_distribution(
 def _check_single_reports(plan: Plan, client: Client, pair: tuple[int, int], alarm: float) -> Finding:
     """Single reports have the length of their layout, and support the value as often as stated."""
     for value in pair:
-        label = plan.domain.label(value) if plan.domain.has_labels else value
+        example = plan.domain.example(value)
         try:
-            encoded = decode(plan, [client.report(label) for _ in range(_SINGLE_REPORTS)])
+            encoded = decode(plan, [client.report(example) for _ in range(_SINGLE_REPORTS)])
             evidence = Evidence.of(plan.protocol, plan.protocol.decode(encoded))
         except ReportError as error:
             return Finding("single reports", False, f"a report of value {value} is refused: {error}")
         own = np.array([np.count_nonzero(evidence.supports(np.full(_SINGLE_REPORTS, value)))])
-        stated = float(np.mean([true for true, _ in plan.protocol.support_probabilities()]))
+        stated = float(plan.protocol.shares @ [channel.probabilities.true for channel in plan.protocol.channels])
         if outside(own, _SINGLE_REPORTS, stated, alarm / 2).any():
             return Finding(
                 "single reports",
@@ -195,14 +204,14 @@ Table = tuple[Integers, int, Floats]
 
 
 def _check_support(
-    channels: Sequence[Channel], selectors: Integers, parts: Sequence[Any], sent: Integers, pair: Any, alarm: float
+    protocol: Protocol, selectors: Integers, parts: Sequence[Any], sent: Integers, pair: Any, alarm: float
 ) -> Finding:
     """How often each point is supported, given the value sent, and given whether that value is supported too."""
     tables: list[Table] = []
     for value in pair:
-        for index, (channel, part) in enumerate(zip(channels, parts, strict=True)):
+        for index, (channel, part) in enumerate(zip(protocol.channels, parts, strict=True)):
             chosen = part[sent[selectors == index] == value]
-            tables += _support_tables(channel, chosen, value % channel.points)
+            tables += _support_tables(channel, chosen, int(protocol.points_of(index, np.array([value]))[0]))
     cells = sum(counts.size for counts, _, _ in tables)
     for counts, number, stated in tables:
         if number and outside(counts, number, stated, alarm / cells).any():
@@ -242,22 +251,22 @@ def _neighbours(bits: Booleans, rates: Floats) -> Table:
 
 
 def _check_selectors(
-    channels: Sequence[Channel], selectors: Integers, sent: Integers, pair: tuple[int, int], alarm: float
+    protocol: Protocol, selectors: Integers, sent: Integers, pair: tuple[int, int], alarm: float
 ) -> Finding:
-    """Every modulus equally often, for both values."""
-    number = len(channels)
+    """Every channel as often as its share says, for both values."""
+    number, shares = len(protocol.channels), protocol.shares
     for value in pair:
         mine = selectors[sent == value]
         counts = np.bincount(mine, minlength=number)
-        if mine.size and outside(counts, mine.size, 1 / number, alarm / (2 * number)).any():
-            worst = int(np.argmax(np.abs(counts / mine.size - 1 / number)))
+        if mine.size and outside(counts, mine.size, shares, alarm / (2 * number)).any():
+            worst = int(np.argmax(np.abs(counts / mine.size - shares)))
             return Finding(
                 "selectors",
                 False,
-                f"value {value} draws modulus {channels[worst].points} in "
-                f"{counts[worst] / mine.size:.2%} of its reports, the plan states {1 / number:.2%}",
+                f"value {value} draws channel {worst}, on {protocol.channels[worst].points} points, in "
+                f"{counts[worst] / mine.size:.2%} of its reports, the plan states {shares[worst]:.2%}",
             )
-    return Finding("selectors", True, f"{number} moduli are drawn equally often")
+    return Finding("selectors", True, f"{number} channels are drawn as often as the plan states")
 
 
 def _check_freshness(plan: Plan, encoded: Sequence[EncodedReports], alarm: float) -> Finding:
@@ -279,6 +288,6 @@ def _check_freshness(plan: Plan, encoded: Sequence[EncodedReports], alarm: float
 
 
 def collision_probability(plan: Plan) -> float:
-    """Σ_y P(y|x)², the same for every x."""
-    channels = plan.protocol.channels
-    return sum(channel.collision_probability for channel in channels) / len(channels) ** 2
+    """Σ_y P(y|x)², the same for every x that is not rounded."""
+    collisions = [channel.collision_probability for channel in plan.protocol.channels]
+    return float(plan.protocol.shares**2 @ collisions)

@@ -3,12 +3,13 @@
 Sampling cannot see a fault of one part in 2^64. But a client is a function of its words, so it can be given the words
 at which its decision must change: the last word below a threshold and the first above, the first and the last word of a
 drawn integer, and words that must be rejected. The expected report is computed here in Python integers from the plan
-alone: the thresholds, Lemire's rule and the order of draws in docs/format.md. The block for given integers comes from
-the plan's design, which enumeration checks.
+alone: the thresholds, Lemire's rule, the shares of views and the order of draws in docs/format.md. The block for given
+integers comes from the plan's design, which enumeration checks.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
@@ -25,7 +26,7 @@ from sunzi.numerics.randomness import FULL_BITS, ScriptedSource, WordSource
 from sunzi.numerics.thresholds import truth_threshold
 from sunzi.plan import Plan
 from sunzi.protocols.base import Protocol
-from sunzi.protocols.channel import Channel
+from sunzi.protocols.channel import Channel, FirstWord
 from sunzi.wire import payload_integers
 
 ScriptedClient = Callable[[WordSource], Client]
@@ -36,6 +37,7 @@ _WORDS = 1 << FULL_BITS
 _COLUMNS_PROBED = 6
 _BLOCKS_PROBED = 3
 _BITS_PROBED = 8
+_OUTCOMES_PROBED = 16
 _ANY_SCRIPTS = 40
 
 
@@ -63,9 +65,8 @@ def _difference(value: int, sent: tuple[Report, int] | str, due: Report, used: i
 def scripted_report(plan: Plan, client: ScriptedClient, value: int, script: Script) -> tuple[Report, int] | str:
     """The report as integers and the words it took, or what went wrong."""
     source = ScriptedSource(np.array(script, dtype=np.uint64))
-    label = plan.domain.label(value) if plan.domain.has_labels else value
     try:
-        encoded = decode(plan, [client(source).report(label)])
+        encoded = decode(plan, [client(source).report(plan.domain.example(value))])
     except RandomnessError:
         return "a request for more words"
     except SunziError as error:
@@ -115,6 +116,11 @@ class _Queue:
         self.used += 1
         return self._words[self.used - 1]
 
+    def drawn(self, first: FirstWord | None) -> int:
+        """The integer that the first word gives, or the first one that is not rejected; 0 if there is no such word."""
+        outcome = 0 if first is None else first.outcome(self.next(), FULL_BITS)
+        return self.drawn(first) if outcome is None else outcome
+
     def below(self, bounds: Sequence[int]) -> list[int]:
         """One integer below each bound; rejected words are replaced, in order, after all other words are taken."""
         words = [self.next() for _ in bounds]
@@ -127,26 +133,26 @@ class _Queue:
 def expected_report(protocol: Protocol, value: int, script: Script) -> tuple[Report, int]:
     """(selector, payload) of the report, and how many words it takes."""
     queue = _Queue(script)
-    index = queue.below([len(protocol.channels)])[0] if protocol.draws_selector else 0
+    index, point = protocol.place(queue.drawn(protocol.first_word), value)
     if protocol.responses:
-        payload = _block_payload(protocol.responses[index], value, queue)
+        payload = _block_payload(protocol.responses[index], point, queue)
     else:
-        payload = _bits_payload(protocol.channels[index], value, queue)
+        payload = _bits_payload(protocol.channels[index], point, queue)
     return protocol.wire_report(index, payload), queue.used
 
 
-def _bits_payload(channel: Channel, value: int, queue: _Queue) -> int:
+def _bits_payload(channel: Channel, point: int, queue: _Queue) -> int:
     true, false = channel.thresholds
-    bits = [queue.next() < (true if place == value else false) for place in range(channel.points)]
+    bits = [queue.next() < (true if place == point else false) for place in range(channel.points)]
     return sum(1 << place for place, bit in enumerate(bits) if bit)
 
 
-def _block_payload(response: BlockResponse, value: int, queue: _Queue) -> int:
+def _block_payload(response: BlockResponse, point: int, queue: _Queue) -> int:
     design = response.design
     truth_word = queue.next()
     variates = queue.below([int(bound) for bound in design.draw_bounds])
     is_truth = truth_word < truth_threshold(design.block_size, design.points, response.epsilon)
-    rows: Any = np.array([value % design.points]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
+    rows: Any = np.array([point]), np.array([is_truth]), np.array([variates], dtype=np.uint64)
     return payload_integers(design.encode(design.respond(*rows)))[0]
 
 
@@ -161,19 +167,29 @@ def _scripts(protocol: Protocol, generator: np.random.Generator) -> Iterator[tup
 
 
 def _scripts_of(protocol: Protocol, values: list[int], generator: np.random.Generator) -> Iterator[Any]:
+    first = protocol.first_word
     if not protocol.responses:
         yield from _bit_scripts(protocol.channels[0], values, generator)
-    elif not protocol.draws_selector:
+    elif first is None:
         yield from _block_scripts(protocol.responses[0], generator)
     else:
-        number = len(protocol.responses)
         longest = max(response.words_per_report for response in protocol.responses)
-        for word in _edges(number, generator, number):
-            yield [word, *_random(longest + 20, generator)]
-        for index in _some(number, _BLOCKS_PROBED, generator):
-            middle = (2 * index + 1) * _WORDS // (2 * number)
-            for script in _block_scripts(protocol.responses[index], generator):
+        for outcome in _some(first.outcomes, _OUTCOMES_PROBED, generator):
+            for word in _clipped([0, 1, _WORDS - 1, *first.edges(outcome, FULL_BITS)]):
+                yield [word, *_random(longest + 20, generator)]
+        for value in values:  # where the value's point changes
+            for word in _clipped(first.edges(_turn(protocol, first, value), FULL_BITS)):
+                yield value, [word, *_random(longest + 20, generator)]
+        for outcome in _some(first.outcomes, _BLOCKS_PROBED, generator):
+            middle, response = first.middle(outcome, FULL_BITS), protocol.responses[protocol.place(outcome, 0)[0]]
+            for script in _block_scripts(response, generator):
                 yield [middle, *script]
+
+
+def _turn(protocol: Protocol, first: FirstWord, value: int) -> int:
+    """The first integer that leads the value to another place than 0 does, or the last one."""
+    start = protocol.place(0, value)
+    return bisect_left(range(first.outcomes - 1), True, key=lambda drawn: protocol.place(drawn, value) != start)
 
 
 def _block_scripts(response: BlockResponse, generator: np.random.Generator) -> Iterator[Script]:
@@ -209,6 +225,10 @@ def _edges(bound: int, generator: np.random.Generator, number: int) -> list[int]
     for integer in _some(bound, number, generator):
         first, stop = -(-integer * _WORDS // bound), -(-(integer + 1) * _WORDS // bound)
         words += [first, first + 1, stop - 1]
+    return _clipped(words)
+
+
+def _clipped(words: list[int]) -> list[int]:
     return [min(word, _WORDS - 1) for word in words]
 
 

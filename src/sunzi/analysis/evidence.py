@@ -2,7 +2,7 @@
 
 A report *supports* some values (their point is in its block, their bit is 1). P(y|x) is larger by one factor, the odds,
 for the values that y supports, and otherwise the same for all values. So which values a report supports, and the odds,
-are all that an attacker can use.
+are all that an attacker can use. A protocol that rounds by chance is analysed at the values that it never rounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Selection = slice | NDArray[np.intp]
 class Evidence:
     """Decoded reports. Report i came through channel ``selectors[i]`` and is message ``places[i]`` of its part."""
 
-    channels: tuple[Channel, ...]
+    protocol: Protocol
     selectors: Integers
     places: Integers
     parts: tuple[Any, ...]
@@ -40,68 +40,73 @@ class Evidence:
     @classmethod
     def of(cls, protocol: Protocol, messages: Any) -> Evidence:
         """The evidence in messages that the protocol decoded."""
-        if not protocol.channels:
-            raise ParameterError(f"{protocol.name} defines no channels, so it cannot be analysed")
+        check_channels(protocol)
         selectors, parts = protocol.split(messages)
         places = np.empty(selectors.size, dtype=np.int64)
         for index, part in enumerate(parts):
             places[selectors == index] = np.arange(len(part))
-        return cls(protocol.channels, selectors, places, parts)
+        return cls(protocol, selectors, places, parts)
 
     @cached_property
     def log_odds(self) -> Floats:
         """For each report, log P(y|x)/P(y|x') for a value x that it supports and a value x' that it does not."""
-        odds = np.log([float(channel.likelihood_ratio) for channel in self.channels])
+        odds = np.log([float(channel.likelihood_ratio) for channel in self.protocol.channels])
         return np.asarray(odds[self.selectors])
 
     def __len__(self) -> int:
         """The number of reports."""
         return int(self.selectors.size)
 
-    def _groups(self) -> Iterator[tuple[Selection, Channel, Any]]:
-        """The rows and the messages of every channel."""
-        if len(self.channels) == 1:
-            yield slice(None), self.channels[0], self.parts[0]
+    def groups(self) -> Iterator[tuple[Selection, int, Any]]:
+        """The rows, number and messages of every channel in use."""
+        if len(self.parts) == 1:
+            yield slice(None), 0, self.parts[0]
             return
-        for index, (channel, part) in enumerate(zip(self.channels, self.parts, strict=True)):
+        for index, part in enumerate(self.parts):
             rows = np.flatnonzero(self.selectors == index)
             if rows.size:
-                yield rows, channel, part[self.places[rows]]
+                yield rows, index, part[self.places[rows]]
 
     def supports(self, values: Integers) -> Booleans:
         """Whether each report supports the value in the same row."""
         found = np.empty(len(self), dtype=np.bool_)
-        for rows, channel, messages in self._groups():
-            found[rows] = channel.supports(messages, values[rows] % channel.points)
+        for rows, index, messages in self.groups():
+            points = self.protocol.points_of(index, values[rows])
+            found[rows] = self.protocol.channels[index].supports(messages, points)
         return found
 
     def take(self, rows: Integers) -> Evidence:
         """Some of the reports."""
-        if len(self.channels) == 1:  # without the others, so that supports need not select
-            return Evidence(self.channels, self.selectors[rows], np.arange(rows.size), (self.parts[0][rows],))
-        return Evidence(self.channels, self.selectors[rows], self.places[rows], self.parts)
+        if len(self.parts) == 1:  # without the others, so that supports need not select
+            return Evidence(self.protocol, self.selectors[rows], np.arange(rows.size), (self.parts[0][rows],))
+        return Evidence(self.protocol, self.selectors[rows], self.places[rows], self.parts)
 
-    def table(self, domain_size: int) -> Booleans:
-        """Whether each report (row) supports each value (column)."""
-        found = np.empty((len(self), domain_size), dtype=np.bool_)
-        for rows, channel, messages in self._groups():
-            found[rows] = channel.support_table(messages)[:, np.arange(domain_size) % channel.points]
+    def table(self, values: Integers) -> Booleans:
+        """Whether each report (row) supports each of these values (column)."""
+        found = np.empty((len(self), values.size), dtype=np.bool_)
+        for rows, index, messages in self.groups():
+            table = self.protocol.channels[index].support_table(messages)
+            found[rows] = table[:, self.protocol.points_of(index, values)]
         return found
 
 
-def first_supports(evidence: Evidence, order: Integers) -> Integers:
-    """For each report the place in ``order`` of the first value that it supports, or −1."""
-    found = np.full(len(evidence), -1, dtype=np.int64)
-    rows = np.arange(len(evidence))
-    rest = evidence
-    for place, value in enumerate(order.tolist()):
-        supported = rest.supports(np.full(rows.size, value, dtype=np.int64))
+def first_supports(channel: Channel, messages: Any, points: Integers) -> Integers:
+    """For each message the place of the first of these points that it supports, or −1."""
+    found = np.full(len(messages), -1, dtype=np.int64)
+    rows = np.arange(len(messages))
+    for place, point in enumerate(points.tolist()):
+        supported = channel.supports(messages, np.full(rows.size, point, dtype=np.int64))
         found[rows[supported]] = place
-        open_rows = np.flatnonzero(~supported)
-        rows, rest = rows[open_rows], rest.take(open_rows)
+        rows, messages = rows[~supported], messages[~supported]
         if not rows.size:
             break
     return found
+
+
+def check_channels(protocol: Protocol) -> None:
+    """Raise ParameterError unless the protocol says how its reports are distributed."""
+    if not protocol.channels:
+        raise ParameterError(f"{protocol.name} defines no channels, so it cannot be analysed")
 
 
 def decode(plan: Plan, reports: Reports) -> wire.EncodedReports:

@@ -32,7 +32,7 @@ ATTACKS = {
     "maximal-gain": "the one report that pushes the targets most, again and again",
     "input": "the honest client, run on the targets",
     "random": "a uniformly random valid report",
-    "balanced": "maximal gain spread evenly over moduli, classes and blocks, so that no balance is disturbed",
+    "balanced": "maximal gain spread over channels by their shares, and evenly over classes and blocks",
     "noiseless": "an honest report of a target, given that it supports the target",
 }
 """What fake clients send, by name."""
@@ -41,16 +41,16 @@ _CELLS = 1 << 22
 
 
 class PoisoningReach:
-    """How far a share of fake clients can push the summed estimate of some targets.
+    """How far a share of fake clients can push the summed estimate of some targets, or the mean of a number.
 
     Parameters
     ----------
     plan: the plan under attack.
-    targets: the indices of the targets.
+    targets: the indices of the targets; of records, their cells in the table that is estimated by default.
     share: the share of fake clients among all clients.
 
-    ``push`` holds the bound and the best division over moduli; ``parts`` is, for every channel, what each of its points
-    adds to the targets.
+    ``push`` holds the bound and the best division over the channels; ``parts`` is, for every channel, what each of its
+    points adds to the targets.
 
     >>> import sunzi
     >>> reach = PoisoningReach(sunzi.make_plan("grr", 10, 1), targets=[0, 1], share=0.01)
@@ -69,24 +69,20 @@ class PoisoningReach:
 
     def _push(self) -> Push:
         """The best report of every channel, and the best division over the channels."""
-        channels = self.plan.protocol.channels
-        gains = np.array([channel.largest_gain(part) for channel, part in zip(channels, self.parts, strict=True)])
-        size = self.plan.domain.size
-        others = np.full(size, 1 / (size - 1))  # honest users hold anything but the first target
-        others[self.targets[0]] = 0.0
-        points = [np.arange(size) % channel.points for channel in channels]
-        honest = [float(part[places] @ others) for part, places in zip(self.parts, points, strict=True)]
-        shares, expected = best_division(gains - honest, self.share)
+        protocol = self.plan.protocol
+        pairs = zip(protocol.channels, self.parts, strict=True)
+        gains = np.array([channel.largest_gain(part) for channel, part in pairs])
+        honest = [self._honest(index, part) for index, part in enumerate(self.parts)]
+        shares, expected = best_division(gains - honest, self.share, protocol.shares)
         lowest = [float(part.min()) for part in self.parts]
-        bound = self.share * len(channels) * float(np.max(gains - lowest))
+        bound = self.share * float(np.max((gains - lowest) / protocol.shares))
         return Push(self.targets[0], self.share, expected, bound, tuple(shares.tolist()))
 
-
-def spread_targets(domain_size: int, number: int) -> list[int]:
-    """``number`` items, spread evenly over the domain."""
-    if not 1 <= number <= domain_size:
-        raise ParameterError(f"targets must be between 1 and {domain_size} items, got {number}")
-    return [(2 * index + 1) * domain_size // (2 * number) for index in range(number)]
+    def _honest(self, channel: int, part: Floats) -> float:
+        """What an honest report adds if users hold anything but the first target, equally often."""
+        protocol, size = self.plan.protocol, self.plan.domain.size
+        own = part[protocol.points_of(channel, np.array(self.targets[:1]))[0]]
+        return (size * float(part @ protocol.flat_points(channel)) - float(own)) / (size - 1)
 
 
 class FakeClients:
@@ -109,9 +105,7 @@ class FakeClients:
             if not channel.has_independent_bits:
                 raise ParameterError(f"{self._protocol.name} reports neither blocks nor bits: use 'input'")
             return self._bits(channel, attack, count)
-        if self._protocol.draws_selector:
-            return self._modular(attack, count)
-        return self._block(self._protocol.responses[0], self._reach.parts[0], self._targets, attack, count)
+        return self._blocks(attack, count)
 
     # --- independent bits
 
@@ -137,7 +131,28 @@ class FakeClients:
             packed.append(np.packbits(bits, axis=1, bitorder="little"))
         return np.concatenate(packed) if packed else np.empty((0, -(-size // 8)), dtype=np.uint8)
 
-    # --- one design
+    # --- blocks of one or several designs
+
+    def _blocks(self, attack: str, count: int) -> Messages:
+        """Messages of every channel, joined as the protocol joins them."""
+        limits, number = self._protocol.report_layout.payload_limits, len(self._protocol.responses)
+        if attack == "random" and len(limits) < number:  # one payload for all channels
+            drawn = self._generator.integers(0, limits[0], count)
+            return self._protocol.decode(EncodedReports.single(drawn.astype(np.uint64)))
+        if number == 1:
+            counts = np.array([count])
+        elif attack == "maximal-gain":
+            counts = _apportioned(count, self._reach.push.shares)
+        else:
+            counts = self._generator.multinomial(count, self._protocol.shares)
+        return self._protocol.join([self._of_channel(i, attack, int(counts[i])) for i in range(number)])
+
+    def _of_channel(self, index: int, attack: str, count: int) -> Integers:
+        response, part = self._protocol.responses[index], self._reach.parts[index]
+        if attack == "balanced" and len(self._reach.parts) > 1 and not response.design.counts_blocks:
+            attack = "maximal-gain"  # the channels are balanced; no test looks at which points a subset names
+        points = np.unique(self._protocol.points_of(index, self._targets))
+        return self._block(response, part, points, attack, count)
 
     def _block(self, response: BlockResponse, part: Floats, points: Integers, attack: str, count: int) -> Integers:
         """Messages of one design; ``part`` is the worth of each point, ``points`` are the targets' points."""
@@ -187,27 +202,6 @@ class FakeClients:
             truth = self._generator.random(count) < filling / rest.size
             others = rest[self._respond(smaller, self._generator.integers(0, rest.size, count), truth)]
         return np.sort(np.concatenate([kept, others], axis=1), axis=1)
-
-    # --- moduli
-
-    def _modular(self, attack: str, count: int) -> Messages:
-        """Messages of every modulus, joined as the protocol joins them."""
-        limits = self._protocol.report_layout.payload_limits
-        number = len(self._protocol.responses)
-        if attack == "random" and len(limits) < number:  # one payload for all moduli
-            drawn = self._generator.integers(0, limits[0], count)
-            return self._protocol.decode(EncodedReports.single(drawn.astype(np.uint64)))
-        if attack == "maximal-gain":
-            counts = _apportioned(count, self._reach.push.shares)
-        else:
-            counts = self._generator.multinomial(count, np.full(number, 1 / number))
-        return self._protocol.join([self._of_modulus(i, attack, int(counts[i])) for i in range(number)])
-
-    def _of_modulus(self, index: int, attack: str, count: int) -> Integers:
-        response, part = self._protocol.responses[index], self._reach.parts[index]
-        if attack == "balanced" and not response.design.counts_blocks:
-            attack = "maximal-gain"  # the moduli are balanced; no test looks at which points a subset names
-        return self._block(response, part, np.unique(self._targets % response.points), attack, count)
 
 
 def _best(sums: Floats) -> NDArray[np.intp]:

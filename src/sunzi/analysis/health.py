@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from sunzi._typing import Floats
+from sunzi.analysis.fit_residual import fit_residual
 from sunzi.analysis.health_tests import (
     HealthFinding,
     bit_balance,
@@ -24,12 +26,12 @@ from sunzi.analysis.health_tests import (
     lowest_counts,
     message_frequency,
 )
-from sunzi.analysis.residuals import CountedDesign, ResidueResidual, message_residual, residue_residual, unused_points
+from sunzi.analysis.residuals import CountedDesign, message_residual, unused_points
 from sunzi.analysis.statistics import any_of
 from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import simplex
 from sunzi.plan import Plan
-from sunzi.protocols.modular_estimation import ModularDecoder
+from sunzi.protocols.joint_fit import JointFit
 from sunzi.tally import Tally
 
 DEFAULT_SIGNIFICANCE = 0.001
@@ -124,11 +126,12 @@ def check_health(plan: Plan, tally: Tally, significance: float = DEFAULT_SIGNIFI
     if not tally.reports:
         return Health(0, (), significance)
     try:
-        decoder = plan.protocol.residue_decoder(tally)
-        findings = _check_support(plan, tally) if decoder is None else _check_residues(plan, tally, decoder)
+        fit = plan.protocol.joint_fit(tally)
+        findings = _check_support(plan, tally) if fit is None else _check_fit(plan, tally, fit)
     except EstimateError:
-        reason = "too few reports: moduli without reports leave the histogram undetermined"
-        findings = [block_balance(tally), HealthFinding("fit residual", "residual", "", reason=reason)]
+        reason = "too few reports: moduli or views without reports leave the histogram undetermined"
+        balance = block_balance(tally, plan.protocol.shares)
+        findings = [balance, HealthFinding("fit residual", "residual", "", reason=reason)]
     return Health(tally.reports, tuple(findings), significance)
 
 
@@ -143,7 +146,6 @@ def _check_support(plan: Plan, tally: Tally) -> list[HealthFinding]:
         histogram = simplex.project(protocol.linear_estimate(plan.domain, tally).frequencies)
         counted = CountedDesign(protocol.responses[0], tally.block(0), tally.reports, support, histogram)
         findings += _check_designs([counted])
-        findings += unused_points(counted, protocol.domain_size)
     if channel.has_independent_bits:
         findings.append(bit_balance(channel, tally))
     kinds = {finding.kind for finding in findings}
@@ -159,39 +161,40 @@ def _check_designs(parts: list[CountedDesign]) -> list[HealthFinding]:
     """The tests on the messages of one or several designs."""
     blocks = [(part.response, part.counters, part.reports) for part in parts]
     found = [class_balance(blocks), message_frequency(blocks), message_residual(parts)]
-    return [finding for finding in found if finding is not None]
+    return [*(finding for finding in found if finding is not None), *unused_points(parts)]
 
 
-def _check_residues(plan: Plan, tally: Tally, decoder: ModularDecoder) -> list[HealthFinding]:
-    """The tests of modular protocols."""
-    estimate = decoder.estimate(plan.domain)
-    residual = ResidueResidual(decoder, estimate.frequencies)
-    parts = _counted_designs(plan, tally, residual)
-    scores = estimate.frequencies / np.maximum(estimate.standard_errors(), np.finfo(np.float64).tiny)
-    lowest = [lowest_counts(part.support, part.reports, part.response.probabilities.false)[1] for part in parts]
+def _check_fit(plan: Plan, tally: Tally, fit: JointFit) -> list[HealthFinding]:
+    """The tests of protocols with several channels."""
+    parts = _counted_designs(plan, tally, fit)
     return [
-        block_balance(tally),
+        block_balance(tally, plan.protocol.shares),
         *_check_designs(parts),
-        residue_residual(residual),
-        _nonnegative(float(scores.min()), scores.size, lowest),
+        fit_residual(fit),
+        _nonnegative(fit.item_scores, parts),
     ]
 
 
-def _counted_designs(plan: Plan, tally: Tally, residual: ResidueResidual) -> list[CountedDesign]:
-    """The blocks that have reports, with the support counts behind the residue estimates."""
-    used = [index for index, reports in enumerate(tally.block_reports) if reports]
+def _counted_designs(plan: Plan, tally: Tally, fit: JointFit) -> list[CountedDesign]:
+    """The channels that have reports, with the support of their points."""
+    used = np.flatnonzero(fit.used).tolist()
     parts = []
-    for index, estimates, histogram in zip(used, residual.residues, residual.histograms, strict=True):
-        response, reports = plan.protocol.responses[index], tally.block_reports[index]
-        rates = response.probabilities
-        support = np.rint((estimates * rates.gap + rates.false) * reports).astype(np.int64)
-        parts.append(CountedDesign(response, tally.block(index), reports, support, histogram))
+    for index, histogram in zip(used, fit.histograms, strict=True):
+        response, counters = plan.protocol.responses[index], tally.block(index)
+        support = response.point_counts(counters)
+        parts.append(CountedDesign(response, counters, tally.block_reports[index], support, histogram))
     return parts
 
 
-def _nonnegative(score: float, items: int, residues: list[float]) -> HealthFinding:
-    """No item and no residue is significantly below 0; items by their normal scores, with errors bounded from above."""
-    item = min(1.0, items * float(special.ndtr(score)))
-    return HealthFinding(
-        "negative frequencies", "consistency", _NONNEGATIVE, score, None, any_of([item, any_of(residues)])
-    )
+def _nonnegative(scores: Floats, parts: list[CountedDesign]) -> HealthFinding:
+    """No item and no point is significantly below 0; items by their normal scores, with errors bounded from above."""
+    lowest = [
+        lowest_counts(part.support[: part.histogram.size], part.reports, part.response.probabilities.false)
+        for part in parts
+    ]
+    chances = [any_of([chance for _, chance in lowest])]
+    score = min(score for score, _ in lowest)
+    if scores.size:
+        score = float(scores.min())
+        chances.append(min(1.0, scores.size * float(special.ndtr(score))))
+    return HealthFinding("negative frequencies", "consistency", _NONNEGATIVE, score, None, any_of(chances))

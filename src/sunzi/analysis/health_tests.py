@@ -1,8 +1,9 @@
 """One test on a tally, and the tests on parts of a report whose distribution does not depend on the value.
 
-The modulus of a modular report is uniform. So is the class a of a cyclotomic block B(a,b): each class has equally many
-blocks with and without any given point. The total number of ones in unary reports has mean n(p + (k−1)q) and variance
-n(p(1−p) + (k−1)q(1−q)) for every histogram. And no message is more likely than P(y|x) with x in its block.
+The modulus of a modular report is uniform, and the view of a record has its public share. Uniform is also the class a of
+a cyclotomic block B(a,b): each class has equally many blocks with and without any given point. The total number of ones
+in unary reports has mean n(p + (k−1)q) and variance n(p(1−p) + (k−1)q(1−q)) for every histogram. And no message is more
+likely than P(y|x) with x in its block.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sunzi._typing import Integers
+from sunzi._typing import Floats, Integers
 from sunzi.analysis.statistics import Cumulants, any_of, largest_count, smallest_count, two_sided
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.counters import Counters
@@ -82,24 +83,29 @@ _SMALLEST_CELL = 5
 _SMALLEST_NORMAL = 30
 
 
+def expected_counts(counts: Integers, shares: Floats) -> tuple[float, Cumulants]:
+    """Pearson's statistic of counts that should have these shares, and its exact mean and variance."""
+    cells, total, inverse = counts.size, int(counts.sum()), float(np.sum(1 / shares))
+    statistic = float(np.sum((counts - total * shares) ** 2 / (total * shares)))
+    variance = 2 * (cells - 1) + (inverse - cells**2 - 2 * cells + 2) / total
+    return statistic, Cumulants(cells - 1, variance, 8 * (cells - 1), 4 * (inverse - 3 * cells + 2) / total)
+
+
 def uniform_counts(counts: Integers) -> tuple[float, Cumulants]:
-    """Pearson's statistic of counts that should be uniform, and its exact mean and variance."""
-    cells, total = counts.size, int(counts.sum())
-    expected = total / cells
-    statistic = float(np.sum((counts - expected) ** 2) / expected)
-    variance = 2 * (cells - 1) * (1 - 1 / total)
-    return statistic, Cumulants(cells - 1, variance, 8 * (cells - 1), 4 * (cells - 1) * (cells - 2) / total)
+    """:func:`expected_counts` with equal shares."""
+    return expected_counts(counts, np.full(counts.size, 1 / counts.size))
 
 
-def block_balance(tally: Tally) -> HealthFinding:
-    """Reports per modulus: multinomial with equal probabilities."""
-    name, expected = "block balance", "every modulus is drawn equally often, up to chance"
+def block_balance(tally: Tally, shares: Floats) -> HealthFinding:
+    """Reports per modulus or view: multinomial with these probabilities."""
+    name, expected = "block balance", "every modulus or view is drawn as often as the plan says, up to chance"
     counts = np.array(tally.block_reports)
     if counts.size == 1:
-        return HealthFinding(name, "balance", expected, reason="there is only one modulus")
-    if tally.reports < _SMALLEST_CELL * counts.size:
-        return HealthFinding(name, "balance", expected, reason=_few(_SMALLEST_CELL * counts.size))
-    statistic, cumulants = uniform_counts(counts)
+        return HealthFinding(name, "balance", expected, reason="there is only one modulus or view")
+    needed = round(_SMALLEST_CELL / float(shares.min()))
+    if tally.reports < needed:
+        return HealthFinding(name, "balance", expected, reason=_few(needed))
+    statistic, cumulants = expected_counts(counts, shares)
     return HealthFinding(name, "balance", expected, statistic, counts.size - 1, cumulants.upper_tail(statistic))
 
 

@@ -1,8 +1,8 @@
 """Poisoning, measured: honest and fake reports in one tally, how far the estimate moves, and whether a test shows it.
 
 Fake reports come from :mod:`sunzi.analysis.fake_reports`, travel as bytes and are counted by ``plan.tally``. The *push*
-is the targets' summed estimate with the fake reports minus the one without, on the same honest reports. Its bound is
-that of :class:`PoisoningReach`; the alarms are those of :func:`check_health`.
+is the targets' summed estimate (of a number, the mean) with the fake reports minus the one without, on the same honest
+reports. Its bound is that of :class:`PoisoningReach`; the alarms are those of :func:`check_health`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Progress
-from sunzi.analysis.fake_reports import ATTACKS, FakeClients, PoisoningReach, as_bytes, spread_targets
+from sunzi.analysis.fake_reports import ATTACKS, FakeClients, PoisoningReach, as_bytes
 from sunzi.analysis.health import DEFAULT_SIGNIFICANCE, Health, check_health
 from sunzi.analysis.statistics import check_amount, check_seed
 from sunzi.errors import ParameterError
@@ -152,7 +152,8 @@ class PoisoningStudy:
         return Tally(self.plan.contract.fingerprint, self.plan.protocol.tally_layout, users, counters)
 
     def _targets_of(self, tally: Tally) -> float:
-        return float(self.plan.protocol.linear_estimate(self.plan.domain, tally).frequencies[list(self.targets)].sum())
+        protocol = self.plan.protocol
+        return float(protocol.target_row(self.targets) @ protocol.linear_estimate(self.plan.domain, tally).frequencies)
 
     def _seed(self, run: int, *purpose: int) -> list[int]:
         return [self.seed, run, *purpose]
@@ -177,7 +178,8 @@ def study_poisoning(
     plan: the plan under attack.
     shares: shares of fake clients among all clients.
     attacks: names of attacks: maximal-gain, input, random, balanced, noiseless; all by default.
-    targets: number of targets, spread evenly over the domain.
+    targets: number of targets, spread evenly over the domain: values, bins of one range, or cells of one table; of a
+        number the one target is the mean.
     users: clients per collection, fake ones included.
     runs: simulated collections for each attack and share.
     seed: the same seed gives the same numbers.
@@ -193,7 +195,7 @@ def study_poisoning(
     unknown = next((attack for attack in attacks if attack not in ATTACKS), None)
     if unknown is not None:
         raise ParameterError(f"attack must be one of {', '.join(ATTACKS)}; got {unknown!r}")
-    chosen = tuple(spread_targets(plan.domain.size, targets))
+    chosen = tuple(plan.protocol.targets(targets))
     setting = PoisoningStudy(plan, users, chosen, runs, seed, population, significance)
     total = 1 + len(attacks) * len(shares)
     yield setting.honest()

@@ -5,29 +5,33 @@ takes two values for each report y, so the best guess is either the likeliest va
 supports. With the values in the order of their prior probabilities, all that matters of a report is the place of the
 first value that it supports: each channel knows the share of reports for every place.
 
-A modular protocol's channel sees residues. The probability of a residue is that of its likeliest value, since that is
-the one to guess.
+A channel sees points: residues, or cells of a view. The probability of a point is that of its likeliest value, since
+that is the one to guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
+from sunzi.analysis.evidence import check_channels
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan
 from sunzi.planning.populations import Population
+from sunzi.protocols.base import Protocol
 from sunzi.protocols.channel import Channel
+
+MOST_VALUES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The attacker's prior probability of every value.
+    """The attacker's prior probability of every value it chooses among (:attr:`Protocol.attacked_values`).
 
     >>> import sunzi
     >>> prior = Prior.of(sunzi.make_plan("grr", 4, 1).domain, "zipf:1")
@@ -39,7 +43,7 @@ class Prior:
     chances: Floats
 
     @classmethod
-    def of(cls, domain: Domain, prior: Prior | str | Floats | None) -> Prior:
+    def of(cls, domain: Domain, prior: Prior | str | Floats | None, values: Sequence[int] | None = None) -> Prior:
         """Make a prior.
 
         Parameters
@@ -47,21 +51,28 @@ class Prior:
         domain: the domain of the plan.
         prior: a prior; None or "uniform", "zipf", "zipf:EXPONENT", "spike"; the path of a CSV file of labels and
             weights; or one probability per value, in the domain's order.
+        values: the indices of the values that the attacker chooses among; by default all.
         """
+        chosen = range(domain.size) if values is None else values
+        if len(chosen) > MOST_VALUES:
+            raise ParameterError(
+                f"there are {len(chosen):,} values, too many to attack one by one (at most {MOST_VALUES:,}); the "
+                "plan's attackability is the success rate if all are equally likely"
+            )
         if isinstance(prior, Prior):
             found = prior
         elif prior is None or isinstance(prior, str):
-            found = _named(domain, prior or "uniform")
+            found = _named(domain, prior or "uniform", chosen)
         else:
             found = cls("given", np.asarray(prior, dtype=np.float64))
         chances = found.chances
-        if chances.shape != (domain.size,) or not np.all(chances >= 0) or not np.isclose(chances.sum(), 1):
-            raise ParameterError(f"a prior must be {domain.size} non-negative probabilities that sum to 1")
+        if chances.shape != (len(chosen),) or not np.all(chances >= 0) or not np.isclose(chances.sum(), 1):
+            raise ParameterError(f"a prior must be {len(chosen)} non-negative probabilities that sum to 1")
         return cls(found.name, chances / chances.sum())
 
     @property
     def order(self) -> Integers:
-        """The values, likeliest first."""
+        """The places of the values, likeliest first."""
         return np.argsort(-self.chances, kind="stable")
 
     @property
@@ -70,7 +81,7 @@ class Prior:
         return float(self.chances.max())
 
     def draw(self, number: int, generator: np.random.Generator) -> Integers:
-        """The values of ``number`` users, drawn from the prior."""
+        """The places of the values of ``number`` users, drawn from the prior."""
         cumulative = np.cumsum(self.chances)
         places = generator.random(number) * cumulative[-1]
         found = np.searchsorted(cumulative, places, side="right")
@@ -78,15 +89,15 @@ class Prior:
         return np.minimum(found, np.flatnonzero(self.chances)[-1]).astype(np.int64)
 
 
-def _named(domain: Domain, name: str) -> Prior:
+def _named(domain: Domain, name: str, values: Sequence[int]) -> Prior:
     kind = name.partition(":")[0]
     if kind in ("uniform", "zipf", "spike"):
-        return Prior(name, Population.parse(name).chances(domain.size))
+        return Prior(name, Population.parse(name).chances(len(values)))
     if not Path(name).is_file():
         raise ParameterError(
             f"a prior is uniform, spike, zipf, zipf:EXPONENT or a file of labels and weights; there is no file {name!r}"
         )
-    return Prior(name, _read_weights(domain, Path(name)))
+    return Prior(name, _read_weights(domain, Path(name), values))
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -110,21 +121,21 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_weights(domain: Domain, path: Path) -> Floats:
+def _read_weights(domain: Domain, path: Path, values: Sequence[int]) -> Floats:
     """Read lines LABEL,WEIGHT, perhaps below a header; values that are not listed get probability 0."""
-    weights = np.zeros(domain.size)
+    weights = np.zeros(len(values))
     for number, row in _rows(path):
         try:
             label, weight = row
             amount = float(weight)
-            index = domain.exact_index(label if domain.has_labels else int(label))
+            place = values.index(domain.exact_index(int(label) if domain.is_indices else label))
         except DomainError:
             raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:
             raise ParameterError(f"{path}, line {number}: expected VALUE,WEIGHT, got {','.join(row)!r}") from None
         if not 0 <= amount < np.inf:
             raise ParameterError(f"{path}, line {number}: a weight must be finite and not negative, got {weight!r}")
-        weights[index] += amount
+        weights[place] += amount
     if not weights.sum() > 0:
         raise ParameterError(f"{path} gives no value a weight above 0")
     return np.asarray(weights / weights.sum(), dtype=np.float64)
@@ -136,7 +147,7 @@ def attackability(plan: Plan, chances: Floats) -> float | None:
     Parameters
     ----------
     plan: the plan of the reports.
-    chances: the prior probability of every value, in the domain's order.
+    chances: the prior probability of every value of :attr:`Protocol.attacked_values`.
 
     Returns None if a large compact design has too many messages to list.
 
@@ -148,28 +159,35 @@ def attackability(plan: Plan, chances: Floats) -> float | None:
     protocol = plan.protocol
     if np.all(chances == chances[0]):
         return protocol.attackability
-    if not protocol.channels:
-        raise ParameterError(f"there is no formula for the attackability of {protocol.name} under a given prior")
-    parts = [_channel_success(channel, _point_chances(chances, channel.points)) for channel in protocol.channels]
-    known = [part for part in parts if part is not None]
-    return sum(known) / len(parts) if len(known) == len(parts) else None
-
-
-def _point_chances(chances: Floats, points: int) -> Floats:
-    """The largest probability among the values of each point."""
-    padded = np.zeros(-(-chances.size // points) * points)
-    padded[: chances.size] = chances
-    return np.asarray(padded.reshape(-1, points).max(axis=0)[: min(points, chances.size)])
-
-
-def _channel_success(channel: Channel, chances: Floats) -> float | None:
-    """Σ_i (share of reports whose first support is i)·max(π_0, odds·π_i), times the factor of unsupported points."""
-    odds = float(channel.likelihood_ratio)
+    check_channels(protocol)
     order = np.argsort(-chances, kind="stable")
-    ranked = chances[order]
+    values = np.asarray(protocol.attacked_values, dtype=np.int64)[order]
+    total = 0.0
+    for index, (channel, share) in enumerate(zip(protocol.channels, protocol.shares.tolist(), strict=True)):
+        points, places = ranked_points(protocol, index, values)
+        success = _channel_success(channel, points, chances[order][places])
+        if success is None:
+            return None
+        total += share * success
+    return total
+
+
+def ranked_points(protocol: Protocol, channel: int, values: Integers) -> tuple[Integers, Integers]:
+    """The points of a channel in the order of their first values, and the places of these values."""
+    points, first = np.unique(protocol.points_of(channel, values), return_index=True)
+    order = np.argsort(first)
+    return points[order], first[order]
+
+
+def _channel_success(channel: Channel, points: Integers, ranked: Floats) -> float | None:
+    """Σ_i (share of reports whose first support is i)·max(π_0, odds·π_i), times the factor of unsupported points.
+
+    ``ranked`` is the probability of the likeliest value of each point, likeliest points first.
+    """
+    odds = float(channel.likelihood_ratio)
     # Past the place where even a supported value is less likely than the first one, the guess is the first one.
     places = max(1, int(np.count_nonzero(odds * ranked > ranked[0])))
-    shares = channel.first_support_shares(order[:places])
+    shares = channel.first_support_shares(points[:places])
     if shares is None:
         return None
     gained = np.maximum(ranked[0], odds * ranked[:places])

@@ -33,7 +33,7 @@ from sunzi.analysis.audit_sampling import (
     trials_for,
 )
 from sunzi.analysis.audit_words import check_words
-from sunzi.analysis.evidence import read_reports
+from sunzi.analysis.evidence import check_channels, read_reports
 from sunzi.analysis.statistics import check_amount, check_seed, lower_limits
 from sunzi.client import Client
 from sunzi.errors import ParameterError
@@ -140,8 +140,7 @@ def audit(
     'consistent'
     """
     check_confidence(confidence)
-    if not plan.protocol.channels:
-        raise ParameterError(f"{plan.protocol.name} defines no channels, so it cannot be audited")
+    check_channels(plan.protocol)
     number = default_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)
@@ -202,7 +201,7 @@ def _sample(
     step = max(1, min(_REPORTS_AT_ONCE, int(_BITS_AT_ONCE / plan.report_bits)))
     hits = misses = 0
     for start in range(0, trials, step):
-        sent, rivals = event.draw(plan.domain.size, min(step, trials - start), generator)
+        sent, rivals = event.draw(plan.protocol.attacked_values, min(step, trials - start), generator)
         counted = event.count(read_reports(plan, client.report_indices(sent)), sent, rivals)
         hits, misses = hits + counted[0], misses + counted[1]
         if progress is not None:

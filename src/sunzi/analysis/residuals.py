@@ -1,6 +1,6 @@
-"""Residuals: what no histogram explains in the counts of one design, and in the residue estimates of a modular tally.
+"""Residuals: what no histogram explains in the counts of messages (docs/mathematics.md §1).
 
-**One design** (docs/mathematics.md §1). Message y of a block response has probability P0 + (P1 − P0)·Σ_{x in y} f_x. So
+Message y of a block response has probability P0 + (P1 − P0)·Σ_{x in y} f_x. So
 for every f the expected counts of M messages lie in the v-dimensional range of the incidence matrix N, and the part of
 the counts outside of it, QN with Q = 1 − Π, is noise alone. By NᵀN = (r−λ)I + λJ the projection Π
 needs one decoding. Since Π_yy = v/M for every message,
@@ -9,15 +9,6 @@ needs one decoding. Since Π_yy = v/M for every message,
 
 The traces are estimated from a few random vectors. Nobody holds a point at or above the domain's size: each is
 supported by Binomial(n, q) reports, for every f.
-
-**Residues** (docs/mathematics.md §3, §3.3). Least squares chooses f̂ so that A f̂ is nearest to the residue estimates s.
-It leaves R = (s − Af)ᵀQ(s − Af) with Q = W − WAT⁻¹AᵀW + (WAτ)(WAτ)ᵀ/Στ, the same for every f that sums to 1, including
-the true one: R is noise alone. Where all items are light, n·R is chi-square with Σ(m_j − 1) − (k − 1) degrees of
-freedom. In general, with S_j the covariance of one report,
-
-    E R = Σ_j tr(Q_jj S_j)/n_j,    Q_jj[a,a] = w_j − w_j²(A_jT⁻¹A_jᵀ)[a,a] + w_j²(A_jτ)[a]²/Στ,    Q_jj·1 = w_j·1,
-
-which costs one solve per block, and Var R = 2·tr(QSQS), from a few random vectors.
 """
 
 from __future__ import annotations
@@ -33,12 +24,8 @@ from sunzi.analysis.health_tests import HealthFinding
 from sunzi.analysis.statistics import Cumulants, two_sided
 from sunzi.designs.base import Design
 from sunzi.designs.response import BlockResponse
-from sunzi.numerics import simplex
 from sunzi.numerics.counters import Counters
-from sunzi.numerics.toeplitz import adjoint, fold, tile
 from sunzi.protocols.likelihood import LARGEST_DENSE
-from sunzi.protocols.modular_estimation import ModularDecoder
-from sunzi.protocols.modular_variance import covariance_times
 
 _PROBED_FREEDOM = 2048
 _PROBED_CELLS = 1 << 15
@@ -48,13 +35,11 @@ _MOST_UNUSED = 4096
 _SEED = 20_231
 # Below this squared coefficient of variation, uneven expected counts change the variance by at most 1 or 2 per cent.
 _EVEN = 0.01
-_EVEN_RESIDUES = 0.02
-_NEGLIGIBLE = 0.02
 
 
 @dataclass(frozen=True)
 class CountedDesign:
-    """One design's counters, and the histogram of its points as estimated, projected onto the simplex."""
+    """One design's counters, and the histogram of the points in use as estimated, projected onto the simplex."""
 
     response: BlockResponse
     counters: Counters
@@ -80,6 +65,25 @@ class CountedDesign:
         """The squared coefficient of variation of the expected counts; tiny unless an item is heavy."""
         relative = self.expected_counts * (self.design.message_count / self.reports) - 1
         return float(relative @ relative) / self.design.message_count
+
+    @property
+    def unused(self) -> int:
+        """The number of points that no value uses, or as many as are looked at."""
+        used = self.histogram.size
+        return max(0, min(self.design.points - used, max(used, _MOST_UNUSED)))
+
+    @property
+    def unused_support(self) -> Floats:
+        """By how much the reports that support each of these differ from what is expected."""
+        used = self.histogram.size
+        support = self.support[used : used + self.unused].astype(np.float64)
+        return support - self.reports * self.response.probabilities.false
+
+    @property
+    def unused_variance(self) -> float:
+        """Of each of them."""
+        rate = self.response.probabilities.false
+        return self.reports * rate * (1 - rate)
 
     @property
     def is_even(self) -> bool:
@@ -164,25 +168,24 @@ def _left_over(design: Design, vector: Floats) -> Floats:
     return vector - design.block_sums(support) / (replication - pairs)
 
 
-def unused_points(part: CountedDesign, domain_size: int) -> list[HealthFinding]:
+def unused_points(parts: Sequence[CountedDesign]) -> list[HealthFinding]:
     """The points that no value uses: each alone, and all together."""
-    design = part.design
-    number = min(design.points - domain_size, max(domain_size, _MOST_UNUSED))
-    if number <= 0 or not design.counts_blocks:
+    parts = [part for part in parts if part.unused and part.design.counts_blocks]
+    if not parts:
         return []
-    if design.message_count > LARGEST_DENSE:
+    number = sum(part.unused for part in parts)
+    if sum(part.design.message_count for part in parts) > LARGEST_DENSE:
         return [_unused(number, reason="the design has too many messages to fit")]
-    rate, reports = part.response.probabilities.false, part.reports
-    support = part.support[domain_size : domain_size + number].astype(np.float64) - reports * rate
-    variance = reports * rate * (1 - rate)
-    cumulants = _unused_cumulants(part, number, domain_size).scaled(1 / variance)
-    if cumulants.has_too_few_reports:
+    statistic, total = 0.0, Cumulants(0, 0, 0)
+    for part in parts:
+        support, variance = part.unused_support, part.unused_variance
+        statistic += float(support @ support) / variance
+        total += _unused_cumulants(part, part.unused, part.histogram.size).scaled(1 / variance)
+    if total.has_too_few_reports:
         return [_unused(number, reason="too few reports for these points")]
-    statistic = float(support @ support) / variance
-    findings = [_unused(number, statistic, cumulants.upper_tail(statistic))]
-    if number > 1:
-        findings.append(_sum_of_frequencies(part, support, domain_size))
-    return findings
+    findings = [_unused(number, statistic, total.upper_tail(statistic))]
+    several = [part for part in parts if part.unused > 1]
+    return [*findings, _sum_of_frequencies(several)] if several else findings
 
 
 def _unused(
@@ -228,159 +231,24 @@ def _unused_traces(part: CountedDesign, number: int, domain_size: int) -> tuple[
     return float(np.mean(second)), float(np.mean(third))
 
 
-def _sum_of_frequencies(part: CountedDesign, support: Floats, domain_size: int) -> HealthFinding:
-    """Σ f̂ = 1 over all points, so the sum over the domain is 1 exactly if the unused points sum to 0.
-
-    The variance is that of the value for which it is largest, hence an upper bound for every histogram.
-    """
+def _sum_of_frequencies(parts: Sequence[CountedDesign]) -> HealthFinding:
+    """Σ f̂ = 1 over all points, so the sum over the used ones is 1 exactly if the unused points sum to 0."""
     name, expected = "sum of frequencies", "the estimated frequencies of all values sum to 1, up to noise"
-    inside, outside = (float(chance) for chance in part.response.message_probabilities())
-    overlaps = part.design.block_sums(np.concatenate([np.zeros(domain_size), np.ones(support.size)]))
-    overlaps -= support.size * part.response.probabilities.false
-    squares = part.design.spread(overlaps**2, domain_size)
-    worst = outside * float(overlaps @ overlaps) + (inside - outside) * float(squares.max())
-    if part.reports * worst < _SMALLEST_NORMAL:
+    scores = [score for score in map(_unused_score, parts) if score is not None]
+    if not scores:
         return HealthFinding(name, "consistency", expected, reason="too few reports")
-    score = float(support.sum()) / (part.reports * worst) ** 0.5
-    return HealthFinding(name, "consistency", expected, score, None, two_sided(score))
+    worst = max(scores, key=abs)
+    return HealthFinding(name, "consistency", expected, worst, None, min(1.0, len(scores) * two_sided(worst)))
 
 
-class ResidueResidual:
-    """The residual of one decoding, which gave these ``frequencies``."""
-
-    def __init__(self, decoder: ModularDecoder, frequencies: Floats) -> None:
-        self._decoder = decoder
-        self._frequencies = frequencies
-        projected = simplex.project(frequencies)
-        self.histograms = [fold(projected, modulus) for modulus in decoder.moduli]
-        """The residues of the estimate, projected onto the simplex: the g_j of all variances."""
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        """The degrees of freedom, Σ(m_j − 1) − (k − 1)."""
-        return sum(modulus - 1 for modulus in self._decoder.moduli) - self._decoder.gram.size + 1
-
-    @cached_property
-    def residues(self) -> list[Floats]:
-        """s_j of every block with reports."""
-        return self._decoder.residue_estimates()
-
-    def statistic(self) -> float:
-        """The residual n·Σ_j w_j|s_j − A_j f̂|²."""
-        decoder = self._decoder
-        blocks = zip(decoder.weights.tolist(), decoder.moduli, self.residues, strict=True)
-        total: float = sum(
-            weight * float(np.sum((block - fold(self._frequencies, modulus)) ** 2)) for weight, modulus, block in blocks
-        )
-        return decoder.tally.reports * total
-
-    def cumulants(self) -> Cumulants:
-        """The cumulants of the statistic under honest reports."""
-        decoder, freedom = self._decoder, self.degrees_of_freedom
-        reports = decoder.tally.reports
-        mean, excess = reports * self._mean(), self._unevenness()
-        coincidences = reports**3 * self._coincidences()
-        if excess <= _EVEN_RESIDUES * freedom:
-            # nQS = P(1 + E) with a projection P: tr(P(1+E))² = df + 2·tr PE + tr PEPE, and the mean knows tr PE.
-            return Cumulants.of_traces(mean, 2 * mean - freedom + excess, 3 * mean - 2 * freedom + excess, coincidences)
-        size = sum(decoder.moduli)
-        traces = np.mean([self._traces(signs) for signs in probes(size, freedom, size)], axis=0)
-        second, third = reports**2 * float(traces[0]), reports**3 * float(traces[1])
-        return Cumulants.of_traces(mean, second, third, coincidences)
-
-    def _unevenness(self) -> float:
-        """|E|²: how far the variances of all residues are from the inverse weights."""
-        decoder, total = self._decoder, 0.0
-        for index, block in enumerate(self.histograms):
-            moments = decoder.moments[index]
-            scale = decoder.tally.reports * float(decoder.weights[index]) / decoder.reports[index]
-            total += float(np.sum((scale * (moments.light + moments.heavy * block) - 1) ** 2))
-        return total
-
-    def _mean(self) -> float:
-        """The expected residual of one report."""
-        gram, total = self._decoder.gram, 0.0
-        ones = gram.ones_solution
-        for index, modulus in enumerate(self._decoder.moduli):
-            moments, weight = self._decoder.moments[index], float(self._decoder.weights[index])
-            own = weight - weight**2 * fold(gram.product_diagonal(modulus), modulus)
-            own += weight**2 * fold(ones, modulus) ** 2 / float(ones.sum())
-            trace = float(own @ (moments.light + moments.heavy * self.histograms[index]))
-            trace += weight * (moments.constant * modulus + 2 * moments.mixed)
-            total += trace / self._decoder.reports[index]
-        return total - self._mean_of_squares()
-
-    def _mean_of_squares(self) -> float:
-        """Σ_j g_jᵀQ_jj g_j/n_j: one solve per block, skipped where even Σ_j w_j|g_j|²/n_j is negligible."""
-        decoder, gram = self._decoder, self._decoder.gram
-        blocks = list(zip(decoder.weights.tolist(), self.histograms, decoder.reports, strict=True))
-        most = sum(weight * float(block @ block) / reports for weight, block, reports in blocks)
-        if decoder.tally.reports * most < _NEGLIGIBLE * self.degrees_of_freedom**0.5:
-            return 0.0
-        ones, total = gram.ones_solution, 0.0
-        for weight, block, reports in blocks:
-            tiled = tile(block, gram.size)
-            solved = gram.apply_inverse(tiled)
-            explained = float(tiled @ solved) - float(ones @ tiled) ** 2 / float(ones.sum())
-            total += (weight * float(block @ block) - weight**2 * explained) / reports
-        return total
-
-    def _traces(self, signs: Floats) -> tuple[float, float]:
-        """zᵀQSQSz and zᵀQSQSQSz for one vector z of random signs."""
-        parts = np.split(signs, np.cumsum(self._decoder.moduli)[:-1])
-        left = self._covariance(self._quadratic(parts))
-        once = self._quadratic(self._covariance(parts))
-        twice = self._quadratic(self._covariance(once))
-        return _inner(left, once), _inner(left, twice)
-
-    def _covariance(self, parts: list[Floats]) -> list[Floats]:
-        """The product S·v, block by block."""
-        decoder = self._decoder
-        blocks = zip(decoder.moments, self.histograms, parts, decoder.reports, strict=True)
-        return [covariance_times(moments, block, part) / reports for moments, block, part, reports in blocks]
-
-    def _quadratic(self, parts: list[Floats]) -> list[Floats]:
-        """The product Q·v, with one solve."""
-        decoder, gram = self._decoder, self._decoder.gram
-        image = gram.solve(adjoint(parts, decoder.moduli, decoder.weights, gram.size), total=0.0)
-        blocks = zip(decoder.weights.tolist(), decoder.moduli, parts, strict=True)
-        return [weight * (part - fold(image, modulus)) for weight, modulus, part in blocks]
-
-    def _coincidences(self) -> float:
-        """4·Σ n_j²·E[K³] over pairs of reports in block j, K = (w_j/(n_jΔ_j)²)(|B ∩ B'| − w²/m), which is
-        hypergeometric.
-        """
-        decoder, total = self._decoder, 0.0
-        responses = [response for response, used in zip(decoder.protocol.responses, decoder.used, strict=True) if used]
-        for response, weight, reports in zip(responses, decoder.weights.tolist(), decoder.reports, strict=True):
-            kernel = weight / (reports * response.probabilities.gap) ** 2
-            overlap = _overlap_third_moment(response.design.points, response.design.block_size)
-            total += 4 * reports**2 * kernel**3 * overlap
-        return total
-
-
-def _inner(left: list[Floats], right: list[Floats]) -> float:
-    return sum(float(one @ other) for one, other in zip(left, right, strict=True))
-
-
-def _overlap_third_moment(points: int, size: int) -> float:
-    """The third central moment of the overlap of two random blocks of ``size`` out of ``points`` points."""
-    if points < 3:
-        return 0.0
-    rest = points - size
-    variance = (size * rest / points) ** 2 / (points - 1)
-    return variance * (points - 2 * size) ** 2 / (points * (points - 2))
-
-
-def residue_residual(residual: ResidueResidual) -> HealthFinding:
-    """The residual of the least-squares fit of all residues."""
-    name = "fit residual"
-    expected = "the residue counts of all moduli fit one histogram, up to noise"
-    freedom = residual.degrees_of_freedom
-    if freedom < 1:
-        return HealthFinding(name, "residual", expected, reason="the moduli leave no degree of freedom")
-    cumulants = residual.cumulants()
-    if cumulants.has_too_few_reports:
-        return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for these residues")
-    statistic = residual.statistic()
-    return HealthFinding(name, "residual", expected, statistic, freedom, cumulants.upper_tail(statistic))
+def _unused_score(part: CountedDesign) -> float | None:
+    """The standard score of the unused points' sum; None with too few reports. The variance is that of the value for
+    which it is largest, hence an upper bound for every histogram.
+    """
+    used, support = part.histogram.size, part.unused_support
+    inside, outside = (float(chance) for chance in part.response.message_probabilities())
+    overlaps = part.design.block_sums(np.concatenate([np.zeros(used), np.ones(support.size)]))
+    overlaps -= support.size * part.response.probabilities.false
+    squares = part.design.spread(overlaps**2, used)
+    worst = part.reports * (outside * float(overlaps @ overlaps) + (inside - outside) * float(squares.max()))
+    return None if worst < _SMALLEST_NORMAL else float(support.sum()) / worst**0.5

@@ -17,20 +17,21 @@ from sunzi.designs.response import BlockResponse
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.estimate import Estimate
+from sunzi.formatting import counted
 from sunzi.numerics import kernels
 from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
-from sunzi.protocols.channel import Channel
+from sunzi.protocols.channel import Channel, FirstWord
 from sunzi.protocols.decoder_rows import DecoderRow
 from sunzi.records import RecordDomain
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
 if TYPE_CHECKING:
-    from sunzi.protocols.modular_estimation import ModularDecoder
+    from sunzi.protocols.joint_fit import JointFit
 
 # What randomize returns and encode and count take; each protocol chooses its own type.
 Messages = Any
@@ -61,8 +62,6 @@ class Protocol(ABC):
     name: ClassVar[str]
     error_of: ClassVar[str] = "a frequency"
     """What :meth:`expected_mse` is the error of."""
-    draws_selector: ClassVar[bool] = False
-    """Whether the first word of a report selects its channel."""
 
     if TYPE_CHECKING:  # at run time, dataclasses would take an inherited property for the default of a field
 
@@ -84,14 +83,42 @@ class Protocol(ABC):
 
         @property
         def responses(self) -> tuple[BlockResponse, ...]:
-            """The block responses that a report chooses from uniformly; empty if reports are made otherwise."""
+            """The block responses that a report chooses from; empty if reports are made otherwise."""
     else:
         responses = ()
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The channels that a report chooses from uniformly; empty if they are unknown, which rules out an analysis."""
+        """The channels that a report chooses from; empty if they are unknown, which rules out an analysis."""
         return self.responses
+
+    @property
+    def shares(self) -> Floats:
+        """How often each channel is chosen, whatever the value; by default equally often."""
+        return np.full(len(self.channels), 1 / len(self.channels))
+
+    @property
+    def first_word(self) -> FirstWord | None:
+        """What the first word of a report decides, before the words of its channel; None if it has no such word."""
+        return None
+
+    def points_of(self, channel: int, values: Integers) -> Integers:
+        """The point of each value in a channel; for values that are rounded by chance, the likelier point."""
+        return values % self.channels[channel].points
+
+    def place(self, drawn: int, value: int) -> tuple[int, int]:
+        """The channel, and the value's point in it, once the first word has given the integer ``drawn``."""
+        return drawn, int(self.points_of(drawn, np.array([value]))[0])
+
+    @property
+    def guessed(self) -> str:
+        """What an attacker who sees a report guesses: one of :attr:`attacked_values`, in words."""
+        return "the value"
+
+    @property
+    def attacked_values(self) -> Sequence[int]:
+        """The values that attackers and audits tell apart: all, unless values between others are rounded to them."""
+        return range(self.domain_size)
 
     def split(self, messages: Messages) -> tuple[Integers, tuple[Any, ...]]:
         """The channel of every message, and for each channel its own messages in order of appearance."""
@@ -111,14 +138,35 @@ class Protocol(ABC):
         """
         return None
 
+    def flat_points(self, channel: int) -> Floats:
+        """The shares of a channel's points if all values are equally frequent."""
+        points = self.points_of(channel, np.arange(self.domain_size))
+        return np.bincount(points, minlength=self.channels[channel].points) / self.domain_size
+
+    def targets(self, number: int) -> list[int]:
+        """Values for fake clients to push: ``number`` of them, spread evenly over the domain."""
+        if not 1 <= number <= self.domain_size:
+            raise ParameterError(f"targets must be between 1 and {self.domain_size} items, got {number}")
+        return [(2 * index + 1) * self.domain_size // (2 * number) for index in range(number)]
+
+    def pushed(self, domain: Domain, targets: Sequence[int]) -> str:  # noqa: ARG002 - for protocols that name parts of it
+        """What fake clients push, in words."""
+        return f"the summed frequency of {counted(len(targets), 'value')}"
+
+    def target_row(self, targets: Sequence[int]) -> Floats:
+        """What fake clients push, as weights of the items of :meth:`linear_estimate`: by default 1 for every target."""
+        row = np.zeros(self.domain_size)
+        row[list(targets)] = 1.0
+        return row
+
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:  # noqa: ARG002 - for protocols that know
-        """For every channel, how much the support of each of its points adds to the summed estimate of the targets,
-        before debiasing.
+        """For every channel, how much the support of each of its points adds to what fake clients push, before
+        debiasing.
         """
         raise ParameterError(f"{self.name!r} does not define target_parts")
 
-    def residue_decoder(self, tally: Tally) -> ModularDecoder | None:  # noqa: ARG002 - for modular protocols
-        """The least-squares problem behind the estimate, for protocols that solve one."""
+    def joint_fit(self, tally: Tally) -> JointFit | None:  # noqa: ARG002 - for protocols with several channels
+        """The least-squares fit that joins the channels, for protocols that have several."""
         return None
 
     @classmethod
@@ -267,6 +315,11 @@ class Protocol(ABC):
     @abstractmethod
     def support_probabilities(self) -> list[tuple[float, float]]:
         """(p, q) of every block: how often a report supports the true point, and another given one."""
+
+
+def padded(values: Floats, points: int) -> Floats:
+    """Values with zeros after them, one for every point that no value has."""
+    return np.pad(values, (0, points - values.size))
 
 
 def check_users(users: int) -> None:

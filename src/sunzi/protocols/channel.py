@@ -1,13 +1,17 @@
 """A channel: one randomised way from a point to a report, and every probability that an attacker or auditor needs.
 
-A report of any built-in protocol passes through one channel, drawn uniformly: the block response of a block protocol,
-the block response of one modulus, or all bits of a unary encoding. It *supports* some points (those in the block, those
-whose bit is 1), and P(y|x) is larger by one factor, the likelihood ratio, for the points x that y supports.
+A report of any built-in protocol passes through one channel, drawn by public shares: the block response of a block
+protocol, of one modulus or of one view, or all bits of a unary encoding. It *supports* some points (those in the block,
+those whose bit is 1), and P(y|x) is larger by one factor, the likelihood ratio, for the points x that y supports.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,11 +21,51 @@ from sunzi._typing import Floats, Integers
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import SupportProbabilities
 
+SHARE_BITS = 32
+
+
+@dataclass(frozen=True)
+class FirstWord:
+    """How the first word of a report gives an integer below ``outcomes``: uniformly, by Lemire's rule, or by ``shares``
+    out of 2^32, from the upper 32 bits of the word.
+    """
+
+    outcomes: int
+    shares: tuple[int, ...] = ()
+
+    def outcome(self, word: int, bits: int) -> int | None:
+        """The integer that a word of ``bits`` bits gives; None if the word is rejected."""
+        if self.shares:
+            upper = (word << SHARE_BITS) >> bits
+            return bisect_right(self._ends, upper)
+        high, low = divmod(word * self.outcomes, 1 << bits)
+        return None if low < (1 << bits) % self.outcomes else high
+
+    def middle(self, outcome: int, bits: int) -> int:
+        """A word of ``bits`` bits in the middle of those that give this integer."""
+        if self.shares:
+            end = self._ends[outcome]
+            return ((2 * end - self.shares[outcome]) << bits) >> (SHARE_BITS + 1)
+        return ((2 * outcome + 1) << bits) // (2 * self.outcomes)
+
+    def edges(self, outcome: int, bits: int) -> list[int]:
+        """The first two and the last of the words of ``bits`` bits that give this integer."""
+        if self.shares:
+            ends = [end << bits for end in (self._ends[outcome] - self.shares[outcome], self._ends[outcome])]
+            first, stop = (-(-end >> SHARE_BITS) for end in ends)
+        else:
+            first, stop = (-(-(end << bits) // self.outcomes) for end in (outcome, outcome + 1))
+        return [first, first + 1, stop - 1]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(self.shares))
+
 
 class Channel(Protocol):
     """The probabilities of a report, as :class:`sunzi.designs.BlockResponse` and the unary protocols define them.
 
-    A value is the point value mod v.
+    The protocol knows the point of a value (:meth:`sunzi.protocols.Protocol.points_of`).
     """
 
     @property

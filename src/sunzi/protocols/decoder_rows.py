@@ -13,8 +13,9 @@ A fake client in block j that names the block B has s_j = (1_B − q_j)/Δ_j, he
     v_j = (max_B Σ_{a in B} h_j[a] − q_j·Σh_j)/Δ_j − h_j·g_j
 
 more than an honest report, where g_j is the honest residue histogram. Fake clients choose j too: a share φ_j of all
-reports makes up λ_j = φ_j/((1−φ)/ℓ + φ_j) of block j. The expected push Σ_j λ_j v_j is concave in the φ_j, so the best
-division fills the best blocks up to a common marginal gain. It never exceeds φ·ℓ·max_j v_j.
+reports makes up λ_j = φ_j/((1−φ)p_j + φ_j) of block j, p_j = 1/ℓ the share of honest reports. The expected push
+Σ_j λ_j v_j is concave in the φ_j, so the best division fills the best blocks up to a common marginal gain. It never
+exceeds φ·max_j v_j/p_j: concave functions lie below their tangents at φ_j = φ·p_j.
 """
 
 from __future__ import annotations
@@ -192,23 +193,32 @@ def _quadratic_form(part: Floats, moments: BlockMoments, residues: Floats) -> fl
     return diagonal + moments.constant * total**2 + 2 * moments.mixed * total * mean - mean**2
 
 
-def best_division(gains: Sequence[float] | Floats, share: float) -> tuple[Floats, float]:
-    """The φ_j ≥ 0 with Σφ_j = φ that maximise Σ_j v_j·φ_j/(c + φ_j), c = (1−φ)/ℓ, and that maximum.
+def best_division(
+    gains: Sequence[float] | Floats, share: float, block_shares: Floats | None = None
+) -> tuple[Floats, float]:
+    """The φ_j ≥ 0 with Σφ_j = φ that maximise Σ_j v_j·φ_j/(c_j + φ_j), c_j = (1−φ)p_j, and that maximum.
 
-    At the maximum v_j·c/(c + φ_j)² is the same for all blocks in use, and no other block would gain more: the blocks in
-    use are the best t for some t, and φ_j = √(v_j c)/ρ − c with ρ = Σ√(v_j c)/(φ + t·c).
+    At the maximum v_j·c_j/(c_j + φ_j)² is the same for all blocks in use, and no other block would gain more: the
+    blocks in use are the t with the largest v_j/c_j for some t, and φ_j = √(v_j c_j)/ρ − c_j with
+    ρ = Σ√(v_j c_j)/(φ + Σc_j).
+
+    Parameters
+    ----------
+    gains: v_j of every block.
+    share: φ.
+    block_shares: p_j of every block; by default all are equal.
     """
     values = np.asarray(gains, dtype=np.float64)
-    honest = (1 - share) / values.size
-    order = np.argsort(-values, kind="stable")
+    honest = (1 - share) * (np.full(values.size, 1 / values.size) if block_shares is None else block_shares)
+    order = np.argsort(-values / honest, kind="stable")
     shares, best = np.zeros(values.size), 0.0
     for number in range(1, int(np.count_nonzero(values > 0)) + 1):
         used = order[:number]
-        roots = np.sqrt(values[used] * honest)
-        division = roots * (share + number * honest) / roots.sum() - honest
+        roots = np.sqrt(values[used] * honest[used])
+        division = roots * (share + honest[used].sum()) / roots.sum() - honest[used]
         if division.min() < 0:
             break
         shares = np.zeros(values.size)
         shares[used] = division
-        best = float(np.sum(values[used] * division / (honest + division)))
+        best = float(np.sum(values[used] * division / (honest[used] + division)))
     return shares, best

@@ -32,6 +32,7 @@ from sunzi.numerics.primes import is_prime
 from sunzi.numerics.randomness import WordSource, uniform_below
 from sunzi.numerics.toeplitz import ToeplitzGram
 from sunzi.protocols.base import check_histogram, check_users
+from sunzi.protocols.channel import FirstWord
 from sunzi.protocols.decoder_rows import ModularRow, modular_rows
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, reweighting_work
 from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
@@ -103,7 +104,7 @@ class ModularProtocol(SelectingProtocol):
         responses = tuple(type(response)(design, epsilon, word_bits=word_bits) for response, design in parts)
         return type(self)(size, responses) if responses else None
 
-    def residue_decoder(self, tally: Tally) -> ModularDecoder:
+    def joint_fit(self, tally: Tally) -> ModularDecoder:
         """The decoding of :meth:`estimate`, with quick errors."""
         return ModularDecoder(self, tally, "planned", 0.0, "quick")
 
@@ -168,9 +169,14 @@ class ModularProtocol(SelectingProtocol):
         bound = np.array([len(self.responses)], dtype=np.uint64)
         return uniform_below(words, bound, source)[:, 0].astype(np.uint16)
 
-    def points(self, selector: int, values: Integers) -> Integers:
+    @property
+    def first_word(self) -> FirstWord:
+        """A modulus."""
+        return FirstWord(len(self.responses))
+
+    def points_of(self, channel: int, values: Integers) -> Integers:
         """The residues."""
-        return values % self.moduli[selector]
+        return values % self.moduli[channel]
 
     @cached_property
     def moments(self) -> tuple[BlockMoments, ...]:

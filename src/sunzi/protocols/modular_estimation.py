@@ -20,7 +20,7 @@ from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.numerics.toeplitz import ToeplitzGram, adjoint
+from sunzi.numerics.toeplitz import ToeplitzGram, adjoint, fold, tile
 from sunzi.protocols.base import check_reports
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood
 from sunzi.protocols.modular_variance import ModularVariance
@@ -80,11 +80,13 @@ class ModularDecoder:
         return np.array(
             [
                 reports / _paper_variance(response.probabilities, response.design.points)
-                for response, reports in zip(self._responses(), self.reports, strict=True)
+                for response, reports in zip(self.responses, self.reports, strict=True)
             ]
         )
 
-    def _responses(self) -> list[BlockResponse]:
+    @property
+    def responses(self) -> list[BlockResponse]:
+        """The block responses that have reports."""
         return [response for response, used in zip(self.protocol.responses, self.used, strict=True) if used]
 
     def _gram(self, planned: bool) -> ToeplitzGram:
@@ -106,7 +108,7 @@ class ModularDecoder:
 
     def residue_estimates(self) -> list[Floats]:
         """s_j = (c_j/n_j − q_j)/Δ_j of every block that has reports; each sums to 1."""
-        blocks = zip(self._support_counts(), self._responses(), self.reports, strict=True)
+        blocks = zip(self._support_counts(), self.responses, self.reports, strict=True)
         return [
             (support / reports - response.probabilities.false) / response.probabilities.gap
             for support, response, reports in blocks
@@ -115,8 +117,9 @@ class ModularDecoder:
     @property
     def rates(self) -> list[SupportProbabilities]:
         """The support probabilities of every block that has reports."""
-        return [response.probabilities for response in self._responses()]
+        return [response.probabilities for response in self.responses]
 
+    @cached_property
     def _right_side(self) -> Floats:
         """Σ_j w_j A_jᵀ s_j, from the counts themselves: debiasing block after block would take longer than the sum."""
         rates = self.rates
@@ -125,10 +128,14 @@ class ModularDecoder:
         total -= slopes @ [rate.false for rate in rates]
         return total
 
+    @cached_property
+    def frequencies(self) -> Floats:
+        """The f̂ of :meth:`estimate`."""
+        return self.gram.solve(self._right_side, total=None if self.ridge else 1.0)
+
     def estimate(self, domain: Domain) -> Estimate:
         """f̂ = T⁻¹Σ_j w_j A_jᵀ s_j, moved along T⁻¹1 so that it sums to 1; a ridge estimate stays as it is."""
-        goal = self._right_side()
-        frequencies = self.gram.solve(goal, total=None if self.ridge else 1.0)
+        goal, frequencies = self._right_side, self.frequencies
         uncertainty = None
         if not self.ridge:
             uncertainty = ModularUncertainty(frequencies, simplex.project(frequencies), self.tally.reports, self)
@@ -138,6 +145,50 @@ class ModularDecoder:
         refit = partial(self._likeliest, frequencies) if likelihood else partial(self._closest, goal, frequencies)
         effect = LIKELIHOOD_EFFECT if likelihood else LEAST_SQUARES_EFFECT
         return Estimate(domain, self.tally.reports, frequencies, uncertainty, refit, effect, self.rule)
+
+    # --- as a joint fit (see sunzi.protocols.joint_fit)
+
+    @cached_property
+    def estimates(self) -> list[Floats]:
+        """The residue estimates."""
+        return self.residue_estimates()
+
+    @property
+    def fitted(self) -> list[Floats]:
+        """The residues of f̂."""
+        return [fold(self.frequencies, modulus) for modulus in self.moduli]
+
+    @cached_property
+    def histograms(self) -> list[Floats]:
+        """The residues of f̂, projected onto the simplex."""
+        projected = simplex.project(self.frequencies)
+        return [fold(projected, modulus) for modulus in self.moduli]
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The degrees of freedom, Σ(m_j − 1) − (k − 1)."""
+        return sum(modulus - 1 for modulus in self.moduli) - self.gram.size + 1
+
+    @property
+    def item_scores(self) -> Floats:
+        """With quick errors, which are upper bounds."""
+        found = self.estimate(Domain(self.protocol.domain_size))
+        return found.frequencies / np.maximum(found.standard_errors(), np.finfo(np.float64).tiny)
+
+    def image(self, parts: list[Floats]) -> list[Floats]:
+        """One solve."""
+        solved = self.gram.solve(adjoint(parts, self.moduli, self.weights, self.gram.size), total=0.0)
+        return [fold(solved, modulus) for modulus in self.moduli]
+
+    def own_shares(self, place: int) -> Floats:
+        """From the diagonal of the product."""
+        gram, modulus, ones = self.gram, self.moduli[place], self.gram.ones_solution
+        return fold(gram.product_diagonal(modulus), modulus) - fold(ones, modulus) ** 2 / float(ones.sum())
+
+    def explained(self, place: int, block: Floats) -> float:  # noqa: ARG002 - the block's size says it
+        """One solve."""
+        tiled, ones = tile(block, self.gram.size), self.gram.ones_solution
+        return float(tiled @ self.gram.apply_inverse(tiled)) - float(ones @ tiled) ** 2 / float(ones.sum())
 
     def _likeliest(self, frequencies: Floats) -> Floats:
         blocks = [

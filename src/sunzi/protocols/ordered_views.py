@@ -14,12 +14,15 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import only_parameters
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.estimate import Estimate
+from sunzi.formatting import counted
 from sunzi.numerics import dyadic
 from sunzi.numerics.checks import shown
 from sunzi.ordered import OrderedEstimate, TreeUncertainty
 from sunzi.protocols.alternatives import ordered_alternatives
 from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
-from sunzi.protocols.views import SHARE_BITS, View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.protocols.joint_fit import Solver
+from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
 from sunzi.tally import Tally
 
 # With fewer reports than this the finest level says next to nothing, and would be weighted by chance.
@@ -81,9 +84,17 @@ class OrderedViews(ViewsProtocol):
     def _map(self, index: int) -> dict[str, Any]:
         return {"level": self.levels[index]}
 
-    def points(self, selector: int, values: Integers) -> Integers:
+    def points_of(self, channel: int, values: Integers) -> Integers:
         """The nodes of the level."""
-        return values >> (self.levels[-1] - self.levels[selector])
+        return values >> (self.levels[-1] - self.levels[channel])
+
+    @property
+    def guessed(self) -> str:
+        """The bin."""
+        return "the bin"
+
+    def _smallest(self, views: tuple[View, ...]) -> Self:
+        return type(self)(4, views, (1, 2))
 
     def tree(self, weights: Sequence[float]) -> dyadic.Dyadic:
         """The least-squares problem with these weights of the views."""
@@ -93,17 +104,54 @@ class OrderedViews(ViewsProtocol):
 
     def estimate(self, domain: Domain, tally: Tally) -> OrderedEstimate:
         """Weighted least squares for all levels at once."""
-        check_reports(tally)
-        if not tally.block_reports[-1]:
-            raise EstimateError("no report was about single bins yet, so that they are unknown; wait for more reports")
-        reports = tally.block_reports
-        tree = self.tree(self.weights(reports))
-        levels: list[Floats | None] = [None] * tree.levels
-        for index, (view, level) in enumerate(zip(self.views, self.levels, strict=True)):
-            levels[level - 1] = view.histogram(tally, index) if reports[index] else None
-        frequencies = tree.combine(levels)
-        uncertainty = self._uncertainty(reports, frequencies, tally.reports)
+        frequencies = self._combined(tally, self.weights(tally.block_reports))
+        uncertainty = self._uncertainty(tally.block_reports, frequencies, tally.reports)
         return OrderedEstimate(domain, tally.reports, frequencies, uncertainty, weights="planned")
+
+    def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """With planned weights."""
+        return Estimate(domain, tally.reports, self._combined(tally, self._planned), None)
+
+    def _combined(self, tally: Tally, weights: Sequence[float]) -> Floats:
+        """The least-squares histogram with these weights of the views."""
+        check_reports(tally)
+        return self._combine(self._determined(self._used(weights, tally)), self.histograms(tally))
+
+    def _determined(self, weights: Sequence[float]) -> dyadic.Dyadic:
+        if not weights[-1]:
+            raise EstimateError("no report was about single bins yet, so that they are unknown; wait for more reports")
+        return self.tree(weights)
+
+    def _combine(self, tree: dyadic.Dyadic, parts: Sequence[Floats | None]) -> Floats:
+        levels: list[Floats | None] = [None] * tree.levels
+        for level, found in zip(self.levels, parts, strict=True):
+            levels[level - 1] = found
+        return tree.combine(levels)
+
+    def _solver(self, weights: Sequence[float]) -> Solver:
+        tree = self._determined(weights)
+
+        def solve(parts: Sequence[Floats | None], wanted: Sequence[int]) -> list[Floats]:
+            found = self._combine(tree, parts) - 1 / tree.size
+            return [tree.node_sums(found, self.levels[number]) for number in wanted]
+
+        return solve
+
+    def _rows_of(self, row: Floats) -> list[Floats]:
+        tree = self.tree(self._planned)
+        solved = tree.solve(row)
+        return [
+            weight * tree.node_sums(solved, level) for weight, level in zip(self._planned, self.levels, strict=True)
+        ]
+
+    def targets(self, number: int) -> list[int]:
+        """A range in the middle, of ``number`` bins."""
+        start = (self.domain_size - len(super().targets(number))) // 2
+        return list(range(start, start + number))
+
+    def pushed(self, domain: Domain, targets: Sequence[int]) -> str:  # noqa: ARG002 - bins need no names
+        """The frequency of some bins."""
+        return f"the summed frequency of {counted(len(targets), 'bin')}"
 
     def _uncertainty(self, reports: Sequence[float], frequencies: Floats, total: int) -> TreeUncertainty:
         """The errors with this many reports of every view."""
@@ -125,8 +173,7 @@ class OrderedViews(ViewsProtocol):
         check_users(users)
         size = self.domain_size
         frequencies = np.full(size, 1 / size) if histogram is None else check_histogram(histogram, size)
-        shares = [view.share / (1 << SHARE_BITS) for view in self.views]
-        return float(self._uncertainty(shares, frequencies, 1).variances("reporters").mean()) / users
+        return float(self._uncertainty(self.shares.tolist(), frequencies, 1).variances("reporters").mean()) / users
 
     def planned_errors(
         self,

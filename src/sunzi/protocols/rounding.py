@@ -24,7 +24,7 @@ from sunzi.ordered import MeanEstimate, distinct
 from sunzi.protocols.alternatives import mean_alternatives
 from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
-from sunzi.protocols.channel import Channel
+from sunzi.protocols.channel import FirstWord
 from sunzi.ranges import OrderedDomain
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
@@ -65,9 +65,30 @@ class RoundedNumbers(Protocol):
         return (self.response,)
 
     @property
-    def channels(self) -> tuple[Channel, ...]:
-        """None: analyses of single reports assume that a value is one point."""
-        return ()
+    def first_word(self) -> FirstWord:
+        """Whether the number is rounded up."""
+        return FirstWord(self.domain_size - 1)
+
+    def points_of(self, channel: int, values: Integers) -> Integers:  # noqa: ARG002 - there is one
+        """The nearest points."""
+        steps = self.domain_size - 1
+        return (2 * values * (self.grid_points - 1) + steps) // (2 * steps)
+
+    def place(self, drawn: int, value: int) -> tuple[int, int]:
+        """The point below, or the one above if the number drawn is less than the fraction."""
+        point, rest = divmod(value * (self.grid_points - 1), self.domain_size - 1)
+        return 0, point + (drawn < rest)
+
+    @property
+    def guessed(self) -> str:
+        """A number at a point; of numbers between points a report tells less."""
+        return f"a number at one of the {self.grid_points} rounding points"
+
+    @property
+    def attacked_values(self) -> tuple[int, ...]:
+        """The numbers at the points, to the nearest step: reports tell most about these."""
+        steps, last = self.domain_size - 1, self.grid_points - 1
+        return tuple((2 * point * steps + last) // (2 * last) for point in range(self.grid_points))
 
     def blanket(self) -> Blanket:
         """That of randomised response: a rounded number is a mixture of points, which tells less than the worst pair of
@@ -94,6 +115,14 @@ class RoundedNumbers(Protocol):
     def tally_layout(self) -> TallyLayout:
         """One counter per point."""
         return self._rounded.tally_layout
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
+        """On twice as many numbers as points."""
+        designs = self.response.design.smallest() if smallest else (self.response.design,)
+        if not designs:
+            return None
+        response = type(self.response)(designs[0], epsilon, word_bits=word_bits)
+        return type(self)(min(self.domain_size, 2 * response.points), response)
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction) -> Self:
@@ -164,6 +193,30 @@ class RoundedNumbers(Protocol):
         uncertainty = found._known_uncertainty()
         return MeanEstimate(points, tally.reports, found.frequencies, uncertainty, grid=grid, unit=domain.unit)
 
+    def flat_points(self, channel: int) -> Floats:  # noqa: ARG002 - there is one
+        """The ends get half as many numbers as the other points."""
+        shares = np.ones(self.grid_points)
+        shares[[0, -1]] = 0.5
+        return shares / shares.sum()
+
+    def targets(self, number: int) -> list[int]:
+        """The largest number, which pushes the mean most."""
+        if number != 1:
+            raise ParameterError(f"fake clients push the mean, which is 1 target, got {number}")
+        return [self.domain_size - 1]
+
+    def pushed(self, domain: Domain, targets: Sequence[int]) -> str:  # noqa: ARG002 - always the same
+        """The mean."""
+        return self.error_of
+
+    def target_row(self, targets: Sequence[int]) -> Floats:  # noqa: ARG002 - always the same
+        """The mean of the points, from 0 to 1."""
+        return np.linspace(0, 1, self.grid_points)
+
+    def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
+        """Every point counts as its number."""
+        return (self.target_row(targets),)
+
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """Of the mean, relative to the squared range, about a population of numbers that are all equally frequent."""
         check_users(users)
@@ -192,8 +245,8 @@ class RoundedNumbers(Protocol):
 
     @property
     def attackability(self) -> float:
-        """The attacker names the likeliest point."""
-        return self._rounded.attackability * self.grid_points / self.domain_size
+        """The attacker names a point, for numbers that lie at points; of those between, a report tells less."""
+        return self._rounded.attackability
 
     def support_probabilities(self) -> list[tuple[float, float]]:
         """p and q of the points."""

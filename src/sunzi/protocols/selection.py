@@ -36,15 +36,9 @@ class SelectingProtocol(Protocol):
     response is ε-LDP of the whole.
     """
 
-    draws_selector = True
-
     @abstractmethod
     def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
         """Which response each report answers."""
-
-    @abstractmethod
-    def points(self, selector: int, values: Integers) -> Integers:
-        """The points of values that answer this response."""
 
     @property
     def epsilon(self) -> Fraction:
@@ -90,7 +84,7 @@ class SelectingProtocol(Protocol):
         selectors = self.draw_selectors(values.size, source)
         rows, none = dict(self._rows(selectors)), np.empty(0, dtype=np.intp)
         results = [
-            action(response, self.points(index, values[rows.get(index, none)]))
+            action(response, self.points_of(index, values[rows.get(index, none)]))
             for index, response in enumerate(self.responses)
         ]
         return selectors.astype(np.int64), results
@@ -130,7 +124,7 @@ class JointMessages(SelectingProtocol):
         selectors = self.draw_selectors(values.size, source)
         joint = np.empty(values.size, dtype=np.int64)
         for selector, rows in self._rows(selectors):
-            points = self.points(selector, values[rows])
+            points = self.points_of(selector, values[rows])
             joint[rows] = self.responses[selector].randomize(points, source) + self._offsets[selector]
         return joint
 

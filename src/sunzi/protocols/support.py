@@ -19,7 +19,7 @@ from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
-from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users
+from sunzi.protocols.base import Protocol, check_histogram, check_reports, check_users, padded
 from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, read_pilot, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
@@ -128,9 +128,7 @@ class SupportProtocol(Protocol):
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
         """A vector that is 1 at each target and 0 elsewhere."""
-        wanted = np.zeros(self.channels[0].points)
-        wanted[list(targets)] = 1.0
-        return (wanted,)
+        return (padded(self.target_row(targets), self.channels[0].points),)
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:
         """Every item has its own support count, so all rows are alike."""

@@ -16,11 +16,14 @@ from sunzi.cross_tables import TableEstimate, TableUncertainty
 from sunzi.designs.base import only_parameters
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.estimate import Estimate
+from sunzi.formatting import counted
 from sunzi.numerics import effects
 from sunzi.numerics.checks import shown
 from sunzi.numerics.effects import Attributes, Effects
 from sunzi.protocols.alternatives import table_alternatives
 from sunzi.protocols.base import PlannedError, check_reports, check_users
+from sunzi.protocols.joint_fit import Solver
 from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
 from sunzi.records import RecordDomain
 from sunzi.tally import Tally
@@ -108,13 +111,21 @@ class TableViews(ViewsProtocol):
         if domain.sizes != self.sizes:
             raise PlanError(f"sizes are {list(self.sizes)}, but the attributes have {list(domain.sizes)} values")
 
-    def points(self, selector: int, values: Integers) -> Integers:
+    def points_of(self, channel: int, values: Integers) -> Integers:
         """The cells of the view's table."""
         cells = np.zeros(values.shape, dtype=np.int64)
-        for attribute in self.tables[selector]:
+        for attribute in self.tables[channel]:
             size = self.sizes[attribute]
             cells = cells * size + values // prod(self.sizes[attribute + 1 :]) % size
         return cells
+
+    @property
+    def guessed(self) -> str:
+        """The whole record."""
+        return "the whole record"
+
+    def _smallest(self, views: tuple[View, ...]) -> Self:
+        return type(self)(4, views, (2, 2), ((0,), (0, 1)))
 
     def effects(self, weights: Sequence[float]) -> Effects:
         """The least-squares problem with these weights of the views; those of weight 0 are left out."""
@@ -132,16 +143,66 @@ class TableViews(ViewsProtocol):
         solved = self.effects(self.weights(tally.block_reports))
         wanted = self._usual_table if table is None else domain.numbers(table)
         self._check_known(domain, solved, wanted)
-        found, moments = {}, {}
-        for index, (view, part, reports) in enumerate(zip(self.views, self.tables, tally.block_reports, strict=True)):
-            if reports:
-                found[part] = view.histogram(tally, index).reshape([self.sizes[attribute] for attribute in part])
-                moments[part] = view.moments, reports
-        parts = solved.combine(found)
+        used = zip(self.tables, self.views, tally.block_reports, strict=True)
+        moments = {part: (view.moments, reports) for part, view, reports in used if reports}
+        parts = solved.combine(self._view_tables(self.histograms(tally)))
         plausible = {part: solved.table(parts, part).reshape(-1) for part in moments}
         frequencies = solved.table(parts, wanted).reshape(-1)
         uncertainty = TableUncertainty(solved, wanted, moments, plausible, frequencies, tally.reports)
         return TableEstimate(domain.part(wanted), tally.reports, frequencies, uncertainty, weights="planned")
+
+    def _view_tables(self, cells: Sequence[Floats | None]) -> dict[Attributes, Floats]:
+        """Cells of the views as tables, without the views that have none."""
+        shapes = {table: [self.sizes[attribute] for attribute in table] for table in self.tables}
+        pairs = zip(self.tables, cells, strict=True)
+        return {table: found.reshape(shapes[table]) for table, found in pairs if found is not None}
+
+    def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
+        """Of the usual table, with planned weights."""
+        check_reports(tally)
+        assert isinstance(domain, RecordDomain), "the plan has checked it"
+        solved, wanted = self.effects(self._used(self._planned, tally)), self._usual_table
+        self._check_known(domain, solved, wanted)
+        found = solved.table(solved.combine(self._view_tables(self.histograms(tally))), wanted)
+        return Estimate(domain.part(wanted), tally.reports, found.reshape(-1), None)
+
+    def _solver(self, weights: Sequence[float]) -> Solver:
+        solved = self.effects(weights)
+
+        def solve(parts: Sequence[Floats | None], wanted: Sequence[int]) -> list[Floats]:
+            found = solved.combine(self._view_tables(parts))
+            known = {part: found.get(part, np.zeros((1,) * len(part))) for part in solved.information}
+            tables = (self.tables[number] for number in wanted)
+            return [solved.table(known, table).reshape(-1) - 1 / self._cells(table) for table in tables]
+
+        return solve
+
+    def _rows_of(self, row: Floats) -> list[Floats]:
+        solved = self.effects(self._planned)
+        return [solved.rows(row[np.newaxis], self._usual_table, table)[0] for table in self.tables]
+
+    def targets(self, number: int) -> list[int]:
+        """Records in ``number`` different cells of the usual table."""
+        places = [prod(self.sizes[attribute + 1 :]) for attribute in self._usual_table]
+        shape = [self.sizes[attribute] for attribute in self._usual_table]
+        cells = self._cells(self._usual_table)
+        if not 1 <= number <= cells:
+            raise ParameterError(f"targets must be between 1 and {cells} cells, got {number}")
+        chosen = [(2 * index + 1) * cells // (2 * number) for index in range(number)]
+        digits = np.unravel_index(np.array(chosen), shape)
+        return [sum(int(d) * place for d, place in zip(row, places, strict=True)) for row in zip(*digits, strict=True)]
+
+    def target_row(self, targets: Sequence[int]) -> Floats:
+        """The cells of these records in the usual table."""
+        row = np.zeros(self._cells(self._usual_table))
+        row[self.points_of(self.tables.index(self._usual_table), np.array(targets))] = 1.0
+        return row
+
+    def pushed(self, domain: Domain, targets: Sequence[int]) -> str:
+        """Cells of the usual table."""
+        assert isinstance(domain, RecordDomain), "the plan has checked it"
+        names = " × ".join(domain.part(self._usual_table).attributes)
+        return f"the summed frequency of {counted(int(self.target_row(targets).sum()), 'cell')} of {names}"
 
     @property
     def _usual_table(self) -> Attributes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,14 @@ from sunzi.designs.response import BlockResponse
 from sunzi.errors import PlanError
 from sunzi.numerics.checks import shown
 from sunzi.numerics.randomness import WordSource
-from sunzi.protocols.channel import Channel
+from sunzi.protocols.base import check_reports, padded
+from sunzi.protocols.channel import SHARE_BITS, FirstWord
+from sunzi.protocols.joint_fit import JointFit, Solver, SymmetricFit
 from sunzi.protocols.modular_variance import BlockMoments
 from sunzi.protocols.selection import JointMessages
 from sunzi.tally import Tally
 from sunzi.wire import EncodedReports
 
-SHARE_BITS = 32
 MOST_VIEWS = 1 << 12
 _DESIGNS = frozenset({"cyclotomic", "singletons"})
 
@@ -94,10 +95,15 @@ class ViewsProtocol(JointMessages):
         """The block responses of the views."""
         return tuple(view.response for view in self.views)
 
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        """None: analyses of single reports assume that a value is one point modulo each channel's size."""
-        return ()
+    @cached_property
+    def shares(self) -> Floats:
+        """Those of the views."""
+        return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
+
+    @cached_property
+    def first_word(self) -> FirstWord:
+        """A view."""
+        return FirstWord(len(self.views), tuple(view.share for view in self.views))
 
     @property
     def shares(self) -> Floats:
@@ -123,28 +129,52 @@ class ViewsProtocol(JointMessages):
     def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
         """A view and the cell of the value."""
         view = int(self.draw_selectors(1, source)[0])
-        return view, int(self.points(view, np.array([value]))[0])
+        return view, int(self.points_of(view, np.array([value]))[0])
 
     def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:
         """The response of a cell to its view."""
         message = self.responses[question].randomize(np.array([cell]), source)
         return self.encode(message + self._offsets[question])
 
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
+        """If ``smallest``, two views of four values, with one small design of every kind in use or two of the only
+        kind.
+        """
+        parts = [(view, view.response.design) for view in self.views]
+        if smallest:
+            kinds = {view.response.design.kind: view for view in self.views}
+            number = 2 if len(kinds) == 1 else 1
+            parts = [(view, design) for view in kinds.values() for design in view.response.design.smallest()[:number]]
+            if len(parts) != 2:
+                return None
+            parts.sort(key=lambda part: part[1].points)
+        responses = [type(view.response)(design, epsilon, word_bits=word_bits) for view, design in parts]
+        if smallest:
+            cells, share = (2, 4), 1 << (SHARE_BITS - 1)
+            return self._smallest(
+                tuple(View(each, share, response) for each, response in zip(cells, responses, strict=True))
+            )
+        views = zip(self.views, responses, strict=True)
+        return replace(self, views=tuple(replace(view, response=response) for view, response in views))
+
+    @abstractmethod
+    def _smallest(self, views: tuple[View, ...]) -> Self:
+        """A protocol of four values, with these views of 2 and of 4 cells."""
+
     @property
     def words_per_report(self) -> float:
         """The selector and a block response."""
-        return 1 + sum(view.response.words_per_report * view.share for view in self.views) / (1 << SHARE_BITS)
+        return 1 + float(self.shares @ [view.response.words_per_report for view in self.views])
 
     @property
     def attackability(self) -> float:
         """The attacker names the likeliest cell of the view, and guesses the rest of the record."""
-        sums = sum(view.response.best_guess_sum(view.cells) * view.share for view in self.views)
-        return sums / (1 << SHARE_BITS) / self.domain_size
+        return float(self.shares @ [view.response.best_guess_sum(view.cells) for view in self.views]) / self.domain_size
 
     @property
     def reading_work(self) -> float:
         """The mean over the views."""
-        return sum(view.response.design.reading_work * view.share for view in self.views) / (1 << SHARE_BITS)
+        return float(self.shares @ [view.response.design.reading_work for view in self.views])
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
         """Every view by its own route."""
@@ -154,13 +184,57 @@ class ViewsProtocol(JointMessages):
             DecodingCost(sum(cost.operations for cost in known), known[0].route) if len(known) == len(costs) else None
         )
 
+    def flat_points(self, channel: int) -> Floats:
+        """All cells are equally frequent."""
+        view = self.views[channel]
+        return padded(np.full(view.cells, 1 / view.cells), view.response.points)
+
     def weights(self, reports: Sequence[float]) -> list[float]:
         """How much each view's estimate weighs: its reports over their variance at the flat histogram."""
         return [number / view.variance for view, number in zip(self.views, reports, strict=True)]
 
     @property
     def _planned(self) -> list[float]:
-        return self.weights([view.share / (1 << SHARE_BITS) for view in self.views])
+        return self.weights(self.shares.tolist())
+
+    def histograms(self, tally: Tally) -> list[Floats | None]:
+        """The estimated cells of every view; None without reports."""
+        reports = zip(self.views, tally.block_reports, strict=True)
+        return [view.histogram(tally, index) if number else None for index, (view, number) in enumerate(reports)]
+
+    def joint_fit(self, tally: Tally) -> JointFit:
+        """The fit of all views that have reports, weighted by them."""
+        check_reports(tally)
+        total, used = tally.reports, np.array(tally.block_reports) > 0
+        weights = self.weights([number / total for number in tally.block_reports])
+        views = [view for view, is_used in zip(self.views, used, strict=True) if is_used]
+        return SymmetricFit(
+            used,
+            [number for number in tally.block_reports if number],
+            np.array([weight for weight in weights if weight]),
+            [view.moments for view in views],
+            [view.response for view in views],
+            [found for found in self.histograms(tally) if found is not None],
+            self._solver(weights),
+        )
+
+    @abstractmethod
+    def _solver(self, weights: Sequence[float]) -> Solver:
+        """Least squares with these weights of the views; raises EstimateError if they do not determine the rest."""
+
+    def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
+        """The rows of the linear map with planned weights."""
+        rows = self._rows_of(self.target_row(targets))
+        return tuple(padded(row, view.response.points) for row, view in zip(rows, self.views, strict=True))
+
+    @abstractmethod
+    def _rows_of(self, row: Floats) -> list[Floats]:
+        """For every view, how the estimate of a sum with these weights depends on its cells, with planned weights."""
+
+    def _used(self, weights: Sequence[float], tally: Tally) -> list[float]:
+        """Weights, 0 for views without reports."""
+        pairs = zip(weights, tally.block_reports, strict=True)
+        return [weight if number else 0.0 for weight, number in pairs]
 
     def parameters(self) -> dict[str, Any]:
         """The views in order."""
