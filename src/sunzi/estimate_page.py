@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sunzi.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
-from sunzi.formatting import attacker_success, counted, decimals_for, percent, privacy_bound
+from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
@@ -117,6 +117,6 @@ def guarantee(plan: Plan | None) -> str:
     """A paragraph about the plan's privacy; empty where the plan is not known."""
     if plan is None:
         return ""
-    guess = attacker_success(plan.attackability, plan.domain.size).replace(" %", "&nbsp;%")
+    guess = plan.attacker_in_words().replace(" %", "&nbsp;%")
     bound = privacy_bound(plan.epsilon)
     return f"<p>Each value was randomised before it was sent, with {bound}. {guess[0].upper()}{guess[1:]}.</p>\n"

@@ -77,12 +77,19 @@ def _factor(epsilon: Fraction) -> str:
         return f"e^{float(epsilon):.4g}"
 
 
-def attacker_success(attackability: float, domain_size: int) -> str:
-    """Return what one report reveals: how often the best guess is right with the report and without it."""
+def attacker_success(attackability: float, choices: int, guessed: str = "the value") -> str:
+    """Return what one report reveals: how often the best guess is right with the report and without it.
+
+    Parameters
+    ----------
+    attackability: the success rate with the report.
+    choices: how many values the attacker chooses among.
+    guessed: what it guesses, in words.
+    """
     informed = "over 99.9" if attackability > 0.999 else f"{100 * attackability:.3g}"
     return (
-        f"someone who sees a report guesses the value correctly {informed} % of the time, compared with "
-        f"{100 / domain_size:.3g} % without it, if all values are equally likely"
+        f"someone who sees a report guesses {guessed} correctly {informed} % of the time, compared with "
+        f"{100 / choices:.3g} % without it, if all values are equally likely"
     )
 
 

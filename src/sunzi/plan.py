@@ -334,12 +334,17 @@ class Plan:
             ("fingerprint", self.fingerprint),
             ("protocol", self.protocol.name),
             ("privacy", privacy_bound(self.epsilon)),
-            ("values", self.domain.in_words()),
+            ("values", self.protocol.values_in_words(self.domain)),
             *([("groups", groups_in_words(self.groups))] if self.groups else []),
             ("report", bits),
             ("error", f"{', '.join(errors)} (standard error of {self.protocol.error_of})"),
-            ("attacker", attacker_success(self.attackability, self.domain.size)),
+            ("attacker", self.attacker_in_words()),
         ]
+
+    def attacker_in_words(self) -> str:
+        """How often an attacker who sees one report guesses right, compared with one who does not, as a sentence."""
+        protocol = self.protocol
+        return attacker_success(self.attackability, len(protocol.attacked_values), protocol.guessed)
 
     def _repr_html_(self) -> str:
         """The facts as a table, for notebooks."""

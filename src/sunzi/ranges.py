@@ -238,8 +238,12 @@ class OrderedDomain(Domain):
 
     def in_words(self) -> str:
         """The range and its bins."""
+        return self.range_in_words(f"in {self.size:,} bins")
+
+    def range_in_words(self, parts: str) -> str:
+        """The range, these words about its parts, and what happens to numbers outside."""
         outside = "; numbers outside count as its nearest end" if self.clamp else ""
-        return f"{self.shown_range(0, self.size)} in {self.size:,} bins{outside}"
+        return f"{self.shown_range(0, self.size)} {parts}{outside}"
 
     def to_json(self) -> dict[str, Any]:
         """The domain as a plan file records it."""

@@ -223,3 +223,38 @@ def test_amounts_out_of_reach_are_refused(amount):
         simulate_attack(sunzi.make_plan("grr", 5, 1), trials=amount)
     with pytest.raises(sunzi.ParameterError, match="the seed must be a whole number of at least 0, got -1"):
         simulate_attack(sunzi.make_plan("grr", 5, 1), trials=10, seed=-1)
+
+
+@pytest.mark.parametrize("name", RECORD_PLANS)
+def test_record_plans_are_attacked_as_the_formula_says(name):
+    plan = RECORD_PLANS[name](2)
+    for prior in (None, "zipf:1"):
+        found = simulate_attack(plan, trials=30_000, seed=5, prior=prior, reports=(1, 30), confidence=LEVEL)
+        assert found.agrees, found
+        assert found.repeated[-1].success.low > max(found.formula, found.baseline)
+        assert found.memoised[0].success == found.memoised[-1].success
+    assert simulate_attack(plan, trials=100, seed=5).formula == plan.attackability
+    assert found.choices == {"ordered": 8, "tables": 24, "number": len(plan.protocol.attacked_values)}[name]
+    assert found.guessed in plan.attacker_in_words()
+
+
+def test_numbers_between_points_are_harder_to_guess():
+    """The nearest point is reported less often by any other number than by one at the point."""
+    plan = sunzi.make_number(0, 1, 2)
+    points = np.array(plan.protocol.attacked_values)
+    between = (points[:-1] + points[1:]) // 2 + 1000
+    rates = []
+    for values in (points, between):
+        sent = np.repeat(values, 20_000)
+        evidence = read_reports(plan, plan.client(seed=3).report_indices(sent))
+        rates.append(np.mean(evidence.supports(sent)))
+    assert rates[0] == pytest.approx(plan.attackability, abs=0.02)
+    assert rates[1] < rates[0] - 0.1
+
+
+def test_too_many_records_to_attack_are_named():
+    survey = {f"question {number}": list("01234") for number in range(12)}
+    plan = sunzi.make_tables(survey, [(name,) for name in survey], 1)
+    assert 1 / plan.domain.size < plan.attackability < 3 / plan.domain.size
+    with pytest.raises(sunzi.ParameterError, match="244,140,625 values, too many to attack one by one"):
+        simulate_attack(plan)

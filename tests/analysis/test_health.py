@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from small_records import RECORD_PLANS
 
 import sunzi
 from sunzi.analysis import check_health
 from sunzi.analysis.fit_residual import FitResidual, overlap_third_moment
 from sunzi.analysis.health import DEFAULT_SIGNIFICANCE
-from sunzi.analysis.health_tests import lowest_counts, uniform_counts
+from sunzi.analysis.health_tests import expected_counts, lowest_counts, uniform_counts
 from sunzi.analysis.residuals import (
     CountedDesign,
     _estimated_traces,
@@ -23,6 +24,7 @@ from sunzi.analysis.residuals import (
 from sunzi.analysis.statistics import Cumulants, largest_count, smallest_count
 from sunzi.errors import ParameterError, TallyError
 from sunzi.numerics.counters import Counters
+from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.numerics.toeplitz import fold
 from sunzi.planning import Population
 from sunzi.protocols.modular_estimation import ModularDecoder
@@ -33,7 +35,12 @@ FALSE_ALARM = 1e-6
 
 def honest_tally(plan, users, seed, population="zipf:1"):
     values = Population.parse(population).draw(plan.domain.size, users, [seed, 1])
-    return plan.simulate(plan.domain.indices(values), seed=[seed, 2])
+    counters = plan.protocol.simulate(values, ReproducibleSource([seed, 2]))
+    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, users, counters)
+
+
+def make(name, size, epsilon):
+    return RECORD_PLANS[name](epsilon) if name in RECORD_PLANS else sunzi.make_plan(name, size, epsilon)
 
 
 def counted(plan, tally, histogram):
@@ -148,6 +155,49 @@ def test_the_fit_residual_is_constrained_least_squares(population):
     assert found.variance == pytest.approx(2 * 2000**2 * np.trace(product @ product), rel=0.25)
 
 
+def view_matrices(plan, fit):
+    """A, as one matrix over all values, and the weights and the sizes of the views."""
+    values, sizes = np.arange(plan.domain.size), [estimates.size for estimates in fit.estimates]
+    rows = [np.equal.outer(np.arange(size), plan.protocol.points_of(j, values)) for j, size in enumerate(sizes)]
+    return np.concatenate(rows).astype(float), np.repeat(fit.weights, sizes), sizes
+
+
+@pytest.mark.parametrize("name", ["ordered", "tables"])
+@pytest.mark.parametrize("population", ["uniform", "spike"])
+def test_the_fit_of_views_is_constrained_least_squares(name, population):
+    plan = RECORD_PLANS[name](2)
+    fit = plan.protocol.joint_fit(honest_tally(plan, 3000, 5, population))
+    matrix, weights, sizes = view_matrices(plan, fit)
+    centred = np.eye(plan.domain.size) - 1 / plan.domain.size
+    inverse = np.linalg.pinv(centred @ (matrix.T * weights) @ matrix @ centred)
+    stacked, starts = np.concatenate(fit.estimates), np.cumsum(sizes)[:-1]
+    found = 1 / plan.domain.size + inverse @ (matrix.T * weights) @ stacked
+    assert np.concatenate(fit.fitted) == pytest.approx(matrix @ found, abs=1e-12)
+    explained = matrix @ inverse @ matrix.T
+    assert fit.degrees_of_freedom == sum(sizes) - len(sizes) - round(np.trace(explained * weights))
+    for place, (block, part) in enumerate(zip(fit.histograms, np.split(np.arange(stacked.size), starts), strict=True)):
+        own = explained[np.ix_(part, part)]
+        assert np.diagonal(own) == pytest.approx(fit.own_shares(place))
+        assert fit.explained(place, block) == pytest.approx(block @ own @ block)
+    # The mean residual by matrices: sums of parts are fixed, so their noise is left out.
+    parts = [np.eye(size) - 1 / size for size in sizes]
+    centring = np.zeros_like(explained)
+    for part, block in zip(np.split(np.arange(stacked.size), starts), parts, strict=True):
+        centring[np.ix_(part, part)] = block
+    quadratic = centring @ (np.diag(weights) - (weights[:, None] * explained) * weights) @ centring
+    covariance = np.zeros_like(explained)
+    pieces = zip(np.split(np.arange(stacked.size), starts), fit.moments, fit.histograms, fit.reports, strict=True)
+    for part, moments, block, reports in pieces:
+        own = np.diag(moments.light + moments.heavy * block) + moments.constant
+        own += moments.mixed * (block[:, None] + block[None, :]) - np.outer(block, block)
+        covariance[np.ix_(part, part)] = own / reports
+    product = quadratic @ covariance
+    residual = FitResidual(fit)
+    assert residual._mean() == pytest.approx(np.trace(product), rel=0.02)
+    traces = np.sum([residual._traces(unit) for unit in np.eye(stacked.size)], axis=0)
+    assert traces == pytest.approx([np.trace(product @ product), np.trace(product @ product @ product)])
+
+
 def test_overlaps_of_random_blocks():
     for points, size in ((11, 3), (7, 1), (20, 9)):
         overlap = stats.hypergeom(points, size, size)
@@ -163,6 +213,17 @@ def test_pearsons_statistic_has_the_stated_moments():
     cumulants = uniform_counts(np.array([2, 1, 1]))[1]
     assert np.mean(values) == pytest.approx(cumulants.mean)
     assert np.var(values) == pytest.approx(cumulants.variance)
+
+
+def test_pearsons_statistic_has_the_stated_moments_for_unequal_shares():
+    """Over all ways to put 4 reports into 3 cells, by their probabilities."""
+    shares = np.array([0.5, 0.3, 0.2])
+    tables = np.array(np.meshgrid(*[np.arange(3)] * 4)).reshape(4, -1)
+    chances = shares[tables].prod(axis=0)
+    values = np.array([expected_counts(np.bincount(column, minlength=3), shares)[0] for column in tables.T])
+    cumulants = expected_counts(np.array([2, 1, 1]), shares)[1]
+    assert chances @ values == pytest.approx(cumulants.mean)
+    assert chances @ (values - cumulants.mean) ** 2 == pytest.approx(cumulants.variance)
 
 
 def test_tails():
@@ -194,6 +255,11 @@ SETTINGS = [
     ("mss", 60, 4, 2000, "spike"),
     ("mss-compact", 60, 1, 2000, "zipf:1"),
     ("mss-compact", 60, 3, 3000, "spike"),
+    ("ordered", 0, 1, 2000, "uniform"),
+    ("ordered", 0, 3, 2000, "spike"),
+    ("number", 0, 4, 1000, "spike"),
+    ("tables", 0, 1, 2000, "uniform"),
+    ("tables", 0, 2, 2000, "spike"),
 ]
 RUNS = 80
 CONSERVATIVE = ("message frequency", "negative frequencies", "sum of frequencies")
@@ -204,13 +270,15 @@ ALWAYS_SPEAK = {
     "oue": {"bit balance"},
     "mss": {"block balance", "fit residual"},
     "mss-compact": {"block balance", "class balance", "message residual", "fit residual"},
+    "ordered": {"block balance", "fit residual"},
+    "tables": {"block balance", "fit residual"},
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size", "epsilon", "users", "population"), SETTINGS)
 def test_honest_reports_give_uniform_p_values(name, size, epsilon, users, population):
-    plan = sunzi.make_plan(name, size, epsilon)
+    plan = make(name, size, epsilon)
     checked = [check_health(plan, honest_tally(plan, users, run, population), significance=0.05) for run in range(RUNS)]
     spoken = {finding.name for finding in checked[0].findings if finding.p_value is not None}
     assert spoken >= ALWAYS_SPEAK.get(name, set()) | {"negative frequencies"}
@@ -237,9 +305,9 @@ def test_p_values_are_far_from_useless():
 # --- any number of reports --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sunzi.catalogue())
+@pytest.mark.parametrize("name", [*sunzi.catalogue(), *RECORD_PLANS])
 def test_few_reports_raise_no_alarm(name):
-    plan = sunzi.make_plan(name, 200, 1)
+    plan = make(name, 200, 1)
     for users in (1, 2, 7, 100, 101):
         found = check_health(plan, honest_tally(plan, users, users), significance=FALSE_ALARM)
         assert not found.alarms
@@ -293,6 +361,56 @@ def test_large_domains_take_about_ten_decodings():
 def tally_of(plan, counts, reports):
     layout = plan.protocol.tally_layout
     return Tally(plan.contract.fingerprint, layout, reports, Counters(layout.length, None, np.asarray(counts)))
+
+
+@pytest.mark.parametrize("name", ["ordered", "tables"])
+def test_views_that_contradict_each_other(name):
+    """Half of the users answer one view for one value and the other views for another, as no histogram can."""
+    plan = RECORD_PLANS[name](2)
+    protocol = plan.protocol
+    source = ReproducibleSource(3)
+    selectors = protocol.draw_selectors(20_000, source)
+    values = np.where(selectors == selectors.max(), 0, plan.domain.size - 1)
+    parts = [
+        protocol.responses[view].randomize(protocol.points_of(view, values[selectors == view]), source)
+        for view in range(len(protocol.views))
+    ]
+    layout = protocol.tally_layout
+    counters = protocol.count(protocol.join(parts))
+    found = check_health(plan, Tally(plan.contract.fingerprint, layout, 20_000, counters))
+    assert [finding.name for finding in found.alarms] == ["fit residual"]
+
+
+@pytest.mark.parametrize("name", ["ordered", "tables"])
+def test_views_drawn_by_other_shares(name):
+    plan = RECORD_PLANS[name](2)
+    protocol, source = plan.protocol, ReproducibleSource(4)
+    values = np.random.default_rng(1).integers(0, plan.domain.size, 6000)
+    rows = np.array_split(np.arange(6000), len(protocol.views))
+    parts = [
+        protocol.responses[view].randomize(protocol.points_of(view, values[row]), source)
+        for view, row in enumerate(rows)
+    ]
+    counters = protocol.count(protocol.join(parts))
+    found = check_health(plan, Tally(plan.contract.fingerprint, protocol.tally_layout, 6000, counters))
+    assert [finding.name for finding in found.alarms] == ["block balance"]
+
+
+def test_views_without_reports_leave_the_fit_open():
+    plan = RECORD_PLANS["ordered"](2)
+    single = (plan.simulate([1.5], seed=seed) for seed in range(30))
+    found = check_health(plan, next(tally for tally in single if not tally.block_reports[-1]))
+    assert not found.alarms
+    assert "too few reports" in found["fit residual"].reason
+
+
+def test_points_that_no_number_can_give():
+    """One point of a number is reported less often than randomised response sends any point."""
+    plan = RECORD_PLANS["number"](4)
+    counts = np.full(plan.protocol.grid_points, 2000)
+    counts[1] = 0
+    found = check_health(plan, tally_of(plan, counts, int(counts.sum())))
+    assert [finding.name for finding in found.alarms] == ["negative frequencies"]
 
 
 def test_a_client_that_prefers_a_modulus():

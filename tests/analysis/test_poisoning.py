@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from small_records import RECORD_PLANS
 
 import sunzi
 from sunzi.analysis import PoisoningReach, PoisoningStudy, check_health, study_poisoning
@@ -228,6 +229,62 @@ def test_wrong_arguments_are_named():
         PoisoningReach(type("Stub", (), {"domain": plan.domain, "protocol": Silent()})(), [1], 0.1)
 
 
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "number"), [("ordered", 1), ("ordered", 3), ("tables", 2), ("number", 1)])
+def test_pushes_of_records_keep_to_their_bounds(name, number):
+    """The best attack reaches what its formula says; no attack exceeds the bound."""
+    plan = RECORD_PLANS[name](2)
+    targets = tuple(plan.protocol.targets(number))
+    study = PoisoningStudy(plan, 20_000, targets, runs=3, seed=3)
+    reach = PoisoningReach(plan, targets, 0.05)
+    assert reach.push.expected <= reach.push.bound
+    pushed = {attack: study.run(attack, 0.05) for attack in ATTACKS}
+    greedy = pushed["maximal-gain"]
+    assert greedy.push == pytest.approx(reach.push.expected, abs=6 * greedy.push_error + 0.01)
+    assert all(found.push <= greedy.push + 6 * found.push_error + 0.01 for found in pushed.values())
+    # Users who lie about their value push by no more than their share.
+    assert abs(pushed["input"].push - 0.05 * (0.5 if name == "number" else 1)) < 0.03
+    assert not pushed["input"].detected
+    assert not study.honest().detected
+    if name != "number":
+        assert greedy.detected == 1
+    assert greedy.row()["pushed"] == plan.protocol.pushed(plan.domain, targets)
+
+
+def test_what_fake_clients_push_has_a_name():
+    plans = [make(1) for make in RECORD_PLANS.values()]
+    names = {plan.protocol.name: plan.protocol.pushed(plan.domain, plan.protocol.targets(1)) for plan in plans}
+    assert names == {
+        "ordered": "the summed frequency of 1 bin",
+        "number": "the mean, as a share of the range",
+        "tables": "the summed frequency of 1 cell of a × b",
+    }
+    assert RECORD_PLANS["ordered"](1).protocol.targets(4) == [2, 3, 4, 5]
+    with pytest.raises(ParameterError, match="the mean, which is 1 target, got 2"):
+        RECORD_PLANS["number"](1).protocol.targets(2)
+    with pytest.raises(ParameterError, match="between 1 and 12 cells, got 13"):
+        RECORD_PLANS["tables"](1).protocol.targets(13)
+
+
+@pytest.mark.parametrize("name", RECORD_PLANS)
+def test_parts_of_records_are_the_derivative_of_the_linear_estimate(name):
+    """With each view's planned share of reports, one more supported point adds what its part says."""
+    plan = RECORD_PLANS[name](2)
+    protocol, targets = plan.protocol, plan.protocol.targets(1)
+    row, parts = protocol.target_row(targets), protocol.target_parts(targets)
+    values = [plan.domain.example(value) for value in range(0, plan.domain.size, 1 + plan.domain.size // 400)]
+    tally = plan.simulate(values * 20, seed=1)
+    found = float(row @ protocol.linear_estimate(plan.domain, tally).frequencies)
+    expected = float(row.sum()) / row.size if name != "number" else 0.0
+    for channel, part, reports, index in zip(protocol.channels, parts, tally.block_reports, range(9), strict=False):
+        rates = channel.probabilities
+        support = channel.point_counts(tally.block(index))
+        expected += float(part @ ((support / reports - rates.false) / rates.gap))
+    assert found == pytest.approx(expected)
+
+
 # --- the page's tables ------------------------------------------------------------------------------------------------
 
 
@@ -291,3 +348,16 @@ def test_documented_false_alarms():
     plan = sunzi.make_plan("oue", 100, 1)
     found = next(study_poisoning(plan, [], [], users=2000, runs=1000, seed=1, significance=0.05))
     assert agrees(next(row for row in rows if row[0] == "oue")[1], 100 * found.detected)
+
+
+def test_documented_bounds_of_records():
+    """The bounds in the table about records."""
+    survey = {"version": ["1", "2", "3"], "crashed": ["no", "yes"], "country": ["DE", "FR", "IT", "other"]}
+    plans = {
+        "a range": (sunzi.make_ordered(0, 4096, 64, 1), 16),
+        "a cell": (sunzi.make_tables(survey, [("version", "crashed"), ("country",)], 1), 1),
+        "a mean": (sunzi.make_number(0, 5000, 1), 1),
+    }
+    for name, (plan, number) in plans.items():
+        bound = 100 * PoisoningReach(plan, plan.protocol.targets(number), 0.01).push.bound
+        assert f"| {name} | `maximal-gain` | {bound:.1f} % |" in PAGE.read_text(encoding="utf-8")

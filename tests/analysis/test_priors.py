@@ -78,3 +78,14 @@ def test_the_weight_of_an_unknown_value_is_not_given_to_other(tmp_path):
 def test_wrong_priors_are_refused(prior):
     with pytest.raises(sunzi.ParameterError):
         Prior.of(sunzi.Domain(2), prior)
+
+
+def test_priors_of_numbers_name_points(tmp_path):
+    plan = sunzi.make_number(0, 100, 4)
+    values, path = plan.protocol.attacked_values, tmp_path / "prior.csv"
+    path.write_text("0,3\n100,1\n")
+    assert Prior.of(plan.domain, str(path), values).chances.tolist() == [0.75, 0, 0, 0, 0.25]
+    assert Prior.of(plan.domain, None, values).chances.tolist() == [0.2] * 5
+    path.write_text("0,3\n30,1\n")
+    with pytest.raises(sunzi.ParameterError, match="line 2: '30' would be rounded by chance; name one of 0 to"):
+        Prior.of(plan.domain, str(path), values)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_records import RECORD_PLANS
 
 import sunzi
 from sunzi.analysis import Audit, audit
@@ -127,3 +128,41 @@ def test_exact_checks_of_the_shipped_client(name, size, epsilon):
     enumerated = check_enumeration(plan, client)
     assert enumerated is not None
     assert enumerated.passed, enumerated
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 3])
+@pytest.mark.parametrize("name", RECORD_PLANS)
+def test_record_plans_are_audited_and_enumerated(name, epsilon):
+    """All words of a few bits, so that the likelihood ratio of every pair of records is exact."""
+    plan = RECORD_PLANS[name](epsilon)
+    found = audit(plan, trials=20_000, seed=3)
+    assert found.passed, [finding for finding in found.findings if not finding.passed]
+    checks = {finding.check: finding.detail for finding in found.findings}
+    assert {"epsilon", "thresholds", "words", "enumeration", "support", "freshness"} <= set(checks)
+    assert ("selectors" in checks) == (name != "number")
+    assert found.exact_epsilon == pytest.approx(float(plan.epsilon))
+    assert found.lower_bound > 0.7 * float(plan.epsilon)
+    assert found.choices == {"ordered": 8, "tables": 24, "number": len(plan.protocol.attacked_values)}[name]
+
+
+def test_large_plans_of_records_are_audited_by_samples_and_by_their_smallest_relatives():
+    survey = {f"question {number}": list("01234") for number in range(20)}
+    wanted = [(f"question {number}", f"question {number + 1}") for number in range(19)]
+    for plan in (sunzi.make_tables(survey, wanted, 2), sunzi.make_ordered(0, 4096, 1024, 2)):
+        found = audit(plan, trials=20_000, seed=4)
+        assert found.passed, [finding for finding in found.findings if not finding.passed]
+        assert "4 values" in next(finding.detail for finding in found.findings if finding.check == "enumeration")
+
+
+def test_pairs_of_records_and_of_numbers():
+    tables, number = RECORD_PLANS["tables"](1), RECORD_PLANS["number"](4)
+    told = audit(tables, trials=5000, seed=1, pair=(0, 23), exact=False)
+    alike = audit(tables, trials=5000, seed=1, pair=(0, 1), exact=False)  # only the view with "c" tells these apart
+    assert alike.event_probability < told.event_probability
+    first, *_, last = number.protocol.attacked_values
+    assert audit(number, trials=5000, seed=1, pair=(first, last), exact=False).passed
+    with pytest.raises(sunzi.ParameterError, match="two numbers that are not rounded by chance: choose two of -1 to"):
+        audit(number, trials=5000, pair=(0, 5))

@@ -50,7 +50,7 @@ def test_in_a_pipe_it_prints_csv_with_a_row_for_every_measured_success(collectio
 def test_the_table_says_what_was_seen_and_how_often_it_was_right(collection, capsys):
     assert collection.run("attack", "plan.json", *QUICK, "--reports", "1,4", "--format", "table") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "ss-compact, 5 values, epsilon 3, prior uniform"
+    assert lines[0] == "ss-compact, 5 values, epsilon 3, prior uniform; the attacker guesses the value"
     assert re.match(r"no report +20.00 %$", lines[3])
     assert re.match(rf"1 report +by formula +{100 * collection.plan.attackability:.2f} %$", lines[4])
     assert re.match(r"1 report +simulated +\d+\.\d\d % +\d+\.\d\d % to \d+\.\d\d % +2,000$", lines[5])

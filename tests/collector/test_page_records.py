@@ -210,3 +210,15 @@ def test_narrow_screens(visit):
         page.locator("#choice").select_option(f"v1/collections/{collection}/epochs/1")
         expect(page.locator(part)).to_be_visible()
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), collection
+
+
+def test_health_and_guesses_of_records(visit, service):
+    words = {"times": "guesses the bin", "mean": "a number at one of the", "survey": "guesses the whole record"}
+    for name, guess in words.items():
+        page = visit(f"?collection={name}")
+        expect(page.locator("#guess-words")).to_contain_text(guess)
+        health = fetched(service, f"{name}/epochs/1/health.json")
+        assert not health["alarm"]
+        expect(page.locator(".test-verdict")).to_have_text([test["verdict"] for test in health["tests"]])
+        judged = {test["name"] for test in health["tests"] if test["p_value"] is not None}
+        assert judged >= ({"negative frequencies"} if name == "mean" else {"block balance", "fit residual"})

@@ -4,12 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from small_records import RECORD_PLANS
 
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
+from sunzi.numerics.randomness import ScriptedSource
+from sunzi.protocols.channel import FirstWord
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
 from sunzi.wire import EncodedReports
 
@@ -75,3 +78,35 @@ def test_supported_points_are_those_that_are_counted(channel):
     for point in range(channel.points):
         assert np.array_equal(channel.supports(messages, np.full(len(table), point)), table[:, point])
     assert np.array_equal(channel.point_counts(channel.count(messages)), table.sum(axis=0))
+
+
+@pytest.mark.parametrize("first", [FirstWord(3), FirstWord(7), FirstWord(3, (1 << 31, 1 << 30, 1 << 30))])
+@pytest.mark.parametrize("bits", [4, 64])
+def test_first_words_at_their_edges(first, bits):
+    """The words at the edges of an outcome give it, or are rejected, and those next to them do not."""
+    for outcome in range(first.outcomes):
+        low, after, last = first.edges(outcome, bits)
+        assert first.outcome(first.middle(outcome, bits), bits) == outcome
+        assert {first.outcome(word, bits) for word in (low, after, last)} <= {outcome, None}
+        assert low == 0 or first.outcome(low - 1, bits) in (outcome - 1, None)
+        assert last + 1 == 1 << bits or first.outcome(last + 1, bits) in (outcome + 1, None)
+
+
+def test_first_words_are_as_frequent_as_their_shares():
+    shares = 1 << 31, 3 << 29, 1 << 29
+    drawn = [FirstWord(3, shares).outcome(word, 5) for word in range(32)]
+    assert [drawn.count(outcome) for outcome in range(3)] == [16, 12, 4]
+    uniform = [FirstWord(3).outcome(word, 5) for word in range(32)]
+    assert [uniform.count(outcome) for outcome in (0, 1, 2, None)] == [10, 10, 10, 2]
+
+
+@pytest.mark.parametrize("name", RECORD_PLANS)
+def test_first_words_choose_as_clients_do(name):
+    protocol = RECORD_PLANS[name](2).protocol
+    generator = np.random.default_rng(1)
+    for value, word in zip(
+        generator.integers(0, protocol.domain_size, 50), generator.integers(0, 1 << 63, 50), strict=True
+    ):
+        source = ScriptedSource([2 * int(word), *range(5)])
+        drawn = protocol.first_word.outcome(2 * int(word), 64)
+        assert protocol.draw_cell(int(value), source) == protocol.place(drawn, int(value))

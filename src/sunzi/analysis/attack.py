@@ -59,6 +59,8 @@ class Attack:
 
     protocol: str
     domain_size: int
+    choices: int
+    """How many values the attacker chooses among."""
     guessed: str
     """What the attacker guesses, in words."""
     epsilon: Fraction
@@ -157,6 +159,7 @@ def simulate_attack(
     return Attack(
         protocol=plan.protocol.name,
         domain_size=plan.domain.size,
+        choices=len(values),
         guessed=plan.protocol.guessed,
         epsilon=plan.epsilon,
         prior=belief.name,
@@ -314,7 +317,7 @@ def draw_growth(attack: Attack) -> Figure:
     axes.set_xlabel("reports of one value")
     axes.set_ylabel("attacker guesses right")
     axes.set_title(
-        f"{attack.protocol}, {attack.domain_size:,} values, epsilon {float(attack.epsilon):g} per report, "
+        f"{attack.protocol}, {attack.choices:,} values, epsilon {float(attack.epsilon):g} per report, "
         f"prior {PurePath(attack.prior).name}; bars: {100 * attack.success.confidence:g} % intervals",
         loc="left",
         fontsize="medium",

@@ -103,10 +103,8 @@ def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, 
         if len({*pair}) != 2 or not all(0 <= value < plan.domain.size for value in pair):
             raise ParameterError(f"a pair is two different values of the domain, got {pair[0]} and {pair[1]}")
         if not all(value in choices for value in pair):
-            raise ParameterError(
-                f"a pair must be two values that are never rounded, got {pair[0]} and {pair[1]}; choose two of "
-                f"{', '.join(map(str, choices))}"
-            )
+            named = ", ".join(map(plan.domain.shown, choices))
+            raise ParameterError(f"a pair must be two numbers that are not rounded by chance: choose two of {named}")
         return _event_of_pair(plan, pair)
     responses = plan.protocol.responses
     if len(responses) == 1 and responses[0].design.block_size == 1 and responses[0].points == len(choices):

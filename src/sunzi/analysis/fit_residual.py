@@ -7,7 +7,7 @@ degrees of freedom, r the dimension of the fit. In general, with S_j the covaria
 
     E R = Σ_j tr(Q_jj S_j)/n_j,    Q_jj[a,a] = w_j − w_j/m_j − w_j²(A_jT⁻¹A_jᵀ)[a,a],
 
-which costs one solve per channel, and Var R = 2·tr(QSQS), from a few random vectors.
+which costs one solve per channel, and Var R = 2·tr(QSQS), from a few vectors.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from sunzi.protocols.modular_variance import covariance_times
 
 _EVEN = 0.02
 _NEGLIGIBLE = 0.02
+# Up to here traces are exact sums over unit vectors, which random signs would estimate poorly.
+_FEW_POINTS = 64
 
 
 class FitResidual:
@@ -47,7 +49,10 @@ class FitResidual:
             # nQS = P(1 + E) with a projection P: tr(P(1+E))² = df + 2·tr PE + tr PEPE, and the mean knows tr PE.
             return Cumulants.of_traces(mean, 2 * mean - freedom + excess, 3 * mean - 2 * freedom + excess, coincidences)
         size = sum(estimates.size for estimates in fit.estimates)
-        traces = np.mean([self._traces(signs) for signs in probes(size, freedom, size)], axis=0)
+        if size <= _FEW_POINTS:
+            traces = np.sum([self._traces(unit) for unit in np.eye(size)], axis=0)
+        else:
+            traces = np.mean([self._traces(signs) for signs in probes(size, freedom, size)], axis=0)
         second, third = reports**2 * float(traces[0]), reports**3 * float(traces[1])
         return Cumulants.of_traces(mean, second, third, coincidences)
 

@@ -1,9 +1,9 @@
 """One test on a tally, and the tests on parts of a report whose distribution does not depend on the value.
 
-The modulus of a modular report is uniform, and the view of a record has its public share. Uniform is also the class a of
-a cyclotomic block B(a,b): each class has equally many blocks with and without any given point. The total number of ones
-in unary reports has mean n(p + (k−1)q) and variance n(p(1−p) + (k−1)q(1−q)) for every histogram. And no message is more
-likely than P(y|x) with x in its block.
+The modulus of a modular report is uniform, and the view of a record has its public share. Uniform is also the class a
+of a cyclotomic block B(a,b): each class has equally many blocks with and without any given point. The total number of
+ones in unary reports has mean n(p + (k−1)q) and variance n(p(1−p) + (k−1)q(1−q)) for every histogram. And no message is
+more likely than P(y|x) with x in its block.
 """
 
 from __future__ import annotations

@@ -46,6 +46,8 @@ class Poisoning:
     attack: str
     share: float
     targets: tuple[int, ...]
+    pushed: str
+    """What the fake clients push, in words."""
     users: int
     bound: float
     """No attack by this share of clients pushes the targets' summed frequency further, in expectation."""
@@ -79,6 +81,7 @@ class Poisoning:
             "attack": self.attack,
             "share": self.share,
             "targets": len(self.targets),
+            "pushed": self.pushed,
             "users": self.users,
             "runs": len(self.trials),
             "bound": self.bound,
@@ -123,7 +126,11 @@ class PoisoningStudy:
             Trial(0.0, check_health(self.plan, self._honest(self.users, run), self.significance))
             for run in range(self.runs)
         ]
-        return Poisoning(HONEST, 0.0, self.targets, self.users, 0.0, tuple(trials))
+        return Poisoning(HONEST, 0.0, self.targets, self._pushed, self.users, 0.0, tuple(trials))
+
+    @property
+    def _pushed(self) -> str:
+        return self.plan.protocol.pushed(self.plan.domain, self.targets)
 
     def run(self, attack: str, share: float) -> Poisoning:
         """One attack by a share of all users."""
@@ -137,7 +144,7 @@ class PoisoningStudy:
             both = honest + fake
             pushed = self._targets_of(both) - self._targets_of(honest)
             trials.append(Trial(pushed, check_health(self.plan, both, self.significance)))
-        return Poisoning(attack, share, self.targets, self.users, reach.push.bound, tuple(trials))
+        return Poisoning(attack, share, self.targets, self._pushed, self.users, reach.push.bound, tuple(trials))
 
     def _fake_clients(self, share: float) -> int:
         fake_count = round(share * self.users)

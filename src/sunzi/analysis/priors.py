@@ -128,14 +128,17 @@ def _read_weights(domain: Domain, path: Path, values: Sequence[int]) -> Floats:
         try:
             label, weight = row
             amount = float(weight)
-            place = values.index(domain.exact_index(int(label) if domain.is_indices else label))
+            index = domain.exact_index(int(label) if domain.is_indices else label)
         except DomainError:
             raise ParameterError(f"{path}, line {number}: {row[0]!r} is not a value of the plan") from None
         except ValueError:
             raise ParameterError(f"{path}, line {number}: expected VALUE,WEIGHT, got {','.join(row)!r}") from None
         if not 0 <= amount < np.inf:
             raise ParameterError(f"{path}, line {number}: a weight must be finite and not negative, got {weight!r}")
-        weights[place] += amount
+        if index not in values:
+            points = ", ".join(map(domain.shown, values))
+            raise ParameterError(f"{path}, line {number}: {row[0]!r} would be rounded by chance; name one of {points}")
+        weights[values.index(index)] += amount
     if not weights.sum() > 0:
         raise ParameterError(f"{path} gives no value a weight above 0")
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -59,6 +59,8 @@ class Audit:
 
     protocol: str
     domain_size: int
+    choices: int
+    """How many values the audit tells apart: all, or of numbers the points that they are rounded to."""
     epsilon: Fraction
     exact_epsilon: float
     """The ε of the plan's integers, by formula: the plan's ε up to the rounding of thresholds."""
@@ -164,6 +166,7 @@ def audit(
     return Audit(
         protocol=plan.protocol.name,
         domain_size=plan.domain.size,
+        choices=len(plan.protocol.attacked_values),
         epsilon=plan.epsilon,
         exact_epsilon=event.exact_epsilon(),
         event=event.description,

@@ -25,7 +25,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``attack`` to the command line."""
     description = (
         "Measure how often a Bayes-optimal attacker, who knows the plan and the prior, guesses a value from its "
-        "report: by formula, and in a simulation against the shipped client. With --reports, also from several "
+        "report: by formula, and in a simulation against the shipped client. The value is a whole record under a plan "
+        "of tables, a bin under an ordered plan, and under a plan of a number one of the points that numbers are "
+        "rounded to. With --reports, also from several "
         "reports of the same value, with fresh noise and with memoisation; a picture shows the success rate against "
         "their number. Prints a table on a terminal, CSV in a pipe."
     )
@@ -109,6 +111,7 @@ def _rows(attack: Attack) -> list[dict[str, Any]]:
         "domain_size": attack.domain_size,
         "epsilon": str(attack.epsilon),
         "prior": attack.prior,
+        "guessed": attack.guessed,
     }
     rows = [{**fixed, "client": "fresh", "reports": 1, **attack.success.to_dict(), "formula": attack.formula}]
     for client, grown in (("fresh", attack.repeated), ("memoised", attack.memoised)):
@@ -117,9 +120,9 @@ def _rows(attack: Attack) -> list[dict[str, Any]]:
 
 
 def _print_table(attack: Attack) -> None:
-    say(
-        f"{attack.protocol}, {counted(attack.domain_size, 'value')}, epsilon {float(attack.epsilon):.4g}, "
-        f"prior {printable(attack.prior)}"
+    say_wrapped(
+        f"{attack.protocol}, {counted(attack.choices, 'value')}, epsilon {float(attack.epsilon):.4g}, "
+        f"prior {printable(attack.prior)}; the attacker guesses {attack.guessed}"
     )
     say()
     interval = f"{100 * attack.success.confidence:g} % interval"

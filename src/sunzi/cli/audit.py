@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--pair",
         metavar="VALUE",
         nargs=2,
-        help="the two values to distinguish (default: a random pair; for randomised response all pairs at once)",
+        help="the two values to distinguish, records as JSON (default: a random pair; for randomised response all "
+        "pairs at once)",
     )
     add_client_seed(parser)
     parser.add_argument("--no-exact", action="store_true", help="skip the checks on chosen and on all random words")
@@ -80,10 +82,21 @@ def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
     if plan.domain.has_labels:
         first, second = (_index(plan, word) for word in words)
         return first, second
+    if not plan.domain.is_indices:
+        first, second = (plan.domain.exact_index(_record_or_number(word)) for word in words)
+        return first, second
     first, second = (parse_integer(word, "--pair") for word in words)
     if not all(0 <= value < plan.domain.size for value in (first, second)):
         raise ParameterError(f"--pair must be two values from 0 to {plan.domain.size - 1}, got {' '.join(words)}")
     return first, second
+
+
+def _record_or_number(word: str) -> object:
+    """Return a record, given as JSON, or the text of a number or date."""
+    try:
+        return json.loads(word) if word.startswith("{") else word
+    except ValueError as error:
+        raise ParameterError(f"--pair: a record must be JSON, got {word!r}: {error}") from None
 
 
 def _index(plan: Plan, label: str) -> int:
@@ -114,7 +127,7 @@ def _print_table(found: Audit) -> None:
     from sunzi.analysis.privacy_audit import SHORTFALL
 
     say_wrapped(
-        f"{found.protocol}, {counted(found.domain_size, 'value')}, epsilon {float(found.epsilon):.4g} "
+        f"{found.protocol}, {counted(found.choices, 'value')}, epsilon {float(found.epsilon):.4g} "
         f"(by formula {found.exact_epsilon:.6g})"
     )
     say_wrapped(f"event: {found.event}; probability {percent(found.event_probability)} according to the plan")

@@ -23,13 +23,14 @@ _ALL, _NONE = "all", "none"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``poison`` to the command line."""
     description = (
-        "Simulate collections in which some clients are fake and make target values look frequent. Their reports are "
-        "valid: they are encoded, checked and counted like honest ones. For each attack, prints an upper bound on the "
-        "push (the frequency added to the targets), the measured push, and how often the health tests raised an "
-        "alarm. The first row has no fake clients, so its alarms are false. Attacks: maximal-gain (the reports that "
-        "push the targets most), input (the honest client run on the targets), random (random valid reports), "
-        "balanced (maximal gain spread evenly, so that the counters stay balanced) and noiseless (the honest "
-        "client's reports without noise). Prints a table on a terminal, CSV in a pipe."
+        "Simulate collections in which some clients are fake and make target values look frequent, or raise the mean "
+        "of a number. Their reports are valid: they are encoded, checked and counted like honest ones. For each "
+        "attack, prints an upper bound on the push (what is added to the frequency of the targets, or to the mean), "
+        "the measured push, and how often the health tests raised an alarm. The first row has no fake clients, so its "
+        "alarms are false. Attacks: maximal-gain (the reports that push the targets most), input (the honest client "
+        "run on the targets), random (random valid reports), balanced (maximal gain spread evenly, so that the "
+        "counters stay balanced) and noiseless (the honest client's reports without noise). Prints a table on a "
+        "terminal, CSV in a pipe."
     )
     parser = commands.add_parser("poison", description=description)
     add_plan(parser)
@@ -39,7 +40,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default="0.01,0.05",
         help="fraction of clients that are fake; a number or a list (default: %(default)s)",
     )
-    parser.add_argument("--targets", metavar="R", default="1", help="number of values to push (default: %(default)s)")
+    parser.add_argument(
+        "--targets",
+        metavar="R",
+        default="1",
+        help="number of values to push, of bins of one range, or of cells of one table (default: %(default)s)",
+    )
     parser.add_argument("--users", metavar="N", default="100000", help="total number of clients (default: %(default)s)")
     parser.add_argument(
         "--attacks",
@@ -114,8 +120,9 @@ def _print_table(rows: list[Poisoning], significance: float) -> None:
     print_table(header, [_cells(row) for row in rows])
     first = rows[0]
     note = (
-        f"{len(first.trials)} collections of {first.users:,} clients per row; detected: collections with an alarm at "
-        f"significance {significance:g}; p-value and strongest test: from the collection with the median p-value"
+        f"push: the change of {first.pushed}; {len(first.trials)} collections of {first.users:,} clients per row; "
+        f"detected: collections with an alarm at significance {significance:g}; p-value and strongest test: from the "
+        "collection with the median p-value"
     )
     say_wrapped(note, "dim")
 

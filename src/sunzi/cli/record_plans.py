@@ -15,7 +15,7 @@ from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, print_result, say_written
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
-from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
+from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Epsilon, Plan
@@ -198,7 +198,7 @@ def _rows(plan: Plan, users: int, wanted: Sequence[Sequence[str]] | None) -> lis
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
-    say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    say(f"{plan.protocol.values_in_words(plan.domain)}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
     columns = {"standard_error": "standard error", "from_one_histogram": "from one histogram of all"}
     shown = [name for name in columns if rows[0][name] is not None]
@@ -207,5 +207,5 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     say()
     say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
-    success = attacker_success(plan.attackability, plan.domain.size)
+    success = plan.attacker_in_words()
     say_wrapped(f"{success[0].upper()}{success[1:]}.")

@@ -164,6 +164,8 @@ def described(live: LiveEpoch) -> dict[str, Any]:
         "domain_size": plan.domain.size,
         "report_bits": plan.report_bits,
         "attackability": plan.attackability,
+        "guessed": plan.protocol.guessed,
+        "choices": len(plan.protocol.attacked_values),
     }
 
 

@@ -13,6 +13,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.errors import ParameterError
 
 _DEFAULT_EXPONENT = 1.0
+_MOST_VALUES = 1 << 24
 
 ReferenceHistogram = Literal["flat", "skewed"]
 """The frequencies that a plan is judged by: all values equally frequent, or :func:`skewed_histogram`."""
@@ -88,6 +89,10 @@ class Population:
         """The values of ``users`` users, the same for the same seed."""
         if self.kind == "spike":
             return np.zeros(users, dtype=np.int64)
+        if self.kind == "uniform" and domain_size > _MOST_VALUES:
+            return np.random.default_rng(seed).integers(0, domain_size, users)
+        if domain_size > _MOST_VALUES:
+            raise ParameterError(f"there are {domain_size:,} values, too many for {self}; take a uniform population")
         cumulative = np.cumsum(self.chances(domain_size))
         places = np.random.default_rng(seed).random(users) * cumulative[-1]
         return np.minimum(np.searchsorted(cumulative, places, side="right"), domain_size - 1).astype(np.int64)

@@ -110,6 +110,10 @@ class Protocol(ABC):
         """The channel, and the value's point in it, once the first word has given the integer ``drawn``."""
         return drawn, int(self.points_of(drawn, np.array([value]))[0])
 
+    def values_in_words(self, domain: Domain) -> str:
+        """What clients report, for display."""
+        return domain.in_words()
+
     @property
     def guessed(self) -> str:
         """What an attacker who sees a report guesses: one of :attr:`attacked_values`, in words."""

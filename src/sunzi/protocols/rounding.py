@@ -79,6 +79,11 @@ class RoundedNumbers(Protocol):
         point, rest = divmod(value * (self.grid_points - 1), self.domain_size - 1)
         return 0, point + (drawn < rest)
 
+    def values_in_words(self, domain: Domain) -> str:
+        """The range, and the number of points."""
+        assert isinstance(domain, OrderedDomain), "the plan has checked it"
+        return domain.range_in_words(f"rounded to {self.grid_points} points")
+
     @property
     def guessed(self) -> str:
         """A number at a point; of numbers between points a report tells less."""

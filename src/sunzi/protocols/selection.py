@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sunzi._typing import Floats, Integers
+from sunzi._typing import Integers
 from sunzi.designs.response import BlockResponse
 from sunzi.numerics.bits import index_bits
 from sunzi.numerics.blanket import Blanket
@@ -46,11 +46,6 @@ class SelectingProtocol(Protocol):
         return self.responses[0].epsilon
 
     @property
-    def shares(self) -> Floats:
-        """How often each response is chosen, whatever the value."""
-        return np.full(len(self.responses), 1 / len(self.responses))
-
-    @property
     def different_values(self) -> tuple[int, int]:
         """Two values with different points in every response."""
         return 0, 1
@@ -62,7 +57,7 @@ class SelectingProtocol(Protocol):
         odds = max(float(response.likelihood_ratio) for response in self.responses)
         thirds = np.unique([2, *np.linspace(0, self.domain_size - 1, _THIRD_VALUES, dtype=np.int64).tolist()])
         values = np.array([*self.different_values, *thirds[thirds < self.domain_size].tolist()])
-        points = [self.points(index, values).tolist() for index in range(len(self.responses))]
+        points = [self.points_of(index, values).tolist() for index in range(len(self.responses))]
         apart = np.array([[len({own[0], own[1], third}) == 3 for third in own[2:]] for own in points])
         best = int(np.argmax(self.shares @ apart)) + 2
         parts = [

@@ -106,11 +106,6 @@ class ViewsProtocol(JointMessages):
         return FirstWord(len(self.views), tuple(view.share for view in self.views))
 
     @property
-    def shares(self) -> Floats:
-        """Those of the views."""
-        return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
-
-    @property
     def different_values(self) -> tuple[int, int]:
         """The first and the last record, which differ in every attribute and at every level."""
         return 0, self.domain_size - 1

@@ -82,11 +82,11 @@ export function epsilonInWords(epsilon) {
 
 /**
  * What one report reveals: the success of the best guess with the report and without it.
- * @param {{ attackability: number, domain_size: number }} status
+ * @param {{ attackability: number, guessed: string, choices: number }} status
  */
-export function guessInWords({ attackability, domain_size: size }) {
+export function guessInWords({ attackability, guessed, choices }) {
   const informed = attackability > 0.999 ? "over 99.9" : rounded.format(100 * attackability);
-  const blind = rounded.format(100 / size);
-  return `Someone who sees a report guesses the value correctly ${informed}\u00a0% of the time, compared with `
+  const blind = rounded.format(100 / choices);
+  return `Someone who sees a report guesses ${guessed} correctly ${informed}\u00a0% of the time, compared with `
     + `${blind}\u00a0% without it, if all values are equally likely.`;
 }
