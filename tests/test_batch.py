@@ -15,7 +15,7 @@ PLAN = sunzi.make_plan("ss", 1024, 4)
 
 def test_every_protocol_has_a_guarantee_with_its_attack() -> None:
     for name in sunzi.catalogue():
-        for reader in ("reports", "tally"):
+        for reader in ("reports", "tally") if name in ("oue", "rappor") else ("reports",):
             found = sunzi.make_plan(name, 100, 2).batch_guarantee(100_000, 1e-8, reader=reader)
             assert found.attack is not None
             assert 0 < found.attack <= found.epsilon < 0.05
@@ -80,6 +80,8 @@ def test_epochs_with_fresh_noise_add_up() -> None:
     found = plan.batch_guarantee(10**6, 1e-8, epochs=30)
     assert found.epsilon == pytest.approx(0.0567, rel=1e-2)
     assert found.epochs == 30
+    assert found.attack is not None
+    assert found.epsilon < 1.02 * found.attack
     listed = plan.batch_guarantee([10**6] * 30, 1e-8)
     assert listed == found
     mixed = plan.batch_guarantee([10**6] * 29 + [2 * 10**6], 1e-8)

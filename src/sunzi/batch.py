@@ -45,7 +45,7 @@ class BatchGuarantee:
     epsilon: float
     """The central ε, proven."""
     attack: float | None
-    """An ε that an attack on one batch reaches: no smaller one can be claimed. None if no attack is known."""
+    """An ε that an attack reaches: no smaller one can be claimed. None if no attack is known."""
     delta: float
     local_epsilon: Fraction
     """The ε of one report, which holds against everybody and needs no trust."""
@@ -78,8 +78,7 @@ class BatchGuarantee:
     def facts(self) -> list[tuple[str, str]]:
         """The guarantee and all its conditions, as names and texts."""
         batches = f"at least {self.reports:,} reports in each batch; do not publish smaller ones"
-        one = " (of one batch)" if self.epochs > 1 and not self.cohort else ""
-        attack = "unknown" if self.attack is None else f"{self.attack:.4g}{one}: no smaller epsilon can be claimed"
+        attack = "unknown" if self.attack is None else f"{self.attack:.4g}: no smaller epsilon can be claimed"
         rows = [
             ("central epsilon", f"{self.epsilon:.4g}, with delta = {self.delta:g} (proven)"),
             ("attack", attack),
@@ -149,7 +148,9 @@ def batch_guarantee(
     else:
         epsilon = min(local * len(sizes), _composed(blanket, [honest_reports(size, honest) for size in sizes], delta))
     known = isinstance(blanket, BitSums) or blanket.attacked is not None
-    attack = min(epsilon, blanket.epsilon_below(least, delta)) if known and least > 1 else None
+    most = least if cohort else honest_reports(max(sizes), honest)
+    batches = 1 if cohort else len(sizes)
+    attack = min(epsilon, blanket.epsilon_below(most, delta, batches)) if known and least > 1 else None
     return BatchGuarantee(epsilon, attack, delta, protocol.epsilon, min(sizes), honest, reader, len(sizes), cohort)
 
 

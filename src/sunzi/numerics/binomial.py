@@ -7,12 +7,17 @@ arbitrary precision.
 
 from __future__ import annotations
 
+from math import sqrt
+from typing import NamedTuple
+
 import numpy as np
 from scipy import special
 
 from sunzi._typing import Floats
 
 _SERIES_FROM = 100.0
+# Beyond exp(−50), by Bernstein's inequality, the counts of each tail make one cell.
+_TAIL_EXPONENT = 50.0
 _LOG_ROOT_TAU = 0.9189385332046727418
 
 
@@ -81,3 +86,35 @@ def between(trials: Floats, edges: Floats, probability: float, above: bool = Tru
     below = np.where(high[..., 1:], 1 - last, last) * (1 + margins) - first * (1 - margins)
     bound = np.where(high[..., :-1], first * (1 + margins) - last * (1 - margins), below)
     return np.where(edges[..., 1:] <= edges[..., :-1], 0.0, np.clip(bound, 0.0, 1.0))
+
+
+class CountCells(NamedTuple):
+    """Cells of a binomial count, from ``first`` to ``last``, and bounds on their probabilities."""
+
+    first: Floats
+    last: Floats
+    mass: Floats
+
+
+def count_cells(trials: Floats, probability: float, width: float, above: bool = True) -> CountCells:
+    """Cells of ``width`` counts about the mean, between two that hold the tails. The last axis runs over the cells;
+    those beyond the range of the count are empty.
+    """
+    trials = np.asarray(trials, dtype=np.float64)[..., None]
+    mean = trials * probability
+    variance = mean * (1 - probability)
+    reach = _TAIL_EXPONENT / 3 + np.sqrt(_TAIL_EXPONENT**2 / 9 + 2 * _TAIL_EXPONENT * variance)
+    width = max(float(int(width)), 1.0)
+    start = np.maximum(np.floor(mean - reach), 0.0)
+    number = int(np.max(np.ceil((np.minimum(mean + reach, trials) - start + 1) / width)))
+    inner = np.minimum(start + width * np.arange(number + 1), trials + 1)
+    edges = np.concatenate([np.zeros_like(trials), inner, trials + 1], axis=-1)
+    first, last = edges[..., :-1], edges[..., 1:] - 1
+    if probability <= 0:
+        return CountCells(first, last, ((first == 0) & (last >= 0)).astype(np.float64))
+    return CountCells(first, last, between(trials, edges, min(probability, 1.0), above))
+
+
+def cell_width(mean: float) -> float:
+    """How many counts a cell may hold that have this mean."""
+    return max(min(sqrt(mean) / 4, mean / 400), mean / 5000)

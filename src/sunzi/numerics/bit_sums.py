@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import Self
 
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.numerics.blanket import count_cells
+from sunzi.numerics.binomial import count_cells
 from sunzi.numerics.losses import LossDistribution
 
-_STEPS_PER_DEVIATION = 100
-_REACH = 16.0
+STEPS_PER_DEVIATION = 100
+REACH = 16.0
 _COUNTS_PER_DEVIATION = 40
 _ROUNDING = 1e-9
 
@@ -42,28 +43,21 @@ class BitSums:
         hidden = self.false + 1 - self.true
         mean = (users - 1) * hidden
         cells = count_cells(np.array(users - 1.0), hidden, max(sqrt(mean) / 4, 2e-3 * mean))
-        column = _Column(
+        column = Column(
             (self.true / self.false, 1.0),
             (1.0, (1 - self.false) / (1 - self.true)),
             self.false / hidden,
             cells.first,
             cells.mass,
         )
-        return self._both(column, step or column.deviation / _STEPS_PER_DEVIATION)
+        return self._both(column, step or column.deviation / STEPS_PER_DEVIATION)
 
     def attack(self, users: int) -> LossDistribution:
-        """The least loss if all others hold a third value, or x' if there are two, rounded down."""
-        column = _Column(
-            (self.true / self.false, (1 - self.true) / (1 - self.false)),
-            (1.0, 1.0),
-            self.false,
-            np.array([users - 1.0]),
-            np.ones(1),
-            above=False,
-        )
-        return self._both(column, column.deviation / _STEPS_PER_DEVIATION, self.values > 2)
+        """The loss if all others hold a third value, or x' if there are two; rounded down."""
+        column = Column.of_equals(self.true, self.false, users)
+        return self._both(column, column.deviation / STEPS_PER_DEVIATION, self.values > 2)
 
-    def _both(self, column: _Column, step: float, both: bool = True) -> LossDistribution:
+    def _both(self, column: Column, step: float, both: bool = True) -> LossDistribution:
         own = column.losses(self.true, step)
         return own.plus(column.losses(self.false, step, reverse=True)) if both else own
 
@@ -75,13 +69,13 @@ class BitSums:
         """The least ε found such that :meth:`largest_delta` is at most δ."""
         return self.losses(users).epsilons(delta)[1]
 
-    def epsilon_below(self, users: int, delta: float) -> float:
-        """No smaller ε can be claimed with this δ: an attack reaches it."""
-        return self.attack(users).epsilons(delta)[0]
+    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
+        """An ε that an attack reaches with this δ in so many batches: no smaller one can be claimed."""
+        return self.attack(users).times(batches).epsilon_below(delta)
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """A count N1 of ones and N0 of zeros, the victim's bit among them, with likelihood N1·a + N0·b under x and
     N1·c + N0·d under x', where (a, b) is ``held`` and (c, d) is ``missed``.
 
@@ -94,6 +88,12 @@ class _Column:
     totals: Floats
     mass: Floats
     above: bool = True
+
+    @classmethod
+    def of_equals(cls, true: float, false: float, users: int) -> Self:
+        """Of bits, 1 with probability ``true`` or ``false`` for the victim and ``false`` for all others, to attack."""
+        held, total = (true / false, (1 - true) / (1 - false)), np.array([users - 1.0])
+        return cls(held, (1.0, 1.0), false, total, np.ones(1), above=False)
 
     def loss(self, ones: Floats, zeros: Floats) -> Floats:
         """Of these counts; it rises with the ones and falls with the zeros."""
@@ -116,7 +116,7 @@ class _Column:
         width = sqrt(float(self.totals @ self.mass) * self.one * (1 - self.one)) / _COUNTS_PER_DEVIATION
         cells = count_cells(self.totals, self.one, width, self.above)
         ones = cells.last if upper else cells.first
-        largest = min(abs(sign * log(self.held[0] / self.missed[0])) + step, _REACH * _STEPS_PER_DEVIATION * step)
+        largest = min(abs(sign * log(self.held[0] / self.missed[0])) + step, REACH * STEPS_PER_DEVIATION * step)
         reach = int(np.ceil(largest / step))
         mass, unbounded = np.zeros(2 * reach + 1), 0.0
         for bit, chance in ((1.0, victim), (0.0, 1 - victim)):
@@ -124,7 +124,8 @@ class _Column:
             exact = sign * self.loss(held, self.totals[:, None] + 1 - held) / step
             index = np.ceil(exact + _ROUNDING) if self.above else np.floor(exact - _ROUNDING)
             weight = chance * self.mass[:, None] * cells.mass
-            beyond = index > reach
+            # Losses beyond the grid are rounded like all others.
+            beyond = index > reach if self.above else index < -reach
             if self.above:
                 unbounded += float(weight[beyond].sum())
             place = np.clip(index, -reach, reach).astype(np.int64) + reach

@@ -12,21 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import ceil, exp, expm1, log, log1p, sqrt
+from math import exp, expm1, log, log1p, sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from sunzi._typing import Floats
-from sunzi.numerics import binomial
+from sunzi.numerics import batch_attacks, binomial
+from sunzi.numerics.binomial import cell_width, count_cells
 from sunzi.numerics.losses import LossDistribution, boundary
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
 _ROUNDING = 1e-9
-# Beyond exp(−50), by Bernstein's inequality, the counts of each tail make one cell.
-_TAIL_EXPONENT = 50.0
 # Cells of smaller total mass are taken at their largest loss instead of being evaluated.
 _NEGLIGIBLE = 1e-19
 # The weight of the reports that hide the victim is rounded down to steps of this share of its mean, or of its standard
@@ -146,7 +144,7 @@ class Blanket:
         """What attackers reach who know the values of all others: no smaller δ can be claimed. 0 if no attack is
         known.
         """
-        return max((attack(epsilon) for attack in self._attacks(users)), default=0.0)
+        return max((attack.delta(epsilon) for attack in self.attacks(users)), default=0.0)
 
     def epsilon_above(self, users: int, delta: float) -> float:
         """The least ε found such that :meth:`largest_delta` is at most δ; at most log ``odds``."""
@@ -154,10 +152,10 @@ class Blanket:
         cells = _cells_above(self, users)
         return boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
 
-    def epsilon_below(self, users: int, delta: float) -> float:
-        """The largest ε found such that :meth:`least_delta` exceeds δ: no smaller ε can be claimed."""
-        attacks = self._attacks(users)
-        return boundary(lambda epsilon: all(attack(epsilon) <= delta for attack in attacks), log(self.odds))[0]
+    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
+        """An ε that attackers reach with this δ in so many batches: no smaller one can be claimed."""
+        found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
+        return max(found, default=0.0)
 
     def losses(self, users: int, step: float | None = None) -> LossDistribution:
         """The privacy loss of one batch, to add up those of several; on a grid of ``step``, or one that fits this
@@ -168,19 +166,18 @@ class Blanket:
         step = step or largest / _LOSSES
         return LossDistribution.of_profile(lambda epsilon: min(1.0, cells.delta(epsilon)), largest, step)
 
-    def _attacks(self, users: int) -> list[Callable[[float], float]]:
-        """Attacks on one victim among users who all hold the same value: x', or a third one."""
+    def attacks(self, users: int) -> list[LossDistribution]:
+        """The losses that attackers find among users who all hold the same value, x' or a third one; rounded down."""
         if self.attacked is None:
             return []
-        true, false = self.odds * self.attacked, self.attacked
-        attacks: list[Callable[[float], float]] = [partial(_delta_among_equals, true, false, users)]
-        if self.third is not None:
-            quiet = self.attacked * (1 - self.third)
-            noisy = self.attacked * (1 + (self.odds - 1) * self.third)
-            attacks.append(_cells_below(self.odds, self.attacked, noisy, users).delta)
-            if quiet > 0:
-                attacks.append(_cells_below(self.odds, quiet, quiet, users).delta)
-        return attacks
+        if self.third is None:
+            return [batch_attacks.among_two(self.odds * self.attacked, self.attacked, users)]
+        noisy = self.attacked * (1 + (self.odds - 1) * self.third)
+        found = [batch_attacks.among_three(self.odds, self.attacked, noisy, users)]
+        quiet = self.attacked * (1 - self.third)  # without the reports that favour the third value too
+        if 0 < quiet < self.attacked:
+            found.append(batch_attacks.among_three(self.odds, quiet, quiet, users))
+        return found
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
@@ -200,47 +197,6 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
     return min(at_left, at_right)
 
 
-def _delta_among_equals(true: float, false: float, users: int, epsilon: float) -> float:
-    """δ of one kind of report, which the victim sends with probability ``true`` or ``false`` and all others with
-    ``false``: the attacker asks whether at least h of them came.
-    """
-    s, others = exp(epsilon), np.array(users - 1.0)
-    sent, silent = true / false, (1 - true) / (1 - false)
-    h = np.array(float(ceil(users * (s - silent) / (sent - silent))))
-    held = true * float(binomial.at_least(others, h - 1, false))
-    held += (1 - true) * float(binomial.at_least(others, h, false))
-    missed = float(binomial.at_least(others + 1, h, false))
-    margin = float(binomial.margin(others)) + _ROUNDING
-    return max(0.0, float(held * (1 - margin) - s * missed * (1 + margin)))
-
-
-class CountCells(NamedTuple):
-    """Cells of a binomial count, from ``first`` to ``last``, and bounds on their probabilities."""
-
-    first: Floats
-    last: Floats
-    mass: Floats
-
-
-def count_cells(trials: Floats, probability: float, width: float, above: bool = True) -> CountCells:
-    """Cells of ``width`` counts about the mean, between two that hold the tails. The last axis runs over the cells;
-    those beyond the range of the count are empty.
-    """
-    trials = np.asarray(trials, dtype=np.float64)[..., None]
-    mean = trials * probability
-    variance = mean * (1 - probability)
-    reach = _TAIL_EXPONENT / 3 + np.sqrt(_TAIL_EXPONENT**2 / 9 + 2 * _TAIL_EXPONENT * variance)
-    width = max(float(int(width)), 1.0)
-    start = np.maximum(np.floor(mean - reach), 0.0)
-    number = int(np.max(np.ceil((np.minimum(mean + reach, trials) - start + 1) / width)))
-    inner = np.minimum(start + width * np.arange(number + 1), trials + 1)
-    edges = np.concatenate([np.zeros_like(trials), inner, trials + 1], axis=-1)
-    first, last = edges[..., :-1], edges[..., 1:] - 1
-    if probability <= 0:
-        return CountCells(first, last, ((first == 0) & (last >= 0)).astype(np.float64))
-    return CountCells(first, last, binomial.between(trials, edges, min(probability, 1.0), above))
-
-
 class _Cells(NamedTuple):
     """δ as a sum of E[(T)_+ | C, V] over cells, where C reports tell x and x' apart and V is the weight of the reports
     that hide the victim: T = (e−1)(s+1)/2·D − (s−1)/2·V, with e the odds, s = e^ε, and D a sum of C random signs.
@@ -252,23 +208,17 @@ class _Cells(NamedTuple):
     mass: Floats
     scale: float
     rest: float
-    above: bool
 
     def delta(self, epsilon: float) -> float:
         """The sum at one ε."""
-        sign = 1.0 if self.above else -1.0
         gain = (self.odds - 1) * (exp(epsilon) + 1)
         distance = expm1(epsilon) * self.hiding / (2 * gain)
         least = np.ceil(self.telling / 2 + distance)
         margin = binomial.margin(self.telling)
-        first = least / 2 * binomial.mass(self.telling, least, 0.5) * (1 + sign * margin)
-        tail = distance * binomial.at_least(self.telling, least, 0.5) * (1 - sign * margin)
+        first = least / 2 * binomial.mass(self.telling, least, 0.5) * (1 + margin)
+        tail = distance * binomial.at_least(self.telling, least, 0.5) * (1 - margin)
         mean = float(self.mass @ np.maximum(first - tail, 0.0))
-        return self.scale * gain * mean * (1 + sign * _ROUNDING) + self.rest
-
-
-def _width(mean: float) -> float:
-    return max(min(sqrt(mean) / 4, mean / 400), mean / 5000)
+        return self.scale * gain * mean * (1 + _ROUNDING) + self.rest
 
 
 def _cells_above(blanket: Blanket, users: int) -> _Cells:
@@ -276,7 +226,7 @@ def _cells_above(blanket: Blanket, users: int) -> _Cells:
     with C and falls with V.
     """
     e, left = blanket.odds, 1 - 2 * blanket.one
-    telling = count_cells(np.array(float(users)), 1 - left, _width((1 - left) * users))
+    telling = count_cells(np.array(float(users)), 1 - left, cell_width((1 - left) * users))
     trials = np.maximum(users - telling.last, 0.0)
     step = max(
         _SHARE_OF_MEAN * users * (e * blanket.both + blanket.neither),
@@ -304,17 +254,4 @@ def _cells_above(blanket: Blanket, users: int) -> _Cells:
     rest += float(joint[~kept].sum())
     hiding = (e + 1) * telling.first[rows[kept]] + 2 * weight[kept]
     scale = blanket.scale
-    return _Cells(e, telling.last[rows[kept]], hiding, joint[kept], scale / users, scale * e * rest, above=True)
-
-
-def _cells_below(odds: float, victim: float, others: float, users: int) -> _Cells:
-    """Cells with the least that a reader learns who sees three kinds of reports: the victim sends them with
-    probabilities ``odds``·victim, victim and the rest, all others with ``others``, ``others`` and the rest.
-    """
-    cells = count_cells(np.array(float(users)), 2 * others, _width(2 * others * users), above=False)
-    inner = slice(1, -1)
-    first, last, mass = cells.first[inner], cells.last[inner], cells.mass[inner]
-    ratio = others / victim
-    rest = 2 * ratio * (1 - victim * (odds + 1)) / (1 - 2 * others)
-    hiding = np.maximum((odds + 1) * first + rest * (users - first), (odds + 1) * last + rest * (users - last))
-    return _Cells(odds, first, hiding, mass, 1 / ratio / users, 0.0, above=False)
+    return _Cells(e, telling.last[rows[kept]], hiding, joint[kept], scale / users, scale * e * rest)

@@ -18,6 +18,7 @@ import numpy as np
 from sunzi._typing import Floats
 
 _TAIL = 1e-19
+_NEGLIGIBLE = 1e-17
 _ROUNDING = 1e-9
 _PRECISION = 2e-4
 _SMALLEST_SHARE = 1e-12
@@ -100,6 +101,10 @@ class LossDistribution:
             return inf, inf
         largest = max(self.step, self.step * (self.lowest + self.mass.size))
         return boundary(lambda epsilon: self.delta(epsilon) <= delta, largest)
+
+    def epsilon_below(self, delta: float) -> float:
+        """An ε with δ(ε) > ``delta``, for losses that were rounded down."""
+        return self.epsilons(delta + _NEGLIGIBLE)[0]
 
 
 def boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, float]:

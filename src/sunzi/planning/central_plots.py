@@ -58,7 +58,7 @@ def _draw(
         attacks = [guarantee.attack or 0.0 for guarantee in known]
         bounds = [guarantee.epsilon for guarantee in known]
         axes.fill_between(places, attacks, bounds, color=_BAND, alpha=0.35, linewidth=0)
-        reached = "an attack reaches this" + (" in one batch" if own.epochs > 1 and own.cohort is None else "")
+        reached = "an attack reaches this"
         axes.plot(places, attacks, color=_ATTACK, linestyle="--", linewidth=1.4, zorder=3, label=reached)
     places = [place(guarantee) for guarantee in guarantees]
     bounds = [guarantee.epsilon for guarantee in guarantees]
