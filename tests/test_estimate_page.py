@@ -1,6 +1,7 @@
 """An estimate as a page and in a notebook, and pages in a browser."""
 
 from datetime import UTC, date, datetime
+from html import escape
 
 import browser
 import pytest
@@ -139,3 +140,16 @@ def test_a_notebook_shows_bars_with_intervals():
 def test_a_ridge_estimate_shows_no_intervals():
     plan = sunzi.make_plan("mss", 100, epsilon=1)
     assert "biased" in plan.estimate(plan.simulate([1] * 100, seed=1), ridge=1.0)._repr_html_()
+
+
+def test_a_page_says_what_its_readers_can_learn():
+    guarantee = PLAN.batch_guarantee(1000, 1e-8, honest=0.9, reader="tally")
+    page = ESTIMATE.to_html(batch=guarantee)
+    assert escape(guarantee.in_words()) in page
+    for name, text in guarantee.facts():
+        assert f"<li>{escape(name)}: {escape(text)}</li>" in page
+    assert "<details>" not in ESTIMATE.to_html()
+    with pytest.raises(sunzi.ParameterError, match=r"at least 1,001 reports; this estimate has 1,000"):
+        ESTIMATE.to_html(batch=PLAN.batch_guarantee(1001, 1e-8))
+    with pytest.raises(sunzi.ParameterError, match="epsilon 2; this estimate's has 3"):
+        ESTIMATE.to_html(batch=sunzi.make_plan("grr", 3, epsilon=2).batch_guarantee(100, 1e-8))

@@ -135,7 +135,7 @@ def batch_guarantee(
 ) -> BatchGuarantee:
     """:meth:`sunzi.Plan.batch_guarantee` of a protocol."""
     sizes = _sizes(reports, epochs)
-    delta, honest = check_delta(delta, honest_reports(min(sizes), _honest(honest))), _honest(honest)
+    delta, honest = check_delta(delta, honest_reports(min(sizes), check_honest(honest))), check_honest(honest)
     blanket = _blanket(protocol, reader)
     if cohort is not None:
         members = whole_number("cohort", cohort, 1, min(sizes))
@@ -161,7 +161,7 @@ def minimum_batch(
     target = real_number("epsilon", epsilon)
     if target <= 0:
         raise ParameterError(f"the central epsilon must be positive, got {shown(epsilon)}")
-    honest, delta = _honest(honest), check_delta(delta)
+    honest, delta = check_honest(honest), check_delta(delta)
     if target >= protocol.epsilon:
         return 1
     blanket = _blanket(protocol, reader)
@@ -207,7 +207,8 @@ def check_delta(delta: float, users: int | None = None) -> float:
     return number
 
 
-def _honest(share: float) -> float:
+def check_honest(share: float) -> float:
+    """The share of honest reports, if it is one."""
     number = real_number("honest", share)
     if not 0 < number <= 1:
         raise ParameterError(f"honest must be a share above 0 and at most 1, got {shown(share)}")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from sunzi.batch import BatchGuarantee
     from sunzi.plan import Plan
 
 Weights = Literal["efficient", "planned", "paper"]
@@ -329,6 +330,7 @@ class Estimate(Histogram):
         confidence: float = 0.95,
         target: Target = "reporters",
         postprocess: Postprocessing | None = None,
+        batch: BatchGuarantee | None = None,
     ) -> str:
         """The most frequent values with bars and intervals as one self-contained web page.
 
@@ -340,6 +342,7 @@ class Estimate(Histogram):
         top: the number of values.
         confidence, target: as in :meth:`interval`.
         postprocess: the name of a post-processing, for a column of its own.
+        batch: what readers of the page can learn about one person, by :meth:`sunzi.Plan.batch_guarantee`.
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
@@ -348,7 +351,7 @@ class Estimate(Histogram):
         (True, True)
         """
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        return EstimatePage(self, top, confidence, target, processed).page(title, collection, day)
+        return EstimatePage(self, top, confidence, target, processed, batch=batch).page(title, collection, day)
 
     def _repr_html_(self) -> str:
         """The most frequent values with bars and intervals, for notebooks."""

@@ -9,10 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sunzi.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
+from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 from sunzi.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
+    from sunzi.batch import BatchGuarantee
     from sunzi.estimate import Estimate
     from sunzi.histogram import PostprocessedHistogram, Row
     from sunzi.plan import Plan
@@ -33,6 +35,8 @@ class EstimatePage:
     """Whether to show all values in the domain's order, instead of the most frequent ones."""
     remark: str = ""
     """A sentence to begin with."""
+    batch: BatchGuarantee | None = None
+    """What readers of the page can learn about one person."""
 
     def page(self, title: str | None = None, collection: str | None = None, day: date | None = None) -> str:
         """The whole page; the default title is the number of reports and values, and the day is today."""
@@ -41,12 +45,30 @@ class EstimatePage:
         about += [] if title is None else [size]
         about.append((day or date.today()).isoformat())
         remark = f"<p>{escape(self.remark)}</p>\n" if self.remark else ""
-        introduction = f"{remark}{guarantee(self.estimate.plan)}<p>{self._legend()}</p>"
+        introduction = f"{remark}{guarantee(self.estimate.plan)}{self._batch()}<p>{self._legend()}</p>"
         return chart_page(size if title is None else title, about, introduction, self._table(), self._notes())
 
     def fragment(self) -> str:
         """The table with its legend, for a notebook."""
         return chart_fragment(f"{self._size()}. {self._legend()}", self._table())
+
+    def _batch(self) -> str:
+        """What readers can learn, in words, with all conditions folded below; empty if nothing is claimed."""
+        batch, plan = self.batch, self.estimate.plan
+        if batch is None:
+            return ""
+        if self.estimate.reports < batch.reports:
+            raise ParameterError(
+                f"the guarantee is for batches of at least {batch.reports:,} reports; this estimate has "
+                f"{self.estimate.reports:,}"
+            )
+        if plan is not None and plan.epsilon != batch.local_epsilon:
+            raise ParameterError(
+                f"the guarantee is for a plan with epsilon {batch.local_epsilon}; this estimate's has {plan.epsilon}"
+            )
+        facts = "\n".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, text in batch.facts())
+        details = f"<details><summary>The guarantee and its conditions</summary>\n<ul>\n{facts}\n</ul>\n</details>"
+        return f"<p>{escape(batch.in_words())}</p>\n{details}\n"
 
     def _size(self) -> str:
         return f"{counted(self.estimate.reports, 'report')}, {counted(self.estimate.domain.size, 'value')}"

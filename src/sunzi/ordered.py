@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from matplotlib.figure import Figure
+
+    from sunzi.batch import BatchGuarantee
 
 _RANGES_AT_ONCE = 512
 _MOST_CELLS = 1 << 26
@@ -327,21 +329,24 @@ class OrderedEstimate(Estimate):
         confidence: float = 0.95,
         target: Target = "reporters",
         postprocess: Postprocessing | None = None,
+        batch: BatchGuarantee | None = None,
     ) -> str:
         """The histogram of wider bins in their order, with the median, the 95 % quantile and the mean, as one
         self-contained web page.
 
         Parameters
         ----------
-        title, collection, day, confidence, target: as in :meth:`Estimate.to_html`.
+        title, collection, day, confidence, target, batch: as in :meth:`Estimate.to_html`.
         top: the number of bins, at most.
         postprocess: not for distributions.
         """
         if postprocess is not None:
             raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
         if not isinstance(self.domain, OrderedDomain):
-            return super().to_html(title, collection=collection, day=day, top=top, confidence=confidence, target=target)
-        return self._page(top, confidence, target).page(title, collection, day)
+            return super().to_html(
+                title, collection=collection, day=day, top=top, confidence=confidence, target=target, batch=batch
+            )
+        return replace(self._page(top, confidence, target), batch=batch).page(title, collection, day)
 
     def _page(self, bins: int, confidence: float, target: Target) -> EstimatePage:
         remark = self.summary(confidence, target=target)

@@ -37,6 +37,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
         "/v1/collections/{collection}/epochs",
         "/v1/collections/{collection}/difference.{form}",
         "/v1/collections/{collection}/trend.{form}",
+        f"{base}/guarantee.json",
         *(
             f"{base}/{name}"
             for name in ("plan", "plan/{fingerprint}", "reports", "batches", "close", "tokens", "subtract", "tally")

@@ -235,7 +235,7 @@ def test_facts_and_health_in_plain_words(visit, service):
     assert page.locator(".test-verdict").all_text_contents() == [test["verdict"] for test in health["tests"]]
     expect(page.locator("#verdict-text")).to_have_text(f"No alarm: {health['verdict']}.")
     page.get_by_text("What the tests can and cannot detect").click()
-    expect(page.locator(".explain")).to_contain_text("Fake users who run the honest client on false values")
+    expect(page.locator("#health .explain")).to_contain_text("Fake users who run the honest client on false values")
     minutes = json.loads(service.get("/v1/collections/fruit/epochs/1/progress.json"))
     busiest = max(row["reports"] for row in minutes)
     expect(page.locator("#timeline-text")).to_contain_text(f", {busiest:,} reports")
@@ -438,3 +438,24 @@ def test_too_few_reports_are_never_shown_as_no_alarm(visit, service, tmp_path):
         expect(page.locator("#health-short")).to_have_text("Too few reports")
         expect(page.locator("#verdict-text")).to_contain_text("88 more reports are needed")
         expect(page.locator("#rows")).to_be_hidden()
+
+
+def test_readers_are_told_what_they_can_learn(visit, tmp_path):
+    page = visit()
+    expect(page.locator("#readers-text")).to_contain_text("No guarantee is claimed for readers: this collector also")
+    expect(page.locator("#readers-details")).to_be_hidden()
+    plan = make_plan("grr", FRUIT, 2)
+    with live_service(tmp_path, minimum_reports=100, publish_delta=1e-8, honest=0.9) as service:
+        path = service.open("fruit", plan, plan.client(seed=1).report_batch(HELD))
+        page = visit(url=service.url, viewport={"width": 400, "height": 800})
+        expect(page.locator("#empty-title")).to_have_text("Published when the epoch is closed")
+        expect(page.locator("#readers-text")).to_contain_text("until it is closed.")
+        expect(page.locator("#health-short")).to_have_text("Not yet")
+        service.close(path)
+        guarantee = plan.batch_guarantee(len(HELD), 1e-8, honest=0.9, reader="tally")
+        expect(page.locator("#readers-text")).to_have_text(guarantee.in_words())
+        expect(page.locator("#body tr")).to_have_count(12)
+        page.locator("#readers-details summary").click()
+        assert page.locator("#readers-facts dd").all_inner_texts() == [text for _, text in guarantee.facts()]
+        expect(page.locator("#readers-conditions li").first).to_contain_text("not hold against the operator")
+        assert overflowing(page) == []

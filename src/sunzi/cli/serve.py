@@ -123,6 +123,34 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="publish no estimate or tally of an epoch with fewer reports (default: %(default)s)",
     )
     parser.add_argument(
+        "--publish-delta",
+        metavar="DELTA",
+        type=float,
+        help="publish closed epochs only, and compute what readers of the results can learn about one person, with "
+        "this probability of failure, such as 1e-8; see docs/batch.md (default: open epochs are shown too, and nothing "
+        "is claimed about readers)",
+    )
+    parser.add_argument(
+        "--honest",
+        metavar="SHARE",
+        type=float,
+        help="with --publish-delta: your estimate of the share of reports whose clients follow the plan, such as 0.9",
+    )
+    repeating = parser.add_mutually_exclusive_group()
+    repeating.add_argument(
+        "--fresh-noise",
+        action="store_true",
+        help="with --publish-delta: people may be in every epoch, with fresh noise in each; devices of Sunzi repeat "
+        "their noise instead (default: the guarantee covers people who report in one epoch only)",
+    )
+    repeating.add_argument(
+        "--cohort",
+        metavar="N",
+        type=int,
+        help="with --publish-delta: devices repeat their reports, and at least N people are in exactly the same epochs "
+        "and groups",
+    )
+    parser.add_argument(
         "--waiting",
         metavar="N",
         type=int,
@@ -201,6 +229,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         body_bytes=arguments.body_bytes,
         batch_reports=arguments.batch_reports,
         minimum_reports=arguments.minimum_reports,
+        publish_delta=arguments.publish_delta,
+        honest=arguments.honest,
+        fresh_noise=arguments.fresh_noise,
+        cohort=arguments.cohort,
         waiting_deposits=arguments.waiting,
         waiting_bytes=arguments.waiting_bytes,
         connections=arguments.connections,

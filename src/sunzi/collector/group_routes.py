@@ -30,14 +30,14 @@ def groups(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
 
 def _listed(service: Service, live: LiveEpoch) -> list[dict[str, Any]]:
     """The groups in the plan's order."""
-    counts, minimum = service.collector.store.group_reports(live.epoch.key), service.settings.minimum_reports
+    counts, published = service.collector.store.group_reports(live.epoch.key), service.publisher.groups(live)
     return [
         {
             "group": (name := f"{attribute}={value}"),
             "attribute": attribute,
             "value": value,
             "reports": counts.get(name, 0),
-            "published": counts.get(name, 0) >= minimum,
+            "published": name in published,
         }
         for attribute, values in live.plan.groups.items()
         for value in values

@@ -51,7 +51,7 @@ RECORDS = giving("application/json", "text/csv") | REFUSALS
 
 
 # The page polls these every few seconds, and they say no more than the number of reports.
-_UNAUDITED = ("status", "progress", "groups", "list_epochs", "metrics")
+_UNAUDITED = ("status", "progress", "groups", "guarantee", "list_epochs", "metrics")
 
 
 class OperatorRoute(APIRoute):
@@ -128,17 +128,10 @@ def find_live(request: Request, collection: str, epoch: Current | int) -> LiveEp
 
 
 def find_published(request: Request, collection: str, epoch: Current | int, group: str | None) -> tuple[LiveEpoch, str]:
-    """An epoch and the name of a group, "" for all; raises RefusalError if there are too few reports to publish."""
-    live, service = find_live(request, collection, epoch), service_of(request)
+    """An epoch and the name of a group, "" for all; raises RefusalError if nothing is published about it."""
+    live = find_live(request, collection, epoch)
     name = "" if group is None else parse_group(live.plan.groups, group)
-    reports, minimum = service.collector.reports(live, name), service.settings.minimum_reports
-    if reports < minimum:
-        whose = f" of {name}" if name else ""
-        raise RefusalError(
-            409,
-            "TooFewReports",
-            f"{minimum - reports:,} more reports{whose} are needed: nothing is published about fewer than {minimum:,}",
-        )
+    service_of(request).publisher.check(live, name)
     return live, name
 
 
@@ -271,6 +264,7 @@ def estimate(
         among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
         notes |= {"group": name} if name else {}
+        notes |= service_of(request).publisher.publication(live).to_json()
         rows = histogram_table(
             estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
         )

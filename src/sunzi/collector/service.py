@@ -18,6 +18,7 @@ from starlette.requests import Request
 from sunzi.collector.audit import AuditLog
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Outcome
+from sunzi.collector.publication import Publisher
 from sunzi.collector.refusals import RefusalError
 from sunzi.collector.rotation import Rotation, Rotator, Step
 from sunzi.collector.settings import LiveSettings, Settings, is_local
@@ -168,6 +169,7 @@ class Service:
     live_settings: LiveSettings
     audit: AuditLog
     collector: Collector
+    publisher: Publisher
     trends: TrendCache
     writer: Writer[Ticket]
     metrics: Metrics
@@ -193,6 +195,7 @@ class Service:
             LiveSettings(settings),
             audit,
             collector,
+            Publisher(collector, settings),
             trends,
             writer,
             Metrics(collector, writer, trends, settings.minimum_reports),

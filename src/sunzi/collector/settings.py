@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sunzi.batch import check_delta, check_honest
 from sunzi.collector.schedules import Schedule
 from sunzi.errors import ParameterError
 
@@ -61,6 +62,12 @@ class Settings:
     waiting_deposits: the number of uploads that may wait for a commit.
     waiting_bytes: the memory for bodies that are being read, and for decoded uploads that wait for a commit.
     minimum_reports: the number of reports below which no estimate, tally or health is published.
+    publish_delta: publish closed epochs only, and compute what readers can learn about one person, with this δ (see
+        docs/batch.md); None publishes open epochs too, and claims nothing about readers.
+    honest: with ``publish_delta``, which share of the reports comes from clients that follow the plan: your estimate.
+    fresh_noise: with ``publish_delta``, whether people are in several epochs with fresh noise in each.
+    cohort: with ``publish_delta``, for devices that repeat their reports: how many people, at least, are in exactly the
+        same epochs and groups. With neither, the guarantee covers people who report in one epoch.
     admin_token: the secret for everything but plans and uploads. Without one, any local process has operator access;
         other web origins are refused.
     upload_keys: who may upload, with quotas; empty means everyone.
@@ -87,6 +94,10 @@ class Settings:
     waiting_deposits: int = 10_000
     waiting_bytes: int = 128 << 20
     minimum_reports: int = 100
+    publish_delta: float | None = None
+    honest: float | None = None
+    fresh_noise: bool = False
+    cohort: int | None = None
     admin_token: str | None = field(default=None, repr=False)
     upload_keys: tuple[UploadKey, ...] = field(default=(), repr=False)
     admin_token_file: Path | None = None
@@ -116,6 +127,7 @@ class Settings:
         names = [key.name for key in self.upload_keys]
         if len({key.digest for key in self.upload_keys}) < len(names) or len(set(names)) < len(names):
             raise ParameterError("upload keys must have distinct names and secrets")
+        self._check_publication()
         for origin in self.allow_origins:
             if origin != _ANY and not _ORIGIN.fullmatch(origin):
                 raise ParameterError(
@@ -124,6 +136,25 @@ class Settings:
         for proxy in self.trusted_proxies:
             if proxy != _ANY and not _is_network(proxy):
                 raise ParameterError(f"a trusted proxy is an address or network, such as 10.0.0.0/8, got {proxy!r}")
+
+    def _check_publication(self) -> None:
+        if self.publish_delta is None:
+            if self.honest is not None or self.fresh_noise or self.cohort is not None:
+                raise ParameterError("honest, fresh_noise and cohort are about publish_delta; set that, such as 1e-8")
+            return
+        check_delta(self.publish_delta)
+        if self.honest is None:
+            raise ParameterError(
+                "publish_delta needs honest, the share of reports whose clients follow the plan, such as 0.9: no "
+                "guarantee is known without it"
+            )
+        check_honest(self.honest)
+        if self.fresh_noise and self.cohort is not None:
+            raise ParameterError("devices make fresh noise or repeat reports: set fresh_noise or cohort, not both")
+        if self.cohort is not None and self.cohort < self.minimum_reports:
+            raise ParameterError(
+                f"a cohort of {self.cohort:,} people is smaller than minimum_reports, {self.minimum_reports:,}"
+            )
 
     def is_admin(self, secret: str | None) -> bool:
         """Whether this is the admin token. Always true if none is set."""

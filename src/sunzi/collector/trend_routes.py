@@ -49,7 +49,9 @@ def trend(
 ) -> Response:
     """Series with intervals, slopes, change points and alarms of some values over the newest epochs."""
     service = service_of(request)
-    found = service.trends.get(collection, last, service.settings.minimum_reports, _SECONDS)
+    found = service.trends.get(
+        collection, last, service.settings.minimum_reports, _SECONDS, closed_only=service.publisher.closed_only
+    )
     if isinstance(found, Progress):
         progress = {"computed": found.computed, "epochs": found.epochs}
         return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})

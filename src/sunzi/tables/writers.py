@@ -22,7 +22,7 @@ from sunzi.tables.arrow import need_pyarrow
 from sunzi.uncertainty import Target
 
 Columns = Mapping[str, list[Any]]
-Note = str | int | float
+Note = str | int | float | Mapping[str, Any] | None
 
 FORMATS = ("csv", "json", "parquet")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -163,5 +163,9 @@ def _write_parquet(stream: BinaryIO, columns: Columns, notes: Mapping[str, Note]
 
     table = pyarrow.table(dict(columns))
     if notes is not None:
-        table = table.replace_schema_metadata({key: str(value) for key, value in notes.items()})
+        table = table.replace_schema_metadata({key: _note(value) for key, value in notes.items()})
     parquet.write_table(table, stream)
+
+
+def _note(value: Note) -> str:
+    return str(value) if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)

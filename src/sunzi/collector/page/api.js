@@ -73,6 +73,12 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * @typedef {{ verdict: string, alarm: boolean, p_value: number | null, expected?: string }} HealthTest
  * @typedef {HealthTest & { tests: HealthTest[], too_few: boolean }} Health
  *
+ * What readers of an epoch can learn, or why nothing is claimed about that.
+ * @typedef {{
+ *   batch_guarantee: { meaning: string, conditions: string[] } | null, no_batch_guarantee?: string,
+ *   facts: { name: string, text: string }[],
+ * }} Guarantee
+ *
  * What clients of a collection receive: the open epoch and its plan.
  * @typedef {{
  *   collection: string, epoch: number, plan: { protocol: string, epsilon: string, domain: Domain },

@@ -194,7 +194,8 @@ export function drawHealth(health) {
  * @param {Status} status
  */
 export function drawNoHealth(message, { reports }) {
-  if (reports) drawVerdict("unknown", TOO_FEW, sentence(message));
+  const short = message.includes("until it is closed") ? "Not yet" : TOO_FEW;
+  if (reports) drawVerdict("unknown", short, sentence(message));
   else drawVerdict("unknown", "–", "Nothing to check before the first reports.");
   byId("tests").replaceChildren();
 }

@@ -72,8 +72,10 @@ export function drawNoHistogram(message, status) {
  * @returns {[string, string]}
  */
 export function whyEmpty(message, { reports, open }) {
-  const title = message.includes("more reports") ? "Too few reports for an estimate" : "No estimate";
-  if (reports > 0) return [title, `${message[0].toUpperCase()}${message.slice(1)}.`];
+  const isHeldBack = message.includes("until it is closed");
+  const tooFew = message.includes("more reports") ? "Too few reports for an estimate" : "No estimate";
+  const title = isHeldBack ? "Published when the epoch is closed" : tooFew;
+  if (reports > 0 || isHeldBack) return [title, `${message[0].toUpperCase()}${message.slice(1)}.`];
   if (!open) return ["Closed without any reports", "There is nothing to estimate."];
   return ["Waiting for the first report", "The program above sends one. The estimate then appears here."];
 }

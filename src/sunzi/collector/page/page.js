@@ -12,6 +12,7 @@ import { drawHealth, drawNoHealth, drawStatus, drawTimeline } from "./collection
 import { distributionPath, distributionViews, listenToRange, showRange } from "./distribution.js";
 import { all, byId, inputById, selectById, setAttributes, setHidden, setOptions, setText } from "./dom.js";
 import { atSecond, clockSeconds, counted, dayAndClock, whole } from "./format.js";
+import { drawGuarantee, drawNoGuarantee } from "./guarantee.js";
 import { drawHistogram, drawNoHistogram, drawNoSum, drawSelection, drawSum, estimateQuery, sumPath }
   from "./histogram.js";
 import { refreshPlan } from "./records.js";
@@ -53,6 +54,7 @@ const views = [
   new View(during("trend", (status) => trendPath(status)), drawTrend, drawNoTrend),
   ...distributionViews,
   ...tableViews,
+  new View((status) => `${epochPath(status)}/guarantee.json`, drawGuarantee, drawNoGuarantee),
   new View((status) => `${epochPath(status)}/progress.json`, drawTimeline, () => {}, true),
   new View((status) => `${epochPath(status)}/health.json`, drawHealth, drawNoHealth),
 ];
