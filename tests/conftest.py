@@ -23,6 +23,15 @@ settings.register_profile("quick", settings.get_profile("sunzi"), max_examples=2
 settings.load_profile("sunzi")
 
 
+@pytest.fixture(scope="session")
+def programs():
+    """A directory with the programs ``python`` and ``sunzi``, which start without importing anything."""
+    from preloaded import preloaded
+
+    with preloaded() as directory:
+        yield directory
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--long",

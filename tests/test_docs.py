@@ -3,7 +3,6 @@
 import ast
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -28,16 +27,16 @@ def test_the_pages_have_examples() -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page) and page.name not in ELSEWHERE], ids=lambda page: page.name
 )
-def test_examples_of_a_page(page: Path, tmp_path: Path) -> None:
+def test_examples_of_a_page(page: Path, tmp_path: Path, programs: Path) -> None:
     code = "\n".join(blocks(page))
     ast.parse(code)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([programs / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example_files(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_example_files(example: Path, tmp_path: Path, programs: Path) -> None:
+    done = subprocess.run([programs / "python", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 

@@ -44,8 +44,8 @@ def normalised(text: str) -> str:
     return "\n".join(re.sub(r" +", " ", line).rstrip() for line in text.strip().splitlines())
 
 
-def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+def shell(command: str, directory: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    paths = [str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     environment = os.environ | {"PATH": os.pathsep.join(paths), "PYTHONPATH": str(Path(sunzi.__file__).parents[1])}
     environment["COLUMNS"] = "80"
     return subprocess.run(
@@ -67,11 +67,11 @@ def test_there_is_a_page_for_each_kind_of_user():
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="the commands are written for a POSIX shell")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_of_a_page(page, tmp_path):
+def test_commands_of_a_page(page, tmp_path, programs):
     steps = commands(page)
     assert len(steps) >= 5
     for command, shown in steps:
-        done = shell(command, tmp_path)
+        done = shell(command, tmp_path, programs)
         should_fail = any(mark in shown for mark in FAILURES)
         assert (done.returncode != 0) == should_fail, f"{command}exited with {done.returncode}:\n{done.stdout}"
         pattern = re.escape(normalised(shown)).replace(re.escape("..."), r"(?s:.*)")
