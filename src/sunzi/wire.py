@@ -88,6 +88,8 @@ class EncodedReports:
 
     def in_order(self) -> list[int]:
         """All payloads as integers, in the order of the reports."""
+        if len(self.payloads) == 1:
+            return payload_integers(self.payloads[0])
         parts = [iter(payload_integers(part)) for part in self.payloads]
         return [next(parts[selector]) for selector in self.selectors.tolist()]
 
@@ -99,8 +101,10 @@ def payload_integers(payloads: Payloads) -> list[int]:
     [513]
     """
     if payloads.ndim == 1:
-        return [int(payload) for payload in payloads.tolist()]
-    return [int.from_bytes(row.tobytes(), "little") for row in payloads]
+        integers: list[int] = payloads.tolist()
+        return integers
+    data, length = payloads.tobytes(), payloads.shape[1]
+    return [int.from_bytes(data[start : start + length], "little") for start in range(0, len(data), length)]
 
 
 def _placed(layout: ReportLayout, encoded: EncodedReports, starts: Integers, total: int) -> Rows:

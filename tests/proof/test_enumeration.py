@@ -191,11 +191,11 @@ def test_larger_block_protocols_in_one_batch_a_value(name):
     check_in_batches(LARGE_BLOCK_PROTOCOLS[name]())
 
 
-@pytest.mark.parametrize(("most", "words"), [(5, 4), (12, 3), (15, 2)])
-def test_subsets_whose_variates_need_several_words(monkeypatch, most, words):
+@pytest.mark.parametrize(("most", "words", "bits"), [(5, 4, 3), (12, 3, 4), (15, 2, 4)])
+def test_subsets_whose_variates_need_several_words(monkeypatch, most, words, bits):
     """The bounds 3, 5, 4, 3 one by one, as 3, 5, 4 · 3, and as 3 · 5, 4 · 3; the real limit is 2^32 − 1."""
     monkeypatch.setattr(subset_sampling, "MOST_PER_WORD", most)
-    protocol = block(SubsetSelection, 6, Subsets(6, 3), 1, 4)
+    protocol = block(SubsetSelection, 6, Subsets(6, 3), 1, bits)
     assert protocol.design.draw_count == words
     check_in_batches(protocol)
 
