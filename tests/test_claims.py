@@ -40,6 +40,7 @@ def zipf(size: int, exponent: float):
     return frequencies / frequencies.sum()
 
 
+@pytest.mark.slow
 def test_least_error():
     stated(
         "README.md",
@@ -154,6 +155,7 @@ def test_errors_of_the_others():
     assert max(ratio("oue", 1024, epsilon) for epsilon in EPSILONS) <= 1.08 < ratio("oue", 60, 3)
 
 
+@pytest.mark.slow
 def test_plain_residues_take_about_half_the_bits():
     stated("docs/protocols.md", "plain subsets are wanted in about half the bits")
     for size, epsilon in ((1024, 1), (1024, 3), (22_000, 1), (22_000, 3)):

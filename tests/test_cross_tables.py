@@ -63,6 +63,7 @@ def test_intervals_cover_and_errors_are_as_stated(plan):
     assert 0.92 <= np.mean(ratios) <= 1.08
 
 
+@pytest.mark.slow
 def test_conditional_shares_cover(plan):
     """Fieller's intervals, 150 runs: at least 84 %; less by chance once in 1e-7."""
     columns = records(4000, seed=4)

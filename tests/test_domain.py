@@ -22,6 +22,7 @@ from sunzi.tables.writers import histogram_table
 LABELS = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=2, max_size=12, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(LABELS, st.data())
 def test_labels_may_be_any_text(labels, data):

@@ -79,6 +79,7 @@ def test_residuals_of_real_protocols_are_standard_normal(name):
     assert abs(residuals.mean()) < 5 / 480**0.5
 
 
+@pytest.mark.slow
 def test_rare_values_with_few_reports_raise_no_more_alarms_than_stated():
     """Variances at each epoch's own estimate would raise twice as many: low estimates would get large weights."""
     shares = np.arange(1, 11) ** -1.5

@@ -7,6 +7,7 @@ from sunzi.plan import make_plan
 from sunzi.verdicts import MEANINGS, verdicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["reporters", "population"])
 def test_no_verdict_contradicts_the_interval(target):
     """Among 500 values that a few users hold, all three verdicts occur."""

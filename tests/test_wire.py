@@ -101,6 +101,7 @@ def test_round_trips(plan, data):
     assert wire.encode_each(layout, plan.protocol.encode(decoded)) == each
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(data=st.data())
 def test_streams_of_batches_in_odd_pieces(plan, data):
@@ -230,6 +231,7 @@ def test_every_flipped_bit_of_a_batch_is_refused(plan):
             plan.tally(io.BytesIO(bytes(damaged)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 3, 1 << 23])
 def test_padding_that_is_not_zero_is_refused(plan, chunk):
     """Unused bits are set and the checksum matches."""

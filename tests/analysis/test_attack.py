@@ -124,6 +124,7 @@ def test_tables_agree_with_single_questions(name, size, options):
         assert np.array_equal(table.sum(axis=0), plan.protocol.support_counts(tally))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sunzi.catalogue())
 def test_fresh_reports_add_up_and_memoised_ones_do_not(name):
     plan = sunzi.make_plan(name, 20, 1, **({"moduli": (5, 7, 11)} if name.startswith("mss") else {}))

@@ -145,6 +145,7 @@ def test_an_epoch_is_no_trend(store, complaint, capsys):
     assert "at least two epochs with enough reports, got 1" in complaint()
 
 
+@pytest.mark.slow
 def test_epochs_whose_tally_determines_no_estimate(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     opened = open_store("collector.db")

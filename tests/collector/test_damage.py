@@ -142,6 +142,7 @@ def try_damage(filled, seed: int, directory: Path) -> str:
     return f"{way}: read {found}, write {outcome(write, path, f'seed {seed}: {done}')}"
 
 
+@pytest.mark.slow
 def test_damaged_stores_are_refused_with_a_store_error(filled, memory, request):
     directory = memory / "damaged"
     directory.mkdir()

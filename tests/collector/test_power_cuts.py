@@ -151,6 +151,7 @@ def test_a_store_that_was_being_made_is_made_again(tmp_path: Path) -> None:
     assert cut_after > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synchronous", ["OFF", "NORMAL"])
 def test_a_store_that_does_not_synchronise_is_caught(tmp_path: Path, synchronous: str) -> None:
     """The same if SQLite does not flush at every commit. If nothing were lost, the test above would prove nothing."""

@@ -130,6 +130,7 @@ def test_alarms_of_the_newest_closed_epoch(collector):
     assert again.newest_alarms("fruit", 100, 0) == []
 
 
+@pytest.mark.slow
 def test_epochs_whose_tally_determines_no_estimate(collector):
     """Too few moduli of `mss` have reports to tell all values apart."""
     plan = sunzi.make_plan("mss", 1000, 2)

@@ -77,6 +77,7 @@ class Words(ReproducibleSource):
         return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zeros", [(), (2,), (2, 700, 701, 1400), (5, 1491, 1492)])
 def test_pieces_of_subsets_take_the_same_words(zeros, monkeypatch):
     """Compiled, in pieces with rejected words in some, encoded on the way: the same messages as all rows at once."""

@@ -51,11 +51,13 @@ def spent_after_cut(cuts, directory, plan, seed, cut_after=None):
     return paid, *found
 
 
+@pytest.mark.slow
 def test_no_debit_is_lost_after_queue_has_returned(cuts, plan, tmp_path):
     outcomes = [spent_after_cut(cuts, tmp_path / str(seed), plan, seed) for seed in range(CUTS)]
     assert set(outcomes) == {(3, 3, 3)}
 
 
+@pytest.mark.slow
 def test_a_cut_at_any_moment_loses_neither_a_debit_nor_its_report(cuts, plan, tmp_path):
     outcomes, cut_after = set(), 0
     while not outcomes or max(outcomes)[0] < 3:
@@ -68,6 +70,7 @@ def test_a_cut_at_any_moment_loses_neither_a_debit_nor_its_report(cuts, plan, tm
     assert cut_after > 20
 
 
+@pytest.mark.slow
 def test_a_device_that_leaves_its_journal_is_caught(cuts, plan, tmp_path, monkeypatch):
     """The same without a durable removal of the journal. If nothing were lost, the tests above would prove nothing."""
     monkeypatch.setattr(module, "_SETTINGS", ("synchronous=FULL",))

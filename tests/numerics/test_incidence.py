@@ -21,6 +21,7 @@ def limits(point_count: int, order: int) -> list[int]:
     return sorted(limit for limit in candidates if 1 <= limit <= point_count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize(("order", "dimension"), SMALL + OTHER)
 def test_routes_agree_with_the_incidence_matrix(order: int, dimension: int, route: Route) -> None:

@@ -53,6 +53,7 @@ def test_contains(order: int, dimension: int) -> None:
     np.testing.assert_array_equal(space.contains(y, x), incidence(order, dimension).ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "dimension"), ENUMERABLE)
 def test_selectors_reach_each_hyperplane_once(order: int, dimension: int) -> None:
     """For every point, "through" maps onto the hyperplanes with it and "avoiding" onto the others, each once."""

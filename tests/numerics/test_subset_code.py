@@ -137,6 +137,7 @@ def test_every_word_of_some_small_codes(engine):
 # --- engines agree with the definition
 
 
+@pytest.mark.slow
 @given(st.integers(2, 700), st.floats(0, 1), st.integers(0, 2**32))
 @example(256, 0.0, 0)  # one chosen: the last 9 bits come from one state
 @example(700, 0.0, 0)

@@ -19,6 +19,7 @@ def is_near(measured, expected):
     return abs(np.mean(measured) - expected) <= 6 * np.std(measured) / len(measured) ** 0.5 + 0.02 * expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 3])
 @pytest.mark.parametrize(
     ("name", "reference"),

@@ -158,6 +158,7 @@ def test_ranges_are_near_the_bound_for_any_mechanism(size, epsilon):
     assert 1 < planned / least_range_variance(size, epsilon) <= 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "epsilon"), [(256, 1), (256, 2), (1024, 2), (4096, 1)])
 def test_ranges_are_better_than_from_a_four_ary_tree_with_uniform_levels(size, epsilon):
     planned = sunzi.make_ordered(0, size, size, epsilon).protocol.range_variance(1)

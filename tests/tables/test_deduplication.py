@@ -89,6 +89,7 @@ if hasattr(pa, "uuid"):
     IDS["uuids"] = (pa.uuid(), [b"a" * 16, b"b" * 16, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", IDS)
 @settings(max_examples=15)
 @given(data=st.data())

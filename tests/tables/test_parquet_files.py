@@ -80,6 +80,7 @@ def summary(found):
 TERMS = [((), None), ((), "id"), (("country",), None), (("day", "country"), "id")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "id_column"), TERMS)
 @pytest.mark.parametrize("rows_a_group", [7, 100, 1000])
 def test_row_groups_and_files_change_nothing(tmp_path, by, id_column, rows_a_group, monkeypatch):
@@ -97,6 +98,7 @@ def test_row_groups_and_files_change_nothing(tmp_path, by, id_column, rows_a_gro
         assert sift_by(source, PLAN, by, id_column=id_column, jobs=1) == found
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_rows_in_any_order_in_any_number_of_partitions(data, tmp_path_factory, monkeypatch):

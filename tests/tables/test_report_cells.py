@@ -93,6 +93,7 @@ def test_fixed_size_cells(protocol):
     assert wrong.tally == plan.empty_tally()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @settings(max_examples=40)
 @given(data=st.data())
