@@ -82,7 +82,7 @@ class BatchGuarantee:
         rows = [
             ("central epsilon", f"{self.epsilon:.4g}, with delta = {self.delta:g} (proven)"),
             ("attack", attack),
-            ("local epsilon", f"{self.local_epsilon}: holds against everybody, for each report"),
+            ("local epsilon", f"{float(self.local_epsilon):.4g}: holds against everybody, for each report"),
             ("batch", batches),
             ("honest", f"{percent(self.honest)} of the reports follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
@@ -115,7 +115,7 @@ class BatchGuarantee:
 
 def _factor(epsilon: float) -> str:
     factor = exp(min(epsilon, 700.0))
-    return f"{factor:.4f}" if factor < 1.1 else f"{factor:.3g}"
+    return f"{factor:.4f}" if factor < 1.1 else f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
 
 
 def honest_reports(reports: int, honest: float) -> int:

@@ -196,8 +196,10 @@ def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeyp
     blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     commands = [line.removeprefix("$ sunzi ") for block in blocks for line in block.splitlines() if line[:1] == "$"]
     printed = [re.sub(r"\x1b\[\d*m", "", shown(*shlex.split(command))) for command in commands]
-    assert len(commands) == 6
-    assert printed[0].startswith(blocks[0].split("\n", 1)[1])
+    assert len(commands) == 7
+    for block in (blocks[0], blocks[2]):
+        command, table = block.split("\n", 1)
+        assert printed[commands.index(command.removeprefix("$ sunzi "))].startswith(table)
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {"plan.json", "sweep.csv", "sweep.png", "sizes.csv", "measured.csv"}
 

@@ -1,6 +1,7 @@
 """Output on a terminal: tables, colour and progress."""
 
 import sys
+import warnings
 
 import pytest
 from screen import Screen
@@ -148,3 +149,9 @@ def test_bytes_are_not_written_to_a_terminal(counted, monkeypatch, capsys, comma
     assert counted.run(*command) == 2
     assert screen.text() == ""
     assert "give -o FILE" in capsys.readouterr().err
+
+
+def test_warnings_become_notes(capsys):
+    with terminal.printed_warnings():
+        warnings.warn("too large", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "sunzi: note: too large\n"

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from sunzi.plan import make_plan
-from sunzi.planning import batch_curves, compare, recommend, setting_grid
-from sunzi.planning.pages import batch_page, comparison_page, recommendation_page
+from sunzi.planning import batch_curves, compare, plan_for_batch, recommend, setting_grid
+from sunzi.planning.pages import batch_page, central_page, comparison_page, recommendation_page
 
 
 def texts(page: str) -> str:
@@ -80,3 +80,12 @@ def test_a_batch_with_its_conditions_and_picture(monkeypatch):
         assert name in text
         assert value in text
     assert "<svg" in page or "pip install" in text
+
+
+def test_a_plan_for_a_central_guarantee():
+    found = plan_for_batch(100, 10_000, 1, 1e-8)
+    text = texts(central_page(found))
+    assert "100 values, 10,000 users, central epsilon 1: grr" in text
+    for sentence in (found.reason, found.warning, found.guarantee.in_words(), found.plan.fingerprint):
+        assert sentence in text
+    assert "Gaussian noise" in text

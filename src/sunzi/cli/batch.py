@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import PICTURES, TABLES, add_plan
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.terminal import ProgressBar, say, say_wrapped
-from sunzi.errors import ParameterError, PlanWarning
+from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_wrapped
+from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
@@ -92,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     if users is not None and users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     plan = load_plan(arguments.plan)
-    with _printed_warnings():
+    with printed_warnings():
         target = _target(arguments, plan, options)
         least = users or (target or {}).get("target_reports")
         if least is None:
@@ -148,16 +145,6 @@ def _target(arguments: argparse.Namespace, plan: Plan, options: dict[str, Any]) 
     target = float(parse_number(arguments.target, "--target"))
     conditions = {name: options[name] for name in ("delta", "honest", "reader")}
     return {"target_epsilon": target, "target_reports": plan.minimum_batch(target, **conditions)}
-
-
-@contextmanager
-def _printed_warnings() -> Iterator[None]:
-    """Print warnings about the parameters as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PlanWarning)
-        yield
-    for warning in caught:
-        say(f"sunzi: note: {warning.message}", sys.stderr)
 
 
 def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tuple[str, str]]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,7 +48,7 @@ from sunzi.cli.record_queries import (
 )
 from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
@@ -259,13 +257,10 @@ def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:
 
 def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
     arguments = histogram.arguments
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with printed_warnings():
         figure = histogram.estimate.plot(
             top=arguments.top or _SHOWN, confidence=arguments.confidence, target=arguments.target
         )
-    for warning in caught:
-        say(f"sunzi: note: {warning.message}", sys.stderr)
     drawn = io.BytesIO()
     title = f"Histogram under the plan {histogram.plan.fingerprint}"
     figure.savefig(drawn, format=kind, dpi=150, metadata={"Title": title})

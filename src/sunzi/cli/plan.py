@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sunzi.cli.central_plans import add_central, check_central, run_central
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
@@ -64,6 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; done automatically if "
         "the quick choice misses a limit",
     )
+    add_central(parser)
     add_histogram(parser)
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
     parser.add_argument("--separate-labels", action="store_true", help="store only the hash of the labels in the plan")
@@ -85,12 +87,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Recommend a plan, write it, print the comparison."""
     _check_one_domain(arguments)
+    check_central(arguments)
     check_record_options(arguments)
     if is_record_plan(arguments):
         _check_output(arguments)
         return run_records(arguments)
     _check(arguments)
     domain = _domain(arguments)
+    if arguments.central is not None:
+        return run_central(arguments, domain)
     groups = read_group_lists(arguments.group)
     recommendation = _recommend(arguments, domain)
     if groups:
@@ -127,6 +132,16 @@ def _is_page(path: str) -> bool:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Check combinations of arguments before any work."""
+    if arguments.central is None:
+        _check_terms(arguments)
+    if arguments.size is not None and (arguments.other is not None or arguments.separate_labels):
+        raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
+    if arguments.size is not None and (arguments.column or arguments.delimiter):
+        raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
+    _check_output(arguments)
+
+
+def _check_terms(arguments: argparse.Namespace) -> None:
     given = sum(value is not None for value in (arguments.users, arguments.epsilon, arguments.target_error))
     if given < 2:
         missing = [name for name in ("users", "epsilon") if getattr(arguments, name) is None]
@@ -135,11 +150,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ParameterError("--target-error determines --users or --epsilon; leave one of them out")
     if arguments.protocol is not None and arguments.objective is not None:
         raise ParameterError("--objective has no effect with --protocol; leave one of them out")
-    if arguments.size is not None and (arguments.other is not None or arguments.separate_labels):
-        raise ParameterError("--other and --separate-labels need labels; give --domain instead of --size")
-    if arguments.size is not None and (arguments.column or arguments.delimiter):
-        raise ParameterError("--column and --delimiter need a table of labels; give --domain instead of --size")
-    _check_output(arguments)
 
 
 def _check_one_domain(arguments: argparse.Namespace) -> None:

@@ -11,7 +11,9 @@ import shutil
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Self, TextIO
 
 from sunzi.formatting import display_width, shortened
@@ -49,6 +51,16 @@ def say(text: str = "", stream: TextIO | None = None) -> None:
     stream = sys.stdout if stream is None else stream
     encoding = stream.encoding or "ascii"
     print(text.encode(encoding, "replace").decode(encoding), file=stream)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print the warnings of the block as notes on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        say(f"sunzi: note: {warning.message}", sys.stderr)
 
 
 def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:

@@ -1,6 +1,11 @@
 from sunzi.planning.axes import Axes as Axes
 from sunzi.planning.axes import evaluate as evaluate
 from sunzi.planning.axes import push_bound as push_bound
+from sunzi.planning.central import CentralPlan as CentralPlan
+from sunzi.planning.central import Method as Method
+from sunzi.planning.central import gaussian_error as gaussian_error
+from sunzi.planning.central import laplace_error as laplace_error
+from sunzi.planning.central import plan_for_batch as plan_for_batch
 from sunzi.planning.central_curves import BatchCurves as BatchCurves
 from sunzi.planning.central_curves import batch_curves as batch_curves
 from sunzi.planning.comparison import ComparisonRow as ComparisonRow

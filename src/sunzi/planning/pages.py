@@ -12,9 +12,11 @@ from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted
 from sunzi.markup import facts_table, page, plain_table
 from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND, axes_cells
+from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
 from sunzi.planning.record_comparison import METHODS_HEADER, best_first
 
 if TYPE_CHECKING:
+    from sunzi.planning.central import CentralPlan
     from sunzi.planning.central_curves import BatchCurves
     from sunzi.planning.comparison import ComparisonRow
     from sunzi.planning.plots import Varied
@@ -99,6 +101,23 @@ def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, leg
     fixed = {"epsilon": f"epsilon {settings['epsilon'][0]}", "users": f"{settings['users'][0]} users"}
     title = ", ".join(["this plan and other methods", *(text for name, text in fixed.items() if name not in swept)])
     return page(title[0].upper() + title[1:], "\n".join(content), _picture_style(46))
+
+
+def central_page(found: CentralPlan) -> str:
+    """A plan for a central guarantee, beside other methods, with what it does not cover."""
+    content = [
+        f"<p>{escape(found.reason)}</p>",
+        f"<p>{escape(found.warning)}</p>",
+        f'<div class="scroll">\n{plain_table(CENTRAL_HEADER, found.rows(), chosen=[0])}\n</div>',
+        *(f'<p class="soft">{escape(line)}</p>' for line in CENTRAL_LEGEND),
+        "<h2>The guarantee</h2>",
+        f"<p>{escape(found.guarantee.in_words())}</p>",
+        facts_table(found.guarantee.facts()),
+        "<h2>The plan</h2>",
+        facts_table(found.plan.facts()),
+    ]
+    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.reports, "user")
+    return page(f"{size}, {users}, central epsilon {found.target:g}: {found.plan.protocol.name}", "\n".join(content))
 
 
 def batch_page(curves: BatchCurves, facts: Iterable[tuple[str, str]]) -> str:

@@ -1,0 +1,122 @@
+"""Plans for a central guarantee: ``sunzi plan --central``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sunzi.cli.group_lists import read_group_lists
+from sunzi.cli.numbers import parse_integer, parse_number
+from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
+from sunzi.errors import ParameterError
+from sunzi.formatting import counted
+
+if TYPE_CHECKING:
+    from sunzi.domain import Domain
+    from sunzi.planning import CentralPlan
+
+_OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search")
+_WITH_CENTRAL = ("max_epsilon", "honest")
+
+
+def add_central(parser: argparse.ArgumentParser) -> None:
+    """Add ``--central``, ``--max-epsilon`` and ``--honest``."""
+    parser.add_argument(
+        "--central",
+        metavar="E,D",
+        help="instead of --epsilon: the central epsilon and delta that the batch of all users must reach, such as "
+        "1,1e-8; finds the epsilon and block size with the least error (docs/batch.md)",
+    )
+    parser.add_argument(
+        "--max-epsilon",
+        metavar="E",
+        help="with --central: maximum epsilon of one report, which is all that protects from the collector",
+    )
+    parser.add_argument(
+        "--honest", metavar="SHARE", help="with --central: assumed share of clients that follow the plan (default: 1)"
+    )
+
+
+def check_central(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not fit together."""
+    if arguments.central is None:
+        for name in _WITH_CENTRAL:
+            if getattr(arguments, name) is not None:
+                raise ParameterError(f"--{name.replace('_', '-')} needs --central")
+        return
+    for name in _OTHERS:
+        if getattr(arguments, name):
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; leave it out")
+    if arguments.histogram != "flat":
+        raise ParameterError("--histogram has no effect with --central; leave it out")
+    if arguments.ordered is not None or arguments.number is not None or arguments.tables is not None:
+        raise ParameterError(
+            "--central plans single values; for numbers and records make a plan with --epsilon, then run sunzi batch"
+        )
+    if arguments.users is None:
+        raise ParameterError("--central needs --users, the least number of users in a batch")
+
+
+def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
+    """Find the plan, write it, and print it beside other methods."""
+    from sunzi.planning import plan_for_batch
+
+    pieces = arguments.central.split(",")
+    if len(pieces) != 2:
+        raise ParameterError(f"--central must be an epsilon and a delta such as 1,1e-8, got {arguments.central!r}")
+    epsilon, delta = (parse_number(piece, "--central") for piece in pieces)
+    with printed_warnings(), ProgressBar() as bar:
+        found = plan_for_batch(
+            domain,
+            parse_integer(arguments.users, "--users"),
+            epsilon,
+            float(delta),
+            max_epsilon=arguments.max_epsilon,
+            honest=1.0 if arguments.honest is None else float(parse_number(arguments.honest, "--honest")),
+            progress=bar.show,
+        ).with_groups(read_group_lists(arguments.group))
+    for path in arguments.output:
+        _write(path, found)
+    print_result(
+        arguments,
+        Result(
+            table=partial(_print_table, found),
+            document=found.to_json,
+            rows=lambda: [method.to_json() for method in found.methods],
+        ),
+    )
+    return 0
+
+
+def _write(path: str, found: CentralPlan) -> None:
+    from sunzi.atomic_files import write_atomically
+    from sunzi.planning.pages import central_page
+
+    if path.lower().endswith(".html"):
+        write_atomically(path, central_page(found).encode())
+        say_written(path, "the page")
+    else:
+        found.plan.save(path)
+        say_written(path, f"the plan {found.plan.fingerprint[:16]}…")
+
+
+def _print_table(found: CentralPlan) -> None:
+    from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
+
+    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.reports, "user")
+    say(f"{size}, {users}, central epsilon {found.target:g} with delta {found.guarantee.delta:g}")
+    say()
+    rows = found.rows()
+    print_table(CENTRAL_HEADER, rows, left=2, styles=["green", *[None] * (len(rows) - 1)])
+    say()
+    for line in CENTRAL_LEGEND:
+        say_wrapped(line, "dim")
+    say()
+    for name, value in found.guarantee.facts():
+        say_wrapped(f"{name:15}  {value}", hanging=17)
+    say()
+    say_wrapped(found.reason)
+    say_wrapped(f"What this means: {found.guarantee.in_words()}")
+    say_wrapped(found.warning, "red")

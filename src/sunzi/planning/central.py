@@ -1,0 +1,301 @@
+"""The plan of least error for a central guarantee: which local ε, and which block size (docs/mathematics.md §17).
+
+The more each report reveals, the smaller the error and the weaker the guarantee of the batch. Among all plans that
+reach a central ε, the best has an ε as large as is allowed, and then blocks as large as the guarantee permits, up to
+the optimal size. The proven bound decides, not an approximation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from math import exp, expm1, floor, sqrt
+from typing import Any
+
+from scipy import special
+
+from sunzi._typing import Progress
+from sunzi.batch import MOST_REPORTS, BatchGuarantee, check_delta, check_honest, honest_reports
+from sunzi.designs.choice import ERROR_TOLERANCE, optimal_block_size, subset_error
+from sunzi.domain import Domain
+from sunzi.formatting import percent_of_three_digits
+from sunzi.numerics.blanket import Blanket
+from sunzi.numerics.checks import whole_number
+from sunzi.numerics.losses import boundary
+from sunzi.numerics.thresholds import LARGEST_EPSILON, parse_epsilon
+from sunzi.plan import Epsilon, Plan, make_plan
+
+# The local ε is a multiple of 1/100.
+_PLACES = 100
+# Block sizes are tried in steps of this factor, until the error has risen this often.
+_GROWTH, _RISES = 1.4, 2
+# Compact designs count every message. Beyond this many, subsets, which count points, are the better choice.
+_MOST_COUNTERS = 1 << 24
+LARGEST_USEFUL = Fraction(4)
+"""A larger local ε is no protection worth the name."""
+CENTRAL_HEADER = ("method", "trusted", "epsilon", "count error", "share error", "ratio")
+CENTRAL_LEGEND = (
+    "trusted: who must be trusted for the central epsilon. Only the local epsilon of the next column protects from "
+    "them: the server, which knows all values, and the collector, which receives all reports.",
+    "count error, share error: the root of the mean squared error over all values, of counts and of frequencies.",
+    "ratio: that error over the error of Gaussian noise, the price of not trusting a server. Discrete Laplace noise "
+    "has delta = 0.",
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to reach a central ε, with its error."""
+
+    name: str
+    trusted: str
+    """Who must be trusted for the central ε."""
+    local_epsilon: Fraction | None
+    """What protects a person from them; None if nothing does."""
+    count_error: float
+    """The standard error of a count, in people: the root of the mean over all values."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        local = None if self.local_epsilon is None else float(self.local_epsilon)
+        return {
+            "method": self.name,
+            "trusted": self.trusted,
+            "local_epsilon": local,
+            "count_error": self.count_error,
+        }
+
+
+@dataclass(frozen=True)
+class CentralPlan:
+    """A plan that reaches a central ε, beside other methods that do."""
+
+    plan: Plan
+    target: float
+    """The requested central ε."""
+    guarantee: BatchGuarantee
+    """What the batch of all users reaches, with its conditions."""
+    methods: tuple[Method, ...]
+    """This plan first."""
+    reason: str
+
+    @property
+    def count_error(self) -> float:
+        """The standard error of a count, in people: the root of the mean over all values."""
+        return self.methods[0].count_error
+
+    def with_groups(self, groups: Mapping[str, Iterable[str]]) -> CentralPlan:
+        """The same, with a plan that declares these public groups (:meth:`sunzi.Plan.with_groups`)."""
+        return replace(self, plan=self.plan.with_groups(groups)) if groups else self
+
+    def rows(self) -> list[list[str]]:
+        """The methods as texts, under :data:`CENTRAL_HEADER`."""
+        users, noise = self.guarantee.reports, self.methods[-2].count_error
+        return [
+            [
+                method.name,
+                method.trusted,
+                "none" if method.local_epsilon is None else f"{float(method.local_epsilon):g}",
+                f"{method.count_error:,.3g}" if method.count_error < 1000 else f"{method.count_error:,.0f}",
+                percent_of_three_digits(method.count_error / users),
+                f"{method.count_error / noise:,.3g}",
+            ]
+            for method in self.methods
+        ]
+
+    @property
+    def warning(self) -> str:
+        """What the guarantee of the batch does not cover."""
+        rate = f"{100 * self.plan.attackability:.3g} % of the time"
+        limit = "If that is too much, limit the local epsilon."
+        if self.plan.epsilon > LARGEST_USEFUL:
+            limit = "This protects nobody from them. If they are not trusted, limit the local epsilon."
+        return (
+            f"Someone who sees a report as it arrives, such as the collector, guesses the value correctly {rate}, if "
+            f"all values are equally likely: only the local epsilon of {float(self.plan.epsilon):g} holds. {limit}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan's terms, the guarantee and the errors of all methods, as JSON values."""
+        return {
+            "protocol": self.plan.protocol.name,
+            "domain_size": self.plan.domain.size,
+            "epsilon": float(self.plan.epsilon),
+            "report_bits": self.plan.report_bits,
+            "fingerprint": self.plan.fingerprint,
+            "target_epsilon": self.target,
+            "count_error": self.count_error,
+            "reason": self.reason,
+            "warning": self.warning,
+            "guarantee": self.guarantee.to_json(),
+            "methods": [method.to_json() for method in self.methods],
+        }
+
+
+def plan_for_batch(
+    domain: int | Iterable[str] | Domain,
+    users: int,
+    epsilon: Epsilon,
+    delta: float,
+    *,
+    max_epsilon: Epsilon | None = None,
+    honest: float = 1.0,
+    progress: Progress | None = None,
+) -> CentralPlan:
+    """The plan of least error whose batch reaches a central (ε, δ), beside the errors of other methods.
+
+    Its ε is rounded down to a multiple of 0.01. It is one of ``grr``, ``ss`` and ``ss-compact``.
+
+    Parameters
+    ----------
+    domain: as for :func:`sunzi.make_plan`.
+    users: how many users will report; a batch of fewer must not be published.
+    epsilon, delta: the central guarantee to reach.
+    max_epsilon: limit on the ε of one report, which is all that protects from someone who sees it as it arrives.
+    honest: the share of reports whose clients follow the plan.
+    progress: called with the fraction done.
+
+    >>> found = plan_for_batch(100, users=10_000, epsilon=1, delta=1e-8)
+    >>> print(found.plan.protocol.name, float(found.plan.epsilon), round(found.count_error, 1))
+    grr 5.51 9.8
+    """
+    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    number = whole_number("users", users, 1, MOST_REPORTS)
+    target = parse_epsilon(epsilon)
+    most = parse_epsilon(LARGEST_EPSILON if max_epsilon is None else max_epsilon)
+    check_delta(delta)
+    search = _Search(terms.size, honest_reports(number, check_honest(honest)), target, delta, most)
+    chosen = search.best(progress)
+    plan, reason = _realised(terms, search, chosen)
+    guarantee = plan.batch_guarantee(number, delta, honest=honest)
+    own = Method(f"this plan, {plan.protocol.name}", _COLLECTOR, plan.epsilon, number * sqrt(plan.expected_mse(number)))
+    return CentralPlan(plan, float(target), guarantee, (own, *_others(search, number, chosen)), reason)
+
+
+_COLLECTOR, _SERVER = "collector", "server"
+
+
+def _others(search: _Search, users: int, chosen: _Candidate) -> Iterator[Method]:
+    """Other methods that reach the target."""
+    target = search.target
+    if chosen.epsilon > LARGEST_USEFUL > target:
+        limited = replace(search, most=LARGEST_USEFUL).best()
+        yield Method(
+            f"local epsilon at most {LARGEST_USEFUL}", _COLLECTOR, limited.epsilon, sqrt(users * limited.error)
+        )
+    alone = sqrt(users * subset_error(search.points, target))
+    yield Method(f"local epsilon {float(target):g}", "nobody", target, alone)
+    yield Method("Gaussian noise", _SERVER, None, gaussian_error(float(target), search.delta))
+    yield Method("discrete Laplace noise", _SERVER, None, laplace_error(float(target)))
+
+
+def gaussian_error(epsilon: float, delta: float) -> float:
+    """The standard deviation of the least Gaussian noise that makes counts (ε, δ)-differentially private, if one
+    person's value is replaced (Balle and Wang, 2018).
+
+    Parameters
+    ----------
+    epsilon, delta: the central guarantee.
+
+    >>> round(gaussian_error(1, 1e-8), 2)
+    7.21
+    """
+
+    def reached(deviation: float) -> bool:
+        half, rest = 1 / (sqrt(2) * deviation), epsilon * deviation / sqrt(2)
+        return float(special.ndtr(half - rest) - exp(epsilon + special.log_ndtr(-half - rest))) <= delta
+
+    largest = 1.0
+    while not reached(largest):
+        largest *= 2
+    return boundary(reached, largest)[1]
+
+
+def laplace_error(epsilon: float) -> float:
+    """The standard deviation of the discrete Laplace noise that makes counts ε-differentially private, if one person's
+    value is replaced.
+
+    Parameters
+    ----------
+    epsilon: the central guarantee, with δ = 0.
+
+    >>> round(laplace_error(1), 2)
+    2.8
+    """
+    return sqrt(2 * exp(-epsilon / 2)) / -expm1(-epsilon / 2)
+
+
+def _realised(domain: Domain, search: _Search, chosen: _Candidate) -> tuple[Plan, str]:
+    """The plan, and why it has this form."""
+    if chosen.block_size == 1:
+        return make_plan("grr", domain, chosen.epsilon), "Blocks of one value: grr."
+    plan = make_plan("ss", domain, chosen.epsilon, block_size=chosen.block_size)
+    blocks = f"Blocks of {chosen.block_size:,} values"
+    counters = domain.size**2 // chosen.block_size
+    if counters > _MOST_COUNTERS:
+        return plan, f"{blocks}: ss, since ss-compact would need {float(f'{counters:.2g}'):,.0f} counters."
+    # A design on a few points more, or with blocks of nearly this size, may miss the target.
+    compact = make_plan("ss-compact", domain, chosen.epsilon, block_size=chosen.block_size)
+    reaches = compact.protocol.blanket().largest_delta(search.users, float(search.target)) <= search.delta
+    if reaches and compact.expected_mse(1) <= ERROR_TOLERANCE * plan.expected_mse(1):
+        bits = f"{compact.report_bits:,.0f} bits instead of the {plan.report_bits:,.0f} of ss"
+        return compact, f"{blocks}: ss-compact, whose reports take {bits}."
+    return plan, f"{blocks}: ss, since no compact design of this size reaches the target with this error."
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    epsilon: Fraction
+    block_size: int
+    error: float
+    """The mean squared error for one report."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """All plans of blocks that reach the target."""
+
+    points: int
+    users: int
+    target: Fraction
+    delta: float
+    most: Fraction
+
+    def best(self, progress: Progress | None = None) -> _Candidate:
+        """The candidate of least error, over all block sizes."""
+        found = cache(self._at)
+        sizes, rises = [1], 0
+        while rises < _RISES:
+            size = max(sizes[-1] + 1, round(sizes[-1] * _GROWTH))
+            if size > optimal_block_size(self.points, found(sizes[-1]).epsilon):
+                break
+            sizes.append(size)
+            if progress is not None:
+                progress(1 - 1 / len(sizes))  # how many follow is unknown
+            rises = rises + 1 if found(size).error >= found(sizes[-2]).error else 0
+        least = min(range(len(sizes)), key=lambda index: found(sizes[index]).error)
+        low = sizes[max(least - 1, 0)]
+        high = sizes[least + 1] if least + 1 < len(sizes) else optimal_block_size(self.points, found(sizes[-1]).epsilon)
+        while high - low > 2:
+            left, right = low + (high - low) // 3, high - (high - low) // 3
+            low, high = (low, right) if found(left).error <= found(right).error else (left, high)
+        return min((found(size) for size in range(low, max(high, low) + 1)), key=lambda each: each.error)
+
+    def _at(self, block_size: int) -> _Candidate:
+        """The largest local ε that reaches the target with blocks of this size."""
+        least, most = floor(self.target * _PLACES), floor(self.most * _PLACES)
+
+        def reached(steps: int) -> bool:
+            blanket = Blanket.of_block(self.points, block_size, exp(steps / _PLACES))
+            return blanket.largest_delta(self.users, float(self.target)) <= self.delta
+
+        low, high = least, max(least, most)
+        if reached(high):
+            low = high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if reached(middle) else (low, middle)
+        epsilon = min(max(Fraction(low, _PLACES), self.target), self.most)
+        return _Candidate(epsilon, block_size, subset_error(self.points, epsilon, block_size))
