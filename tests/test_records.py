@@ -270,3 +270,10 @@ def test_a_number_or_date_finds_its_bin_and_parts_of_a_record_its_cells(times, r
     assert records.search("country fr", 5) == [3, 4, 5]
     assert records.search("crashed yes, FR", 5) == [4]
     assert records.search("country", 2) == [0, 1]
+
+
+def test_examples_have_their_index(times, records):
+    dates = sunzi.OrderedDomain(date(2024, 1, 1), date(2024, 3, 1), 60)
+    for domain in (times, records, dates, sunzi.Domain(5), sunzi.Domain(["a", "b"])):
+        for index in range(domain.size):
+            assert domain.index(domain.example(index)) == index

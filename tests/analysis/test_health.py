@@ -88,7 +88,9 @@ def test_traces_of_a_design(heavy):
     outside = np.eye(design.message_count) - matrix @ np.linalg.pinv(matrix)
     spread = outside @ np.diag(part.expected_counts)
     exact = np.trace(spread @ spread), np.trace(spread @ spread @ spread)
-    found = _even_traces(part) if part.is_even else _estimated_traces(design, part.expected_counts)
+    found = (
+        _even_traces(part) if part.is_even else _estimated_traces(design, part.expected_counts, design.message_count)
+    )
     assert part.is_even == (heavy == 0)
     assert found[0] == pytest.approx(exact[0], rel=0.15)
     assert found[1] == pytest.approx(exact[1], rel=0.3)
@@ -106,10 +108,10 @@ def test_traces_of_unused_points():
     exact = np.trace(covariance @ covariance), np.trace(covariance @ covariance @ covariance)
     rate = plan.protocol.probabilities.false
     assert np.allclose(np.diagonal(covariance), part.reports * rate * (1 - rate))
-    assert _unused_traces(part, number, 50) == pytest.approx(exact, rel=0.05)
+    assert _unused_traces(part, number) == pytest.approx(exact, rel=0.05)
     extra = number * part.reports * rate * (1 - rate) * (1 - 2 * rate) ** 2
     assert part.is_even
-    assert _unused_cumulants(part, number, 50).variance == pytest.approx(2 * exact[0] + extra, rel=0.02)
+    assert _unused_cumulants(part, number).variance == pytest.approx(2 * exact[0] + extra, rel=0.02)
 
 
 def dense_residual(decoder, histograms):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import sunzi
 from sunzi.cli.main import main
 from sunzi.designs.response import BlockResponse
 
@@ -103,11 +104,23 @@ def test_wrong_arguments_are_one_line_and_code_2(collection, words, complaint_wo
 
 
 def test_a_pair_outside_of_a_bare_domain(tmp_path, complaint):
-    import sunzi
-
     sunzi.make_plan("grr", 5, 1).save(tmp_path / "plan.json")
     assert main(["audit", str(tmp_path / "plan.json"), "--pair", "1", "5"]) == 2
     assert "--pair must be two values from 0 to 4, got 1 5" in complaint()
+
+
+def test_pairs_of_numbers_and_of_records(tmp_path, capsys, complaint):
+    path, quick = tmp_path / "plan.json", ["--trials", "2000", "--seed", "1", "--no-exact", "--format", "json"]
+    sunzi.make_number(0, 100, 4).save(path)
+    assert main(["audit", str(path), *quick, "--pair", "0", "100"]) == 0
+    assert json.loads(capsys.readouterr().out)["pair"] == [0, (1 << 20) - 1]
+    assert main(["audit", str(path), *quick, "--pair", "0", "30"]) == 2
+    assert "not rounded by chance: choose two of 0 to" in complaint()
+    sunzi.make_tables({"a": ["x", "y"], "b": ["u", "v"]}, [("a", "b")], 2).save(path)
+    assert main(["audit", str(path), *quick, "--pair", '{"a": "x", "b": "v"}', '{"a": "y", "b": "u"}']) == 0
+    assert json.loads(capsys.readouterr().out)["pair"] == [1, 2]
+    assert main(["audit", str(path), *quick, "--pair", "{a}", "y"]) == 2
+    assert "--pair: a record must be JSON, got '{a}'" in complaint()
 
 
 def test_a_pair_of_an_unknown_label_is_an_error_also_with_other(collection, complaint):

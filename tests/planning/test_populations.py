@@ -48,3 +48,10 @@ def test_its_order_is_fixed_and_looks_random():
     ranks = np.argsort(-skewed_histogram(1000))
     assert ranks[:5].tolist() == [410, 821, 366, 503, 254]
     assert abs(np.corrcoef(np.argsort(ranks), np.arange(1000))[0, 1]) < 0.1
+
+
+def test_huge_domains_have_uniform_populations_only():
+    drawn = UNIFORM.draw(5**20, 1000, seed=1)
+    assert 0 <= drawn.min() < drawn.max() < 5**20
+    with pytest.raises(ParameterError, match="95,367,431,640,625 values, too many for zipf:1; take a uniform"):
+        Population("zipf", 1).draw(5**20, 10, seed=1)

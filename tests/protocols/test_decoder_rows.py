@@ -190,3 +190,17 @@ def test_no_division_of_the_liars_is_better():
         assert reached.max() <= best + 1e-12
         assert reached.max() > 0.8 * best
     assert best_division([-1.0, -2.0], 0.1)[1] == 0
+
+
+def test_no_division_is_better_with_unequal_blocks():
+    """Nor does any reach the bound φ·max v_j/p_j."""
+    generator = np.random.default_rng(3)
+    blocks = np.array([0.5, 0.3, 0.15, 0.05])
+    for share in (0.001, 0.05, 0.4):
+        gains = generator.uniform(0, 3, 4)
+        shares, best = best_division(gains, share, blocks)
+        assert shares.sum() == pytest.approx(share)
+        tried = share * generator.dirichlet(np.full(4, 0.5), 5_000)
+        reached = (gains * tried / ((1 - share) * blocks + tried)).sum(axis=1)
+        assert 0.95 * best < reached.max() <= best + 1e-12
+        assert best <= share * (gains / blocks).max()

@@ -108,10 +108,11 @@ def _draws(protocol: Protocol) -> list[tuple[int, int]]:
 def _first_words(first: FirstWord | None, bits: int) -> dict[int, list[int]]:
     """The words that give each integer; empty if reports have no such word."""
     found: dict[int, list[int]] = {}
-    for word in range(0 if first is None else 1 << bits):
-        outcome = first.outcome(word, bits) if first is not None else None
-        if outcome is not None:
-            found.setdefault(outcome, []).append(word)
+    if first is not None:
+        for word in range(1 << bits):
+            outcome = first.outcome(word, bits)
+            if outcome is not None:
+                found.setdefault(outcome, []).append(word)
     return found
 
 

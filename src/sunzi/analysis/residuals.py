@@ -91,12 +91,13 @@ class CountedDesign:
         return self.unevenness <= _EVEN
 
 
-def probes(size: int, freedom: int, cost: int) -> Floats:
+def probes(size: int, freedom: int, cost: int, turn: int = 0) -> Floats:
     """Rows of fixed pseudo-random signs: enough to estimate the trace of a matrix of ``freedom`` degrees of freedom to
-    within a few per cent, and fewer where each costs transforms of ``cost`` cells.
+    within a few per cent, and fewer where each costs transforms of ``cost`` cells. The parts of a large matrix share
+    its degrees of freedom, and each takes a turn of its own, so that their errors average out.
     """
     rows = max(1, min(_MOST_PROBES, -(-_PROBED_FREEDOM // freedom), max(_FEWEST_PROBES, _PROBED_CELLS // cost)))
-    return np.random.default_rng(_SEED).choice([-1.0, 1.0], (rows, size))
+    return np.random.default_rng(_SEED + turn).choice([-1.0, 1.0], (rows, size))
 
 
 def message_residual(parts: Sequence[CountedDesign]) -> HealthFinding | None:
@@ -111,10 +112,10 @@ def message_residual(parts: Sequence[CountedDesign]) -> HealthFinding | None:
             name, "residual", expected, None, freedom, reason="the design has too many messages to fit"
         )
     statistic, total = 0.0, Cumulants(0, 0, 0)
-    for part in parts:
+    for turn, part in enumerate(parts):
         scale = part.design.message_count / part.reports  # so that each cell weighs its inverse variance
         statistic += scale * _outside(part)
-        total += _cumulants(part).scaled(scale)
+        total += _cumulants(part, freedom, turn).scaled(scale)
     if total.has_too_few_reports:
         return HealthFinding(name, "residual", expected, None, freedom, reason="too few reports for these messages")
     return HealthFinding(name, "residual", expected, statistic, freedom, total.upper_tail(statistic))
@@ -130,11 +131,11 @@ def _outside(part: CountedDesign) -> float:
     return spread - float(support @ support) / (replication - pairs)
 
 
-def _cumulants(part: CountedDesign) -> Cumulants:
+def _cumulants(part: CountedDesign, freedom: int, turn: int) -> Cumulants:
     design, expected = part.design, part.expected_counts
     share = 1 - design.points / design.message_count
     coincidences = 4 * float(expected @ expected) * share**3
-    second, third = _even_traces(part) if part.is_even else _estimated_traces(design, expected)
+    second, third = _even_traces(part) if part.is_even else _estimated_traces(design, expected, freedom, turn)
     return Cumulants.of_traces(part.reports * share, second, third, coincidences)
 
 
@@ -145,9 +146,9 @@ def _even_traces(part: CountedDesign) -> tuple[float, float]:
     return mean**2 * (freedom + excess), mean**3 * (freedom + 3 * excess)
 
 
-def _estimated_traces(design: Design, expected: Floats) -> tuple[float, float]:
+def _estimated_traces(design: Design, expected: Floats, freedom: int, turn: int = 0) -> tuple[float, float]:
     second, third = [], []
-    for signs in probes(design.message_count, design.message_count, design.message_count):
+    for signs in probes(design.message_count, freedom, design.message_count, turn):
         outside = _left_over(design, np.sqrt(expected) * signs)
         second.append(float(expected @ outside**2))
         third.append(float(np.sum(_left_over(design, expected * outside) ** 2)))
@@ -177,10 +178,10 @@ def unused_points(parts: Sequence[CountedDesign]) -> list[HealthFinding]:
     if sum(part.design.message_count for part in parts) > LARGEST_DENSE:
         return [_unused(number, reason="the design has too many messages to fit")]
     statistic, total = 0.0, Cumulants(0, 0, 0)
-    for part in parts:
+    for turn, part in enumerate(parts):
         support, variance = part.unused_support, part.unused_variance
         statistic += float(support @ support) / variance
-        total += _unused_cumulants(part, part.unused, part.histogram.size).scaled(1 / variance)
+        total += _unused_cumulants(part, number, turn).scaled(1 / variance)
     if total.has_too_few_reports:
         return [_unused(number, reason="too few reports for these points")]
     findings = [_unused(number, statistic, total.upper_tail(statistic))]
@@ -195,10 +196,10 @@ def _unused(
     return HealthFinding("unused points", "residual", expected, statistic, number, chance, reason)
 
 
-def _unused_cumulants(part: CountedDesign, number: int, domain_size: int) -> Cumulants:
+def _unused_cumulants(part: CountedDesign, freedom: int, turn: int = 0) -> Cumulants:
     """The cumulants of Σ(c_x − nq)² over unused points."""
-    rate = part.response.probabilities.false
-    variance, skew = part.reports * rate * (1 - rate), (1 - 2 * rate) ** 2
+    rate, number = part.response.probabilities.false, part.unused
+    variance, skew = part.unused_variance, (1 - 2 * rate) ** 2
     if part.is_even:
         # All messages equally likely: C = d(r−λ)I − (a little)J, which the design's regularity gives.
         replication, pairs = _regularity(part.design)
@@ -207,24 +208,24 @@ def _unused_cumulants(part: CountedDesign, number: int, domain_size: int) -> Cum
         second = (number - 1) * own**2 + (own + number * common) ** 2
         third = (number - 1) * own**3 + (own + number * common) ** 3
     else:
-        second, third = _unused_traces(part, number, domain_size)
+        second, third = _unused_traces(part, freedom, turn)
     # Pairs of reports that share a point add 4n²·E[K³]; and squares of binomial counts spread a little more.
     coincidences = 4 * number * skew * variance * rate * (1 - rate)
     found = Cumulants.of_traces(number * variance, second, third, coincidences)
     return Cumulants(found.mean, found.variance + number * variance * skew, found.third, found.pairs)
 
 
-def _unused_traces(part: CountedDesign, number: int, domain_size: int) -> tuple[float, float]:
+def _unused_traces(part: CountedDesign, freedom: int, turn: int = 0) -> tuple[float, float]:
     """tr C² and tr C³ of the covariance C = Bᵀ(diag μ − μμᵀ/n)B of the support of unused points."""
-    design, expected = part.design, part.expected_counts
+    design, expected, used, number = part.design, part.expected_counts, part.histogram.size, part.unused
 
     def covariance(values: Floats) -> Floats:
-        sums = design.block_sums(np.concatenate([np.zeros(domain_size), values]))
+        sums = design.block_sums(np.concatenate([np.zeros(used), values]))
         weighted = expected * (sums - float(expected @ sums) / part.reports)
-        return design.spread(weighted, domain_size + number)[domain_size:]
+        return design.spread(weighted, used + number)[used:]
 
     second, third = [], []
-    for signs in probes(number, number, design.message_count):
+    for signs in probes(number, freedom, design.message_count, turn):
         image = covariance(signs)
         second.append(float(image @ image))
         third.append(float(image @ covariance(image)))

@@ -94,7 +94,7 @@ class Protocol(ABC):
 
     @property
     def shares(self) -> Floats:
-        """How often each channel is chosen, whatever the value; by default equally often."""
+        """How often each channel is chosen, independently of the value; by default equally often."""
         return np.full(len(self.channels), 1 / len(self.channels))
 
     @property

@@ -171,8 +171,9 @@ class TableViews(ViewsProtocol):
 
         def solve(parts: Sequence[Floats | None], wanted: Sequence[int]) -> list[Floats]:
             found = solved.combine(self._view_tables(parts))
-            known = {part: found.get(part, np.zeros((1,) * len(part))) for part in solved.information}
-            tables = (self.tables[number] for number in wanted)
+            tables = [self.tables[number] for number in wanted]
+            needed = {part for table in tables for part in effects.subsets(table)}
+            known = {part: found.get(part, np.zeros((1,) * len(part))) for part in needed}
             return [solved.table(known, table).reshape(-1) - 1 / self._cells(table) for table in tables]
 
         return solve
