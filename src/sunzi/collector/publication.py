@@ -7,6 +7,7 @@ The guarantee is that of a *cell*: the people who are in exactly the same publis
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +57,9 @@ class Publisher:
         self._collector, self._settings = collector, settings
         self._computed: OrderedDict[tuple[str, tuple[int, ...], int | None], BatchGuarantee] = OrderedDict()
         self._computing = threading.Lock()
+        # By an epoch's key and its number of reports, which changes if reports are subtracted.
+        self._cells: dict[tuple[int, int], int] = {}
+        self._fingerprints: dict[int, str] = {}
 
     @property
     def closed_only(self) -> bool:
@@ -94,7 +98,7 @@ class Publisher:
         if not self.closed_only:
             return Publication(
                 None,
-                "this collector also shows epochs that are still open. Whoever compares two states sees the few "
+                "this collector also shows epochs that are still open. Someone who compares two states sees the few "
                 f"reports between them, so only the epsilon of a report, {live.plan.epsilon}, is certain. To publish "
                 "closed epochs only and have a guarantee computed, start the collector with --publish-delta and "
                 "--honest",
@@ -105,35 +109,32 @@ class Publisher:
             guarantee = self._guarantee(live)
         except (PrivacyError, ParameterError) as error:
             return Publication(None, str(error))
-        return Publication(guarantee, conditions=tuple(self._conditions(live, guarantee)))
+        return Publication(guarantee, conditions=tuple(self._conditions(guarantee)))
 
     def _guarantee(self, live: LiveEpoch) -> BatchGuarantee:
         settings = self._settings
-        this = [epoch for epoch in self._collector.epochs(live.epoch.collection) if epoch.key == live.epoch.key]
-        sizes = [self._smallest_cell(live.plan, epoch) for epoch in this]
-        cohort = None
-        if settings.fresh_noise or settings.cohort is not None:
-            others = self._published_epochs(live)
-            sizes += [self._smallest_cell(live.plan, epoch) for epoch in others]
-            cohort = settings.cohort if others else None
-        return self._compute(live.plan, tuple(sorted(sizes)), cohort)
-
-    def _published_epochs(self, live: LiveEpoch) -> list[Epoch]:
-        """All other epochs of the collection about which results were published; PrivacyError if a plan differs."""
         closed = [epoch for epoch in self._collector.epochs(live.epoch.collection) if not epoch.is_open]
-        found = [
-            epoch
-            for epoch in closed
-            if epoch.key != live.epoch.key
-            and epoch.reports + sum(self._corrections(epoch)) >= self._settings.minimum_reports
-        ]
-        for epoch in found:
-            if self._collector.plan_file(epoch) != live.plan.contract.canonical:
+        epochs = [epoch for epoch in closed if epoch.key == live.epoch.key]
+        if settings.fresh_noise or settings.cohort is not None:
+            epochs += [epoch for epoch in closed if epoch.key != live.epoch.key and self._was_published(epoch)]
+        for epoch in epochs:
+            if self._fingerprint(epoch) != live.plan.fingerprint:
                 raise PrivacyError(
                     f"epochs {epoch.number} and {live.epoch.number} have different plans, and no guarantee is known "
                     "for people who are in both"
                 )
-        return found
+        sizes = tuple(sorted(self._smallest_cell(live.plan, epoch) for epoch in epochs))
+        return self._compute(live.plan, sizes, settings.cohort if len(epochs) > 1 else None)
+
+    def _was_published(self, epoch: Epoch) -> bool:
+        """Whether results about a closed epoch are published, or were before reports were subtracted."""
+        minimum = self._settings.minimum_reports
+        return epoch.reports >= minimum or epoch.reports + sum(self._corrections(epoch)) >= minimum
+
+    def _fingerprint(self, epoch: Epoch) -> str:
+        if epoch.key not in self._fingerprints:
+            self._fingerprints[epoch.key] = hashlib.sha256(self._collector.plan_file(epoch)).hexdigest()
+        return self._fingerprints[epoch.key]
 
     def _corrections(self, epoch: Epoch) -> list[int]:
         """How many reports were subtracted from a closed epoch, after it may have been published."""
@@ -145,6 +146,12 @@ class Publisher:
         ]
 
     def _smallest_cell(self, plan: Plan, epoch: Epoch) -> int:
+        key = epoch.key, epoch.reports
+        if key not in self._cells:
+            self._cells[key] = self._find_smallest_cell(plan, epoch)
+        return self._cells[key]
+
+    def _find_smallest_cell(self, plan: Plan, epoch: Epoch) -> int:
         corrections = self._corrections(epoch)
         if corrections and plan.groups:
             raise PrivacyError(
@@ -178,7 +185,7 @@ class Publisher:
             self._computed.move_to_end(key)
             return self._computed[key]
 
-    def _conditions(self, live: LiveEpoch, guarantee: BatchGuarantee) -> Iterable[str]:
+    def _conditions(self, guarantee: BatchGuarantee) -> Iterable[str]:
         yield (
             "It is about readers of published results, on this page or elsewhere. It does not hold against the "
             "operator or anyone else who can see reports, the network traffic or the store."
@@ -189,10 +196,9 @@ class Publisher:
             "Nothing else about this epoch gets out: no result before it was closed, no copy of the store, no result "
             "from a backup. The collector has run with --publish-delta since the epoch was opened."
         )
-        parts = " and in each published group" if live.plan.groups else ""
         yield (
             "The honest share is the operator's estimate, which the collector cannot check. It must hold in each "
-            f"epoch{parts}, because fake reports hide nobody."
+            "epoch, in each published group and among reports that are subtracted later: fake reports hide nobody."
         )
         if len(self._collector.collections()) > 1:
             yield "For a person who reports in several collections, the epsilons and the deltas of these add up."
@@ -218,8 +224,8 @@ class Publisher:
 def published_groups(counts: Mapping[str, int], reports: int, minimum: int) -> set[str]:
     """The public groups to publish, so that nobody can compute a result about fewer than ``minimum`` people.
 
-    Whoever takes the published groups of an attribute from the total has the result of all others. If these are too
-    few, the smallest published group is held back as well.
+    The total without the published groups of an attribute is a result about all others. If these are too few, the
+    smallest published group is held back as well.
 
     Parameters
     ----------
@@ -273,7 +279,7 @@ def smallest_cell(reports: int, groups: Mapping[str, int], corrections: Sequence
         return smallest
     if corrections and min(corrections) == smallest:
         raise PrivacyError(
-            f"{counted(smallest, 'report')} were subtracted after it was closed. Whoever kept the earlier result knows "
-            f"the difference, and nothing is claimed about fewer than {minimum:,}"
+            f"{counted(smallest, 'report')} were subtracted after it was closed. Someone who kept the earlier result "
+            f"knows the difference, and nothing is claimed about fewer than {minimum:,}"
         )
     raise PrivacyError(f"{counted(smallest, 'report')}: nothing is published about fewer than {minimum:,}")
