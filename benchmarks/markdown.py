@@ -16,7 +16,7 @@ from benchmarks.results import Result, bound_text, duration, near_bounds, number
 
 BEGIN = "<!-- measured: written by scripts/bench --markdown, do not edit by hand -->"
 END = "<!-- measured: end -->"
-ELSEWHERE = ("planning", "record-errors", "parquet", "spark")
+ELSEWHERE = ("planning", "open-domains", "record-errors", "parquet", "spark")
 """Benchmarks that are reported on other pages."""
 
 

@@ -43,7 +43,12 @@ HEX_EXAMPLES = {name: bytes.fromhex(text) for kind, name, text in BLOCKS if kind
 
 
 COMPACT = {"cyclotomic", "singletons"}
-ABOUT_RECORDS = {"ordered": COMPACT, "tables": COMPACT, "number": {"singletons"}}
+ABOUT_RECORDS = {
+    "ordered": COMPACT,
+    "tables": COMPACT,
+    "number": {"singletons"},
+    "prefixes": {"cyclotomic", "projective", "singletons"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +205,23 @@ def test_words_are_the_library_s_on_unlikely_subsets(document):
         assert wire.payload_integers(design.encode(np.array([chosen]))) == [payload]
         assert document["decode_subset"](payload, points, len(chosen)) == list(chosen)
         assert document["word_bits"](points, len(chosen)) == design.payload_bits
+
+
+@pytest.mark.parametrize("alphabet", ["letters", "bytes", ["ab", "a", "abc", "é", "😀", "?"]])
+def test_texts_give_the_library_s_reports(document, alphabet):
+    """Open domains: texts of all kinds, each report from the same words."""
+    made = sunzi.make_plan("prefixes", sunzi.OpenDomain(alphabet, 5, note="as typed"), epsilon=2, cells=500)
+    plan = document["load_plan"](made.contract.canonical)
+    generator = np.random.default_rng(5)
+    for text in ("", "abcab", "naïve", "longer than planned", "\ud83d\ude00", "a\ud800b", "zz", "\n"):
+        digits = document["index_of"](plan.domain, text)
+        assert digits == tuple(digit for digit in made.domain.index(text) if digit)
+        words = generator.integers(0, 1 << 64, 60, dtype=np.uint64)
+        [report] = document["randomize"](plan, [digits], take_from(words.tolist())[1])
+        source = ScriptedSource(words, 64)
+        assert document["encode_report"](plan, *report) == made.client(source=source).report(text)
+    with pytest.raises(document["DomainError"]):
+        document["index_of"](plan.domain, 3)
 
 
 def test_tables_name_every_protocol_and_design(document):

@@ -69,8 +69,10 @@ TESTED_IN = {
     "protocols/base": "test_testing",
     "protocols/joint_fit": "analysis/test_health",
     "protocols/ordered_views": "protocols/test_views",
+    "protocols/prefix_tables": "protocols/test_prefix_counts",
     "protocols/selection": "protocols/test_modular",
     "protocols/table_views": "protocols/test_views",
+    "protocols/text_prior": "protocols/test_prefix_search",
     "ranges": "test_records",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""

@@ -14,6 +14,7 @@ from sunzi.batch import BatchGuarantee as BatchGuarantee
 from sunzi.changes import Difference as Difference
 from sunzi.changes import difference as difference
 from sunzi.client import Client as Client
+from sunzi.discovery import Discovery as Discovery
 from sunzi.domain import Domain as Domain
 from sunzi.errors import BudgetError as BudgetError
 from sunzi.errors import DomainError as DomainError
@@ -30,6 +31,7 @@ from sunzi.errors import SunziError as SunziError
 from sunzi.errors import TallyError as TallyError
 from sunzi.errors import UnknownProtocolError as UnknownProtocolError
 from sunzi.estimate import Estimate as Estimate
+from sunzi.open_domain import OpenDomain as OpenDomain
 from sunzi.plan import Plan as Plan
 from sunzi.plan import load_plan as load_plan
 from sunzi.plan import make_plan as make_plan

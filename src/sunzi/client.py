@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sunzi import wire
 from sunzi._typing import Integers
-from sunzi.errors import DomainError, ParameterError, PrivacyError
+from sunzi.errors import ParameterError, PrivacyError
 from sunzi.numerics.checks import shown
 from sunzi.numerics.randomness import OperatingSystemSource, ReproducibleSource, WordSource, uniform_below
 from sunzi.numerics.thresholds import parse_epsilon
@@ -64,11 +64,9 @@ class Client:
         """One report of ``value``: a label, an index if the domain is a bare size, a number or date, or a record."""
         return self.report_index(self.plan.domain.index(value))
 
-    def report_index(self, index: int) -> bytes:
+    def report_index(self, index: Any) -> bytes:
         """:meth:`report` for a value already looked up in the plan's domain."""
-        if not 0 <= index < self.plan.domain.size:
-            raise DomainError(f"an index must lie between 0 and {self.plan.domain.size - 1}, got {index}")
-        encoded = self.plan.protocol.randomize_reports(np.array([index], dtype=np.int64), self._source)
+        encoded = self.plan.protocol.randomize_reports(self.plan.domain.index_array(index), self._source)
         return wire.encode_report(self.plan.protocol.report_layout, encoded)
 
     def report_background(self) -> bytes:
@@ -97,8 +95,7 @@ class Client:
         return wire.encode_batch(self.plan.protocol.report_layout, self.plan.contract.fingerprint, encoded)
 
     def _randomize(self, indices: Integers) -> wire.EncodedReports:
-        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.plan.domain.size:
-            raise DomainError(f"indices must lie between 0 and {self.plan.domain.size - 1}")
+        self.plan.domain.check_indices(indices)
         return self.plan.protocol.randomize_reports(indices, self._source)
 
     def __repr__(self) -> str:
@@ -107,14 +104,11 @@ class Client:
         return f"Client({self.plan.protocol.name}, epsilon {self.plan.epsilon}, {kind})"
 
 
-def random_index(domain: Domain, source: WordSource) -> int:
-    """A uniformly random value: an integer below the domain's size, or one per attribute of a record."""
+def random_index(domain: Domain, source: WordSource) -> Any:
+    """A uniformly random value: an integer below each of the domain's sizes."""
     words = source.words(len(domain.sizes)).reshape(1, -1)
     drawn = uniform_below(words, np.array(domain.sizes, dtype=np.uint64), source)[0].tolist()
-    index = 0
-    for size, digit in zip(domain.sizes, drawn, strict=True):
-        index = index * size + digit
-    return index
+    return domain.joined(drawn)
 
 
 def _hexadecimal(fingerprint: str | bytes) -> str:

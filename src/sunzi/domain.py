@@ -122,9 +122,37 @@ class Domain:
         return not self.has_labels
 
     @property
+    def is_open(self) -> bool:
+        """Whether the values are texts that nobody has listed."""
+        return False
+
+    @property
+    def size_in_words(self) -> str:
+        """How many values there are."""
+        return f"{self.size} values"
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The number of values; of records, that of every attribute."""
         return (self.size,)
+
+    def joined(self, digits: Sequence[int]) -> Any:
+        """The index of the value with one digit below each of :attr:`sizes`."""
+        index = 0
+        for size, digit in zip(self.sizes, digits, strict=True):
+            index = index * size + digit
+        return index
+
+    def index_array(self, index: Any) -> Integers:
+        """One index as an array; DomainError if it is outside the domain."""
+        if not 0 <= index < self.size:
+            raise DomainError(f"an index must lie between 0 and {self.size - 1}, got {index}")
+        return np.array([index], dtype=np.int64)
+
+    def check_indices(self, indices: Integers) -> None:
+        """Raise DomainError unless all indices are inside the domain."""
+        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.size:
+            raise DomainError(f"indices must lie between 0 and {self.size - 1}")
 
     def index(self, value: object) -> int:
         """The index of one value."""
@@ -152,7 +180,7 @@ class Domain:
 
     def indices(self, values: object) -> Integers:
         """The indices of many values: a list, an array, or a column of a data frame."""
-        column = _check_column(values, "values must be a list, an array or a column")
+        column = check_column(values, "values must be a list, an array or a column")
         listed = as_list(column) if self.has_labels else as_array(column)
         found = self.replace_by_other(self.locate(listed))
         if found.size and found.min() < 0:
@@ -325,7 +353,7 @@ class Domain:
         return f"Domain({self.size} values{shown})"
 
 
-def _check_column(values: object, expected: str) -> Iterable[Any]:
+def check_column(values: object, expected: str) -> Iterable[Any]:
     """Accept an ordered sequence of values. Other iterables would be misread: a table as its column names, a masked
     array with the values it hides.
     """
@@ -343,6 +371,11 @@ def _check_column(values: object, expected: str) -> Iterable[Any]:
     else:
         return values
     raise DomainError(f"{expected}, got {found}")
+
+
+def is_located(indices: Integers) -> NDArray[np.bool_]:
+    """Which values :meth:`Domain.locate` has found; the texts of an open domain have a row of digits each."""
+    return (indices if indices.ndim == 1 else indices[:, 0]) >= 0
 
 
 def as_list(values: Any) -> list[Any]:
@@ -380,7 +413,7 @@ def _is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
 def _check_labels(values: object) -> tuple[str, ...]:
     labels: list[str] = []
     seen: set[str] = set()
-    for label in _check_column(values, "domain must be a size or a list of labels"):
+    for label in check_column(values, "domain must be a size or a list of labels"):
         if not isinstance(label, str):
             raise DomainError(f"a label must be text, got {label!r}; use str() on your values")
         if label in seen:

@@ -17,6 +17,7 @@ from sunzi._typing import Floats
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
+from sunzi.discovery import Discovery, Threshold
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
 from sunzi.estimate import Estimate
@@ -214,7 +215,7 @@ class Plan:
         seed: makes the simulation repeatable.
         """
         indices = self.domain.indices(values)
-        return self._tally(indices.size, self.protocol.simulate(indices, ReproducibleSource(seed)))
+        return self._tally(len(indices), self.protocol.simulate(indices, ReproducibleSource(seed)))
 
     def tally(self, reports: Reports) -> Tally:
         """Count reports. All or nothing: if one is malformed, a ReportError names it and nothing is counted.
@@ -291,6 +292,7 @@ class Plan:
             - All protocols: ``weights="paper"``, as in the paper: by the number of reports of each modulus. It differs
               from planned weights for ``mss`` and ``mss-compact`` only.
             - ``mss`` and ``mss-compact``: ``ridge=``, λ or "paper", as in the paper; it is biased and has no intervals.
+            - ``prefixes``: ``labels=``, the texts to estimate, or a file with one per line (docs/open-domains.md).
             - Plans of tables: ``table=``, the attributes of the table (docs/records.md).
 
         >>> import sunzi
@@ -299,6 +301,44 @@ class Plan:
         >>> plan.estimate(tally).weights, plan.estimate(tally, weights="planned").weights
         ('efficient', 'planned')
         """
+        self._check_tally(tally)
+        with _refusing_options(self.protocol.name, options):
+            return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
+
+    def discover(self, tally: Tally, **options: Any) -> Discovery:
+        """The frequent texts of an open domain, with intervals that hold after the search.
+
+        Parameters
+        ----------
+        tally: a tally of this plan.
+        options: all optional. ``candidates=``, a list of texts, or a file with one per line: look for these only.
+            ``prior=``, public texts of the same kind in the same form: they guide the search, and bias nothing.
+            ``false_share=``, the largest expected share of texts that nobody has among those found, 0.05 by default.
+            ``beam=``, how many beginnings of texts are followed.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)
+        >>> found = plan.discover(plan.simulate(["yes"] * 5000 + ["no"] * 5000, seed=1))
+        >>> sorted(found.labels)
+        ['no', 'yes']
+        """
+        self._check_tally(tally)
+        with _refusing_options(self.protocol.name, options):
+            return self.protocol.discover(self.domain, tally, **options)
+
+    def thresholds(self, users: int, **options: float) -> list[Threshold]:
+        """How frequent a text of an open domain must be to be found with this number of users, by its length.
+
+        Parameters
+        ----------
+        users: the number of reports.
+        options: ``recall=``, the probability of finding it, 0.8 by default; ``false_share=`` as in :meth:`discover`.
+        """
+        with _refusing_options(self.protocol.name, options):
+            return self.protocol.detection(self.domain, users, **options)
+
+    def _check_tally(self, tally: Tally) -> None:
+        """Raise TallyError unless it is a tally of this plan."""
         if not isinstance(tally, Tally):
             raise TallyError(f"an estimate takes a Tally, got {type(tally).__name__}; plan.tally makes one of reports")
         if tally.fingerprint != self.contract.fingerprint:
@@ -307,8 +347,6 @@ class Plan:
             )
         if tally.layout != self.protocol.tally_layout:
             raise TallyError("this tally's counters are not laid out as this plan says")
-        with _refusing_options(self.protocol.name, options):
-            return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same fingerprint."""
@@ -321,7 +359,7 @@ class Plan:
     def __repr__(self) -> str:
         """The terms in one line."""
         bits = f"{self.report_bits:g} bits per report"
-        terms = f"{self.protocol.name}, {self.domain.size} values, epsilon {self.epsilon}, {bits}"
+        terms = f"{self.protocol.name}, {self.domain.size_in_words}, epsilon {self.epsilon}, {bits}"
         return f"Plan({terms}, {self.fingerprint[:16]}…)"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -338,7 +376,7 @@ class Plan:
             *([("groups", groups_in_words(self.groups))] if self.groups else []),
             ("report", bits),
             ("error", f"{', '.join(errors)} (standard error of {self.protocol.error_of})"),
-            ("attacker", self.attacker_in_words()),
+            *([] if self.domain.is_open else [("attacker", self.attacker_in_words())]),
         ]
 
     def attacker_in_words(self) -> str:
@@ -481,7 +519,7 @@ def make_plan(
     kind = find(protocol)
     kind.check_domain(terms)
     with _refusing_options(protocol, options):
-        made = kind.choose(terms.size, budget, **options)
+        made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
     return Plan(Contract(protocol, budget, terms, made.parameters(), declare_groups(groups or {})), made)
 
 

@@ -14,6 +14,7 @@ from sunzi._typing import Integers
 from sunzi.domain import UNKNOWN, Domain, as_list
 from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.numerics.checks import shown
+from sunzi.open_domain import OpenDomain
 from sunzi.ranges import CONTROL, OrderedDomain
 
 MOST_RECORDS = (1 << 53) - 1
@@ -47,6 +48,9 @@ class RecordDomain(Domain):
         filed = next((name for name, domain in found.items() if domain.labels_sha256), None)
         if filed is not None:
             raise DomainError(f"the labels of attribute {filed!r} must be in the plan: give them as a list")
+        unlisted = next((name for name, domain in found.items() if domain.is_open), None)
+        if unlisted is not None:
+            raise DomainError(f"attribute {unlisted!r} needs a list of values or a range; plan texts by themselves")
         size = prod(domain.size for domain in found.values())
         if size > MOST_RECORDS:
             raise DomainError(
@@ -218,6 +222,8 @@ def read_domain(record: object) -> Domain:
     try:
         if isinstance(record, Mapping) and "attributes" in record:
             return RecordDomain.read(record)
+        if isinstance(record, Mapping) and "symbols" in record:
+            return OpenDomain.read(record)
         return _read_attribute(record)
     except ParameterError as error:
         raise PlanError(f"domain: {error}") from None

@@ -7,12 +7,14 @@ import json
 
 import pytest
 
+import sunzi
 from sunzi.cli.main import COMMANDS, build_parser
 from sunzi.formatting import display_width
 
 PRINTING = {
     "plan": ("--size", "9", "--epsilon", "1", "--users", "100", "--protocol", "grr"),
     "estimate": ("plan.json", "tally.bin"),
+    "discover": ("open.json", "texts.bin"),
     "diff": ("plan.json", "tally.bin", "later.bin"),
     "trend": ("plan.json", "tally.bin", "later.bin"),
     "inspect": ("plan.json", "tally.bin", "reports.bin"),
@@ -24,6 +26,15 @@ PRINTING = {
     "poison": ("plan.json", "--users", "200", "--runs", "2", "--attacks", "input", "--share", "0.05"),
 }
 WRITING = {*PRINTING, "privatize", "tally", "merge", "demo"}
+
+
+@pytest.fixture
+def counted(counted):
+    """The collection, and one of texts without a list."""
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 2), 5, cells=64)
+    plan.save(counted.directory / "open.json")
+    plan.simulate(["no", "ok"] * 800, seed=1).save(counted.directory / "texts.bin")
+    return counted
 
 
 @pytest.mark.parametrize("command", PRINTING)

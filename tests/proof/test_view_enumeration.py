@@ -1,4 +1,4 @@
-"""The shipped randomisers of ordered values, tables and numbers on every tuple of narrow words, in integers only.
+"""The shipped randomisers of ordered values, tables, texts and numbers on all tuples of narrow words, in integers only.
 
 As in test_enumeration: tuples with a rejected word are left out, and the others are equally likely.
 """
@@ -13,13 +13,17 @@ import pytest
 from enumeration import check_ratios, passing, passing_tuples
 
 from sunzi.designs.cyclotomic import Cyclotomic
+from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.numerics.randomness import ScriptedSource
+from sunzi.open_domain import OpenDomain
+from sunzi.protocols.channel import SHARE_BITS
 from sunzi.protocols.ordered_views import OrderedViews
+from sunzi.protocols.prefix_views import PrefixView, PrefixViews
 from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.table_views import TableViews
-from sunzi.protocols.views import SHARE_BITS, View
+from sunzi.protocols.views import View
 
 
 def view(cells, parts, design, epsilon, bits):
@@ -37,6 +41,24 @@ def tables(sizes, listed, epsilon, bits):
     return TableViews(prod(sizes), views, sizes, tuple(table for table, _, _ in listed))
 
 
+TEXTS = OpenDomain("letters", longest=4)
+TEN_TEXTS = TEXTS.digits(["", "a", "b", "ab", "ba", "abcd", "abce", "abcde", "\ud800", "naïve"]).astype(np.int64)
+
+
+def prefixes(listed, epsilon, bits):
+    """Views of (modulus, parts, design, digits, base, role)."""
+    views = [
+        PrefixView(modulus, parts << (SHARE_BITS - bits), BlockResponse(design, Fraction(epsilon), bits), *prefix)
+        for modulus, parts, design, *prefix in listed
+    ]
+    return PrefixViews(TEXTS.size, tuple(views))
+
+
+def values_of(protocol):
+    """All values, or ten texts where there is no list of values."""
+    return list(TEN_TEXTS) if isinstance(protocol, PrefixViews) else range(protocol.domain_size)
+
+
 VIEWS = {
     "ordered, two levels": lambda: ordered(4, [(1, 3, Singletons(2)), (2, 5, Cyclotomic(5, 2))], 1, 3),
     "ordered, three levels": lambda: ordered(
@@ -46,6 +68,9 @@ VIEWS = {
     "tables": lambda: tables((2, 3), [((0,), 2, Singletons(2)), ((0, 1), 6, Cyclotomic(7, 3))], 1, 3),
     "tables, three attributes": lambda: tables(
         (2, 3, 2), [((1,), 1, Cyclotomic(5, 4, (0, 1))), ((0, 2), 4, Singletons(5)), ((1, 2), 3, Singletons(6))], 1, 3
+    ),
+    "prefixes": lambda: prefixes(
+        [(7, 5, Projective(2, 3), 2, 3, "search"), (5, 3, Cyclotomic(5, 2), 5, 2, "count")], 1, 3
     ),
 }
 NUMBERS = {
@@ -69,6 +94,11 @@ def cell(protocol, index, value):
     """The cell of a value, as docs/format.md defines it."""
     if isinstance(protocol, OrderedViews):
         return value * protocol.views[index].cells // protocol.domain_size
+    if isinstance(protocol, PrefixViews):
+        view, found = protocol.views[index], 0
+        for digit in value[: view.digits].tolist():
+            found = (found * view.base + digit) % view.cells if digit else found
+        return found
     digits = np.unravel_index(value, protocol.sizes)
     table = protocol.tables[index]
     return int(np.ravel_multi_index([digits[a] for a in table], [protocol.sizes[a] for a in table]))
@@ -88,9 +118,9 @@ def test_views(name):
     script = np.array([*selectors, *(word for words in own for word in words)], dtype=np.uint64)
     whole = lcm(*map(len, tuples))
     reported = []
-    for value in range(protocol.domain_size):
+    for value in values_of(protocol):
         source = ScriptedSource(script, bits)
-        messages = protocol.decode(protocol.randomize_reports(np.full(len(selectors), value), source))
+        messages = protocol.decode(protocol.randomize_reports(np.array([value] * len(selectors)), source))
         assert source.remaining == 0
         table = Counter()
         for word, message in zip(selectors, messages.tolist(), strict=True):
@@ -114,11 +144,11 @@ def check_cells(protocol, table, value):
         offset += design.message_count
 
 
-@pytest.mark.parametrize("name", ["ordered, two levels", "tables"])
+@pytest.mark.parametrize("name", ["ordered, two levels", "tables", "prefixes"])
 def test_a_single_report_draws_the_words_of_a_batch_of_one(name):
     protocol, generator = VIEWS[name](), np.random.default_rng(23)
     bits = protocol.responses[0].word_bits
-    for value, word in product(range(protocol.domain_size), range(1 << bits)):
+    for value, word in product(values_of(protocol), range(1 << bits)):
         index = drawn_view(protocol, word, bits)
         tuples = passing_tuples(protocol.responses[index].design, bits)
         words = tuples[generator.integers(len(tuples))]

@@ -11,6 +11,7 @@ from sunzi.cli.central_plans import add_central, check_central, run_central
 from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
+from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
 from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
@@ -38,6 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--size", metavar="K", help="number of values, which are then 0 to K-1")
     add_records(parser)
     add_number_options(parser)
+    add_open(parser)
     add_column(parser, "the column of --domain that holds the labels, if that is a table")
     parser.add_argument("--epsilon", metavar="E", help="privacy of one report: 2, 0.5 or 1/2")
     parser.add_argument("--users", metavar="N", help="number of users who will report: 10000 or 1e6")
@@ -89,9 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     _check_one_domain(arguments)
     check_central(arguments)
     check_record_options(arguments)
-    if is_record_plan(arguments):
+    check_open_options(arguments)
+    if is_record_plan(arguments) or arguments.open is not None:
         _check_output(arguments)
-        return run_records(arguments)
+        return run_records(arguments) if arguments.open is None else run_open(arguments)
     _check(arguments)
     domain = _domain(arguments)
     if arguments.central is not None:
@@ -153,8 +156,8 @@ def _check_terms(arguments: argparse.Namespace) -> None:
 
 
 def _check_one_domain(arguments: argparse.Namespace) -> None:
-    """Argparse would print the five options in one line, which is too long."""
-    known = ("domain", "size", "ordered", "number", "tables")
+    """Argparse would print all the options in one line, which is too long."""
+    known = ("domain", "size", "ordered", "number", "tables", "open")
     given = [f"--{name}" for name in known if getattr(arguments, name) is not None]
     if len(given) != 1:
         names = ", ".join(f"--{name}" for name in known)

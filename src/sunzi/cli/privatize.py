@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     both = [name for name in public if name in others]
     if both:
         raise ParameterError(f"the column {both[0]!r} is an attribute to protect, so it cannot be public as well")
-    is_numbers = not (plan.domain.has_labels or plan.domain.is_indices)
+    is_numbers = not (plan.domain.has_labels or plan.domain.is_indices or plan.domain.is_open)
     with (
         open_output(arguments.output, "a file of reports", wire.BATCH_MAGIC[:4]) as stream,
         _naming(input_name(arguments.table)),
@@ -141,10 +141,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _lookup(arguments: argparse.Namespace, plan: Plan) -> tuple[Lookup, str | None, list[str]]:
     """What finds the index of every row, the column of values, and for records the columns of the other attributes."""
+    from sunzi.open_domain import OpenDomain
     from sunzi.records import RecordDomain
-    from sunzi.tables.index_lookup import IndexLookup, RecordLookup
+    from sunzi.tables.index_lookup import IndexLookup, RecordLookup, TextLookup
 
     fold = arguments.fold.split(",") if arguments.fold else ()
+    if isinstance(plan.domain, OpenDomain):
+        if fold:
+            raise ParameterError("--fold finds labels, and this plan has none; change the texts before, if you must")
+        return TextLookup(plan.domain, skip_missing=arguments.skip_missing), arguments.column, []
     if not isinstance(plan.domain, RecordDomain):
         return IndexLookup(plan.domain, skip_missing=arguments.skip_missing, fold=fold), arguments.column, []
     if arguments.column is not None:
@@ -196,12 +201,12 @@ def _portions(column: Column, lookup: Lookup, size: int) -> Iterator[Integers]:
     pending = np.empty(0, dtype=np.int64)
     for rows in column.pieces:
         found = lookup.indices(rows)
-        pending = np.concatenate([pending, found]) if pending.size else found
-        whole = pending.size - pending.size % size
+        pending = np.concatenate([pending, found]) if len(pending) else found
+        whole = len(pending) - len(pending) % size
         for start in range(0, whole, size):
             yield pending[start : start + size]
         pending = pending[whole:]
-    if pending.size:
+    if len(pending):
         yield pending
 
 

@@ -85,20 +85,25 @@ def check_record_options(arguments: argparse.Namespace) -> None:
             if getattr(arguments, name):
                 raise ParameterError(f"--{name} needs --ordered or --number")
         return
-    for name in _OTHERS:
-        if getattr(arguments, name):
-            option = name.replace("_", "-")
-            raise ParameterError(f"--{option} is for plans of single values; leave it out")
+    check_other_options(arguments)
     if arguments.tables is not None and (arguments.unit or arguments.clamp):
         raise ParameterError("--unit and --clamp need --ordered or --number; in --tables give an attribute its own")
     if arguments.bins is not None and arguments.ordered is None:
         raise ParameterError("--bins needs --ordered")
+
+
+def check_other_options(arguments: argparse.Namespace) -> None:
+    """Refuse options of plans of single values, where there is a list of them."""
+    for name in _OTHERS:
+        if getattr(arguments, name):
+            option = name.replace("_", "-")
+            raise ParameterError(f"--{option} is for plans of single values; leave it out")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram is for plans of single values; leave it out")
     if arguments.epsilon is None:
         raise ParameterError("give --epsilon")
     if any(path.lower().endswith(".html") for path in arguments.output):
-        raise ParameterError("a plan of numbers or records has no page of protocols; write the plan to a .json file")
+        raise ParameterError("this plan has no page of protocols; write the plan to a .json file")
 
 
 def run_records(arguments: argparse.Namespace) -> int:

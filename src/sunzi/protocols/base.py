@@ -14,6 +14,7 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
+from sunzi.discovery import Discovery, Threshold
 from sunzi.domain import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.estimate import Estimate
@@ -179,6 +180,11 @@ class Protocol(ABC):
         """A good instance for this setting. Unknown options raise TypeError."""
 
     @classmethod
+    def domain_options(cls, domain: Domain) -> dict[str, Any]:  # noqa: ARG003 - for protocols that need more
+        """What :meth:`choose` needs to know of the domain besides its size, as options."""
+        return {}
+
+    @classmethod
     @abstractmethod
     def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
         """The instance that a plan describes; validates everything, raises PlanError."""
@@ -188,6 +194,8 @@ class Protocol(ABC):
         """Raise PlanError unless the protocol can ask about this domain."""
         if isinstance(domain, RecordDomain):
             raise PlanError(f"{cls.name} asks about single values, not about records; plan tables with make_tables")
+        if domain.is_open:
+            raise PlanError(f"{cls.name} needs a list of values; for texts without a list use the protocol prefixes")
 
     def check_attributes(self, domain: Domain) -> None:  # noqa: B027 - most protocols have nothing to check
         """Raise PlanError unless the parameters fit the domain's attributes, for protocols about records."""
@@ -200,7 +208,7 @@ class Protocol(ABC):
     def randomize(self, values: Integers, source: WordSource) -> Messages:
         """One message per value. ε-LDP for each value if the words are uniform."""
 
-    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int] | None:  # noqa: ARG002 - for those that draw
+    def draw_cell(self, value: Any, source: WordSource) -> tuple[int, int] | None:  # noqa: ARG002 - for those that draw
         """The question of one report, drawn independently of the value, and the cell of the value that answers it.
 
         A memoising device keeps its question, and its noise for every cell. None for protocols that ask about the value
@@ -240,7 +248,7 @@ class Protocol(ABC):
     def simulate(self, values: Integers, source: ReproducibleSource) -> Counters:
         """Counts with the distribution that real reports of these values would have."""
         # Compiled loops pay by the work of the whole simulation, which its portions and their blocks do not know.
-        kernels.load_if_worthwhile(values.size * self.words_per_report * _SECONDS_PER_WORD)
+        kernels.load_if_worthwhile(len(values) * self.words_per_report * _SECONDS_PER_WORD)
         total = Counters.zeros(self.tally_layout.length)
         for part in self._portions(values):
             total += self.sample(part, source)
@@ -253,12 +261,20 @@ class Protocol(ABC):
     def _portions(self, values: Integers) -> Iterator[Integers]:
         """Pieces whose random words fit in 32 MiB."""
         step = max(1, int(_SIMULATED_WORDS / self.words_per_report))
-        for start in range(0, values.size, step):
+        for start in range(0, len(values), step):
             yield values[start : start + step]
 
     @abstractmethod
     def estimate(self, domain: Domain, tally: Tally, *args: Any, **options: Any) -> Estimate:
         """The unbiased histogram. Options depend on the protocol; unknown ones raise TypeError."""
+
+    def discover(self, domain: Domain, tally: Tally, *args: Any, **options: Any) -> Discovery:  # noqa: ARG002 - for open domains
+        """The frequent texts of an open domain, found without a list."""
+        raise EstimateError(f"this {self.name} plan has a list of values; estimate them all with plan.estimate(tally)")
+
+    def detection(self, domain: Domain, users: int, *args: Any, **options: Any) -> list[Threshold]:  # noqa: ARG002 - for open domains
+        """How frequent texts of an open domain must be to be found."""
+        raise ParameterError(f"this {self.name} plan has a list of values, so there is nothing to find")
 
     def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
         """The estimate as a fixed linear function of the counts, which analyses of single reports assume; by default

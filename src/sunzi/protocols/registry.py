@@ -17,6 +17,7 @@ from sunzi.protocols.block_protocols import (
 )
 from sunzi.protocols.modular import CompactModularSubsetSelection, ModularSubsetSelection
 from sunzi.protocols.ordered_views import OrderedViews
+from sunzi.protocols.prefix_views import PrefixViews
 from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.table_views import TableViews
 from sunzi.protocols.unary import OptimalUnaryEncoding, Rappor
@@ -39,7 +40,9 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
 }
 
 # Plans of these have makers of their own, since they ask about other things than single values.
-_VIEWS: dict[str, type[Protocol]] = {protocol.name: protocol for protocol in (OrderedViews, RoundedNumbers, TableViews)}
+_VIEWS: dict[str, type[Protocol]] = {
+    protocol.name: protocol for protocol in (OrderedViews, PrefixViews, RoundedNumbers, TableViews)
+}
 
 
 def catalogue() -> tuple[str, ...]:

@@ -50,13 +50,18 @@ class SelectingProtocol(Protocol):
         """Two values with different points in every response."""
         return 0, 1
 
+    @property
+    def compared_values(self) -> Integers:
+        """:attr:`different_values`, and some others."""
+        thirds = np.unique([2, *np.linspace(0, self.domain_size - 1, _THIRD_VALUES, dtype=np.int64).tolist()])
+        return np.array([*self.different_values, *thirds[thirds < self.domain_size].tolist()])
+
     def blanket(self) -> Blanket:
         """The mean over the responses: the worst pair of values differs in all of them. Attackers compare it with the
         third value, among some, that differs from both in most of them.
         """
         odds = max(float(response.likelihood_ratio) for response in self.responses)
-        thirds = np.unique([2, *np.linspace(0, self.domain_size - 1, _THIRD_VALUES, dtype=np.int64).tolist()])
-        values = np.array([*self.different_values, *thirds[thirds < self.domain_size].tolist()])
+        values = self.compared_values
         points = [self.points_of(index, values).tolist() for index in range(len(self.responses))]
         apart = np.array([[len({own[0], own[1], third}) == 3 for third in own[2:]] for own in points])
         best = int(np.argmax(self.shares @ apart)) + 2
@@ -76,7 +81,7 @@ class SelectingProtocol(Protocol):
         self, values: Integers, source: WordSource, action: Callable[[BlockResponse, Integers], Result]
     ) -> tuple[Integers, list[Result]]:
         """Draw selectors; act on the points of every selector's reports."""
-        selectors = self.draw_selectors(values.size, source)
+        selectors = self.draw_selectors(len(values), source)
         rows, none = dict(self._rows(selectors)), np.empty(0, dtype=np.intp)
         results = [
             action(response, self.points_of(index, values[rows.get(index, none)]))
@@ -116,8 +121,8 @@ class JointMessages(SelectingProtocol):
 
     def randomize(self, values: Integers, source: WordSource) -> Integers:
         """The joint message of every value. Responses that no report drew cost nothing: a single report draws one."""
-        selectors = self.draw_selectors(values.size, source)
-        joint = np.empty(values.size, dtype=np.int64)
+        selectors = self.draw_selectors(len(values), source)
+        joint = np.empty(len(values), dtype=np.int64)
         for selector, rows in self._rows(selectors):
             points = self.points_of(selector, values[rows])
             joint[rows] = self.responses[selector].randomize(points, source) + self._offsets[selector]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from sunzi.tally import Tally
 from sunzi.wire import EncodedReports
 
 MOST_VIEWS = 1 << 12
-_DESIGNS = frozenset({"cyclotomic", "singletons"})
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ class ViewsProtocol(JointMessages):
     The selector of a report is the number of views j with share_0 + … + share_j ≤ u, u the upper 32 bits of its word.
     """
 
+    designs: ClassVar[frozenset[str]] = frozenset({"cyclotomic", "singletons"})
+    """The kinds of design that a view may have."""
+
     domain_size: int
     views: tuple[View, ...]
 
@@ -80,8 +82,8 @@ class ViewsProtocol(JointMessages):
             raise PlanError("all block responses of a plan must have the same epsilon")
         for view in self.views:
             design = view.response.design
-            if design.kind not in _DESIGNS:
-                raise PlanError(f"{self.name} uses the designs {sorted(_DESIGNS)}, got {design.kind!r}")
+            if design.kind not in self.designs:
+                raise PlanError(f"{self.name} uses the designs {sorted(self.designs)}, got {design.kind!r}")
             if design.points < view.cells:
                 raise PlanError(f"a view has {view.cells} cells, but its design only {design.points} points")
             if view.share < 1:
@@ -121,7 +123,7 @@ class ViewsProtocol(JointMessages):
         upper = words >> np.uint64(shift) if shift >= 0 else words << np.uint64(-shift)
         return np.searchsorted(self._bounds, upper, side="right").astype(np.uint16)
 
-    def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
+    def draw_cell(self, value: Any, source: WordSource) -> tuple[int, int]:
         """A view and the cell of the value."""
         view = int(self.draw_selectors(1, source)[0])
         return view, int(self.points_of(view, np.array([value]))[0])
@@ -197,7 +199,7 @@ class ViewsProtocol(JointMessages):
         reports = zip(self.views, tally.block_reports, strict=True)
         return [view.histogram(tally, index) if number else None for index, (view, number) in enumerate(reports)]
 
-    def joint_fit(self, tally: Tally) -> JointFit:
+    def joint_fit(self, tally: Tally) -> JointFit | None:
         """The fit of all views that have reports, weighted by them."""
         check_reports(tally)
         total, used = tally.reports, np.array(tally.block_reports) > 0

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domain import MISSING, UNKNOWN, Domain
+from sunzi.domain import MISSING, UNKNOWN, Domain, is_located
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 from sunzi.numerics.checks import shown
+from sunzi.open_domain import LONGER, OpenDomain
 from sunzi.ranges import OrderedDomain
 from sunzi.records import RecordDomain
 from sunzi.tables.column_rows import Rows
@@ -218,7 +219,57 @@ class RecordLookup:
                 raise DomainError(f"column {name!r}: {error}") from None
 
 
-Lookup = IndexLookup | RecordLookup
+class TextLookup:
+    """Finds the digits of every text of an open domain. Only values that are no texts have none; the counts are those
+    of :class:`IndexLookup`.
+    """
+
+    def __init__(self, domain: OpenDomain, *, skip_missing: bool = False) -> None:
+        self._domain, self._skip = domain, skip_missing
+        self._known: tuple[Sequence[str | int | None], Integers] = ((), np.empty((0, domain.width), dtype=np.int64))
+        self.rows = 0
+        """The number of rows read."""
+        self.skipped = 0
+        """The number of rows left out."""
+        self.longer = 0
+        """The number of rows whose text is longer than planned."""
+
+    def indices(self, rows: Rows) -> Integers:
+        """The digits of every row that is not left out; a DomainError names the first that is no text."""
+        found = self.located(rows)
+        return found[is_located(found)]
+
+    def located(self, rows: Rows) -> Integers:
+        """The digits of every row, negative for rows that are left out."""
+        if rows.texts is None:
+            raise DomainError("the column holds numbers, and this plan is about texts; cast it to text")
+        if rows.texts is not self._known[0]:  # neighbouring pieces often share their list of texts
+            self._known = rows.texts, self._domain.locate(rows.texts)
+        found = self._known[1][rows.codes]
+        first = found[:, 0]
+        wrong = np.flatnonzero((first < 0) & ~np.logical_and(first == MISSING, self._skip))
+        if wrong.size:
+            row = int(wrong[0])
+            raise DomainError(f"row {self.rows + row + 1}: {self._domain.refusal(rows.value(row))}")
+        self.skipped += int(np.count_nonzero(first < 0))
+        self.longer += int(np.count_nonzero(self._domain.is_longer(found) & (first >= 0)))
+        self.rows += rows.codes.size
+        return found
+
+    def describe(self) -> str | None:
+        """How many texts are longer than planned; None if none is."""
+        if not self.longer:
+            return None
+        return (
+            f"{self.longer:,} of {counted(self.rows, 'row')} are longer than {self._domain.longest} tokens and count "
+            f"as their beginning with {LONGER}"
+        )
+
+    def check(self, max_unknown: float = MAX_UNKNOWN) -> None:
+        """Nothing: every text is in an open domain."""
+
+
+Lookup = IndexLookup | RecordLookup | TextLookup
 
 
 class FoldedLabels:

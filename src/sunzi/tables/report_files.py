@@ -9,6 +9,7 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.client import Client
+from sunzi.domain import is_located
 from sunzi.errors import ParameterError
 from sunzi.tables.arrow import need_pyarrow
 from sunzi.tables.column_rows import ROWS_AT_ONCE, Rows
@@ -65,7 +66,7 @@ def _batches(
     import pyarrow
 
     for indices, rows in pieces:
-        kept = np.flatnonzero(indices >= 0)
+        kept = np.flatnonzero(is_located(indices))
         for start in range(0, kept.size, size):
             chosen = kept[start : start + size]
             reports = pyarrow.array(client.reports_of_indices(indices[chosen]), pyarrow.binary())

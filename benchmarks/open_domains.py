@@ -1,0 +1,218 @@
+"""Open domains: discovery among words and among 64-bit strings, beside the prefix extending method with local hashing.
+
+`python -m benchmarks.open_domains RUNS` prints the table of docs/open-domains.md.
+
+The words are those of the docstrings of Python's standard library (PSF License), as frequent as there: real text that
+every machine has. The public examples for the prior are the words of Python's manual, `pydoc_data.topics`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import settings
+from benchmarks.results import Result
+from sunzi._typing import Floats
+from sunzi.open_domain import OpenDomain
+from sunzi.plan import Plan, make_plan
+from sunzi.tally import Tally
+
+EPSILONS = (1, 2, 4)
+RUNS = 20
+LONGEST = 12
+STRINGS = 100_000
+WANTED = {"words": {1: 10, 2: 25, 4: 80}, "64-bit strings": {1: 5, 2: 10, 4: 35}}
+"""How many of the most frequent values F1 is about."""
+FALSE_SHARE = 0.1
+LEAST_KEPT = 50
+"""The fewest prefixes that the reference follows: with fewer it is faster and finds less."""
+SPEEDUP, F1_RATIO = 10.0, 1.0
+_LETTER_BITS, _HEX = 5, "0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Population:
+    """Texts, how frequent they are, and the bits that name them for the reference."""
+
+    name: str
+    domain: OpenDomain
+    texts: tuple[str, ...]
+    shares: Floats
+    codes: NDArray[np.uint64]
+    bits: int
+
+    def top(self, number: int) -> set[str]:
+        """The most frequent texts."""
+        return {self.texts[place] for place in np.argsort(-self.shares, kind="stable")[:number]}
+
+
+@lru_cache(maxsize=1)
+def words() -> Population:
+    """The words of up to 12 letters in docstrings of the standard library."""
+    counts: Counter[str] = Counter()
+    root = Path(sysconfig.get_paths()["stdlib"])
+    for path in sorted(root.rglob("*.py")):
+        if not {"site-packages", "test", "tests", "idlelib"} & set(path.parts):
+            counts.update(_docstring_words(path))
+    texts, numbers = zip(*sorted(counts.items()), strict=True)
+    codes = [int("".join(f"{ord(letter) - 96:05b}" for letter in text.ljust(LONGEST, "`")), 2) for text in texts]
+    shares = np.array(numbers) / sum(numbers)
+    domain = OpenDomain("letters", LONGEST)
+    return Population("words", domain, texts, shares, np.array(codes, dtype=np.uint64), _LETTER_BITS * LONGEST)
+
+
+def _docstring_words(path: Path) -> list[str]:
+    try:
+        nodes = list(ast.walk(ast.parse(path.read_bytes())))
+    except (SyntaxError, ValueError):  # files of other versions, for tests of the parser
+        return []
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return _words(" ".join(ast.get_docstring(node) or "" for node in nodes if isinstance(node, kinds)))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall("[a-z]+", text.lower()) if len(word) <= LONGEST]
+
+
+def public_words() -> list[str]:
+    """The words of Python's manual."""
+    from pydoc_data.topics import topics
+
+    return _words(" ".join(topics.values()))
+
+
+@lru_cache(maxsize=1)
+def strings() -> Population:
+    """Random strings of 64 bits as 16 hexadecimal digits, by Zipf's law with exponent 1."""
+    codes = np.random.default_rng(settings.SEED).integers(0, 1 << 63, STRINGS, dtype=np.uint64) * np.uint64(2)
+    shares = 1 / np.arange(1, STRINGS + 1)
+    texts = tuple(f"{code:016x}" for code in codes.tolist())
+    return Population("64-bit strings", OpenDomain(list(_HEX), 16), texts, shares / shares.sum(), codes, 64)
+
+
+@dataclass
+class Score:
+    """What was found over all runs."""
+
+    f1: list[float] = field(default_factory=list)
+    true: list[int] = field(default_factory=list)
+    false: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, found: list[str], top: set[str], held: set[str], seconds: float) -> None:
+        """Texts, most frequent first; F1 is about as many of them as are wanted."""
+        hits = len(top & set(found[: len(top)]))
+        self.f1.append(2 * hits / (len(top) + min(len(found), len(top))))
+        self.true.append(len(held & set(found)))
+        self.false.append(len(set(found) - held))
+        self.seconds.append(seconds)
+
+    def mean(self, name: str) -> float:
+        """The mean of a column."""
+        return float(np.mean(getattr(self, name)))
+
+
+def tally_of(plan: Plan, population: Population, drawn: NDArray[np.int64], seed: int) -> Tally:
+    """A simulated collection; digits are found once per text instead of once per user."""
+    from sunzi.numerics.randomness import ReproducibleSource
+
+    digits = population.domain.digits(population.texts).astype(np.int64)
+    counters = plan.protocol.simulate(digits[drawn], ReproducibleSource(seed))
+    return Tally(plan.contract.fingerprint, plan.protocol.tally_layout, drawn.size, counters)
+
+
+def measure(population: Population, epsilon: int, users: int, runs: int) -> dict[str, Score]:
+    """Ours without help, ours with public words or with a list of all texts, and the reference, on the same users."""
+    from benchmarks.prefix_extending import PrefixExtending  # needs numba, so only here
+
+    plan = make_plan("prefixes", population.domain, epsilon)
+    listing = make_plan("prefixes", population.domain, epsilon, list_only=True)
+    wanted = WANTED[population.name][epsilon]
+    top, scores = population.top(wanted), {name: Score() for name in ("ours", "prior", "list", "reference")}
+    helps: dict[str, dict[str, Any]] = {"ours": {}, "list": {"candidates": population.texts}}
+    if population.name == "words":
+        helps["prior"] = {"prior": public_words()}
+    for run in range(runs):
+        drawn = np.random.default_rng([settings.SEED, run]).choice(len(population.texts), users, p=population.shares)
+        held = {population.texts[place] for place in np.unique(drawn).tolist()}
+        tally, listed = tally_of(plan, population, drawn, run), tally_of(listing, population, drawn, run)
+        for name, help_given in helps.items():
+            chosen, counts = (listing, listed) if name == "list" else (plan, tally)
+            start = process_time()
+            found = chosen.discover(counts, false_share=FALSE_SHARE, **help_given)
+            scores[name].add(list(found.labels), top, held, process_time() - start)
+        reference = PrefixExtending(population.codes[drawn], population.bits, float(epsilon), run)
+        start = process_time()
+        codes = reference.best(wanted, kept=max(wanted, LEAST_KEPT))
+        named = dict(zip(population.codes.tolist(), population.texts, strict=True))
+        found_codes = [named.get(code, f"?{code}") for code in codes.tolist()]
+        scores["reference"].add(found_codes, top, held, process_time() - start)
+    return {name: score for name, score in scores.items() if score.f1}
+
+
+def open_domains(scale: float) -> Iterator[Result]:
+    """F1 and server time at ε = 1, 2 and 4, each against the reference in the same run."""
+    users, runs = settings.users(settings.USERS, scale), settings.rounds(RUNS, scale)
+    for population in (words(), strings()):
+        for epsilon in EPSILONS:
+            scores = measure(population, epsilon, max(users, 20_000), runs)
+            yield from _results(population, epsilon, scores)
+
+
+def _results(population: Population, epsilon: int, scores: dict[str, Score]) -> Iterator[Result]:
+    ours, theirs = scores["ours"], scores["reference"]
+    seconds, reference = ours.mean("seconds"), theirs.mean("seconds")
+    name, about = f"open-domains/{population.name}/{epsilon}", f"{population.name}, ε = {epsilon}"
+    details = {
+        column: {kind: score.mean(column) for kind, score in scores.items()} for column in ("f1", "true", "false")
+    }
+    hashing = "prefix extending with local hashing"
+    yield Result(
+        f"{name}/f1",
+        f"F1 of {about}",
+        seconds,
+        hashing,
+        reference,
+        ours.mean("f1") / theirs.mean("f1") if theirs.mean("f1") else None,
+        F1_RATIO,
+        "at least",
+        details,
+    )
+    speed = f"discovery of {about}"
+    yield Result(f"{name}/time", speed, seconds, hashing, reference, reference / seconds, SPEEDUP, "at least")
+
+
+def _main(runs: int) -> None:
+    from benchmarks.prefix_extending import report_bits
+
+    print("| population | ε | method | bits | true | false | F1 | server |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    titles = {"ours": "no help", "prior": "public words", "list": "list of all", "reference": "PEM with local hashing"}
+    for population in (words(), strings()):
+        for epsilon in EPSILONS:
+            bits = make_plan("prefixes", population.domain, epsilon).report_bits
+            for kind, score in measure(population, epsilon, settings.USERS, runs).items():
+                size = report_bits(epsilon) if kind == "reference" else bits
+                figures = f"{score.mean('true'):.1f} | {score.mean('false'):.1f} | {score.mean('f1'):.2f}"
+                print(
+                    f"| {population.name} | {epsilon} | {titles[kind]} | {size:.0f} | {figures} | "
+                    f"{score.mean('seconds'):.1f} s |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)

@@ -1,0 +1,109 @@
+"""Plans of texts without a list: ``sunzi plan --open``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sunzi.cli.files import open_input
+from sunzi.cli.group_lists import read_group_lists
+from sunzi.cli.numbers import parse_integer
+from sunzi.cli.record_plans import check_other_options
+from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.errors import ParameterError
+from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
+
+if TYPE_CHECKING:
+    from sunzi.plan import Plan
+
+_USERS = 1_000_000
+
+
+def add_open(parser: argparse.ArgumentParser) -> None:
+    """Add ``--open``, and the options that belong to it."""
+    parser.add_argument(
+        "--open",
+        metavar="ALPHABET",
+        help="texts that nobody has listed, to be found by 'sunzi discover'; read as letters (a to z), as bytes of "
+        "UTF-8, or as the tokens in a file, one per line",
+    )
+    parser.add_argument("--longest", metavar="N", help="with --open: how many tokens of a text are told apart")
+    parser.add_argument(
+        "--list-only",
+        action="store_true",
+        help="with --open: plan no search, only the count of lists of texts that come later",
+    )
+
+
+def check_open_options(arguments: argparse.Namespace) -> None:
+    """Refuse options of other plans."""
+    if arguments.open is None:
+        if arguments.longest is not None or arguments.list_only:
+            raise ParameterError("--longest and --list-only need --open")
+        return
+    check_other_options(arguments)
+    if arguments.longest is None:
+        raise ParameterError("--open needs --longest, how many tokens of a text are told apart, such as 12")
+
+
+def run_open(arguments: argparse.Namespace) -> int:
+    """Make the plan, write it, and print how frequent a text must be to be found."""
+    from sunzi.open_domain import OpenDomain
+    from sunzi.plan import make_plan
+
+    users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
+    domain = OpenDomain(_alphabet(arguments.open), parse_integer(arguments.longest, "--longest"))
+    groups = read_group_lists(arguments.group)
+    plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
+    for path in arguments.output:
+        plan.save(path)
+        say_written(path, f"the plan {plan.fingerprint[:16]}…")
+    rows = [{"tokens": found.tokens, "found_from": found.frequency} for found in plan.thresholds(users)]
+    document = {
+        "protocol": plan.protocol.name,
+        "epsilon": str(plan.epsilon),
+        "users": users,
+        "fingerprint": plan.fingerprint,
+        "report_bits": plan.report_bits,
+        "thresholds": rows,
+    }
+    print_result(
+        arguments, Result(table=partial(_print, plan, users, rows), document=lambda: document, rows=lambda: rows)
+    )
+    return 0
+
+
+def _alphabet(text: str) -> str | Iterable[str]:
+    if text in ("letters", "bytes"):
+        return text
+    with open_input(text) as stream:
+        try:
+            return stream.read().decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            raise ParameterError(f"{text} is not UTF-8 text with one token per line") from None
+
+
+def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
+    say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
+    say()
+    cells = [[_length(row["tokens"]), percent_of_three_digits(row["found_from"])] for row in rows]
+    print_table(["a text", "is found from"], cells)
+    say()
+    say_wrapped(
+        "Found in four of five collections, if at most 5 % of the texts found may be false; the list of candidates has "
+        "a million texts."
+    )
+    say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
+    say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
+    say_wrapped(f"{privacy_bound(plan.epsilon)}.")
+
+
+def _length(tokens: int | None) -> str:
+    return "from a list of candidates" if tokens is None else f"of up to {counted(tokens, 'token')}"
+
+
+def _error(plan: Plan, users: int) -> str:
+    return percent_of_three_digits(plan.expected_mse(users) ** 0.5)

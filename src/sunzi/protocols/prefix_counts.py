@@ -1,0 +1,114 @@
+"""Counting texts by reports that no search has seen, and accepting what somebody has (docs/mathematics.md §18)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import binom, norm
+
+from sunzi._typing import Floats
+from sunzi.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
+from sunzi.errors import EstimateError
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.protocols.prefix_tables import ViewTable, decoded, least_squares
+
+if TYPE_CHECKING:
+    from sunzi.open_domain import Digits, OpenDomain
+    from sunzi.protocols.prefix_views import PrefixViews
+    from sunzi.tally import Tally
+
+# Up to this many texts are solved for together; of more, those that stand out, before all others.
+_MOST_TOGETHER = 5000
+_STANDS_OUT = 5.5
+_TEXTS_AT_ONCE = 1 << 18
+_MISSED = 0.05
+
+
+def counted(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Digits) -> TextEstimate:
+    """The estimate of these texts from the count views. Its errors include texts that share cells by chance."""
+    views = protocol.with_role("count")
+    if not all(tally.block_reports[number] for number in views):
+        raise EstimateError(
+            f"a view that counts texts has no report yet; this plan counts with {len(views)} of {len(protocol.views)} "
+            "views, so collect more reports"
+        )
+    tables = decoded(views, tally)
+    frequencies, rest = _solved(tables, digits)
+    weights = np.array([1 / table.standard_error**2 for table in tables])
+    spread = np.array([max(table.spread, table.standard_error**2) for table in rest])
+    variance = float((weights**2 * spread).sum() / weights.sum() ** 2)
+    counting = sum(table.reports for table in tables)
+    uncertainty = CountUncertainty(frequencies, variance, tally.reports, counting, _mean_rates(tables))
+    return TextEstimate(domain.listed(digits), tally.reports, frequencies, uncertainty)
+
+
+def _solved(tables: list[ViewTable], digits: Digits) -> tuple[Floats, list[ViewTable]]:
+    """The frequencies of all texts, and the tables without those that were solved for together."""
+    if not len(digits):
+        return np.empty(0), tables
+    together = np.arange(len(digits))
+    found = np.empty(len(digits))
+    if len(digits) > _MOST_TOGETHER:
+        found = _averages(tables, digits)
+        error = sum(1 / table.standard_error**2 for table in tables) ** -0.5
+        together = np.argsort(-found)[:_MOST_TOGETHER]
+        together = together[found[together] > _STANDS_OUT * error]
+    chosen = digits[together]
+    solved = least_squares(tables, chosen) if together.size else np.empty(0)
+    rest = [table.without(table.view.points(chosen.astype(np.int64)), solved) for table in tables]
+    if len(digits) > _MOST_TOGETHER:
+        found = _averages(rest, digits)
+    found[together] = solved
+    return found, rest
+
+
+def _averages(tables: list[ViewTable], digits: Digits) -> Floats:
+    """The weighted mean of each text's cells."""
+    weights = np.array([1 / table.standard_error**2 for table in tables])
+    found = np.empty(len(digits))
+    for start in range(0, len(digits), _TEXTS_AT_ONCE):
+        part = digits[start : start + _TEXTS_AT_ONCE].astype(np.int64)
+        values = [table.at(table.view.points(part)) for table in tables]
+        found[start : start + _TEXTS_AT_ONCE] = weights @ np.array(values) / weights.sum()
+    return found
+
+
+def _mean_rates(tables: list[ViewTable]) -> SupportProbabilities:
+    reports = sum(table.reports for table in tables)
+    rates = [table.view.response.probabilities for table in tables]
+    pairs = list(zip(tables, rates, strict=True))
+    true, false, gap = (
+        sum(table.reports * float(getattr(rate, name)) for table, rate in pairs) / reports
+        for name in ("true", "false", "gap")
+    )
+    return SupportProbabilities(true, false, gap)
+
+
+def accepted(estimate: TextEstimate, false_share: float) -> Discovery:
+    """The texts that somebody has, by Benjamini and Hochberg, with the intervals of Benjamini and Yekutieli."""
+    uncertainty = estimate._known_uncertainty()
+    assert isinstance(uncertainty, CountUncertainty), "counted made it"
+    p_values = _p_values(uncertainty)
+    number, order = p_values.size, np.argsort(p_values, kind="stable")
+    passing = np.flatnonzero(p_values[order] <= false_share * np.arange(1, number + 1) / max(number, 1))
+    chosen = order[: passing[-1] + 1] if passing.size else order[:0]
+    level = false_share * max(chosen.size, 1) / max(number, 1)
+    threshold = float(norm.isf(level) * uncertainty.variance**0.5)
+    if not chosen.size:
+        return Discovery((), estimate.reports, number, false_share, threshold)
+    low, high = estimate.interval(1 - _MISSED * chosen.size / number)
+    ranked = chosen[np.argsort(-estimate.frequencies[chosen], kind="stable")]
+    columns = (estimate.frequencies, low, high, p_values)
+    rows = [
+        FoundText(estimate.domain.label(place), *(float(column[place]) for column in columns))
+        for place in ranked.tolist()
+    ]
+    return Discovery(tuple(rows), estimate.reports, number, false_share, threshold)
+
+
+def _p_values(uncertainty: CountUncertainty) -> Floats:
+    """The larger of the exact tail, which few counts need, and the normal one, which includes shared cells."""
+    normal = norm.sf(uncertainty.frequencies / uncertainty.variance**0.5)
+    exact = binom.sf(uncertainty.supports - 1, uncertainty.counting, uncertainty.probabilities.false)
+    return np.asarray(np.maximum(normal, exact))

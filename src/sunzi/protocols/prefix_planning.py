@@ -1,0 +1,170 @@
+"""Plans for open domains: the views, and how frequent a text must be to be found (docs/mathematics.md §18)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log, log2
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from sunzi.designs.projective import Projective
+from sunzi.designs.response import BlockResponse
+from sunzi.discovery import Threshold
+from sunzi.errors import ParameterError
+from sunzi.numerics.checks import whole_number
+from sunzi.numerics.finite_fields import LARGEST_ORDER, prime_power
+from sunzi.numerics.primes import is_prime
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.protocols.channel import SHARE_BITS
+from sunzi.protocols.prefix_search import BEAM, FINISHED, PROPOSED, is_searchable
+from sunzi.protocols.prefix_views import PrefixView, with_shares
+
+if TYPE_CHECKING:
+    from sunzi.open_domain import OpenDomain
+    from sunzi.protocols.prefix_views import PrefixViews
+
+MODULI = 2
+"""Search views of every level, and the least number of views that count: a text that shares a cell with a frequent one
+in one view is told apart in the other.
+"""
+
+# Twice as many counters are taken for this share of the variance, and no less.
+_COST_OF_DOUBLING = 0.03
+# One level adds as many tokens as have about this many combinations.
+_MOST_ENDINGS = 25_000
+_MOST_POINTS = 1 << 23
+# Thresholds are those of a collection in which about this many texts are found.
+_TYPICAL_FOUND = 20
+_LIST_LENGTH = 1_000_000
+_NORMAL = NormalDist()
+
+
+def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cells: int) -> tuple[PrefixView, ...]:
+    """The views of a plan, each with equal shares: two for every level of the search, and a quarter of all to count."""
+    cells = whole_number("cells", cells, 64, _MOST_POINTS >> 1)
+    response = BlockResponse(_design(max(cells, 2 * domain.end), epsilon), epsilon)
+    depths = [domain.width] if list_only else levels(domain, cells)
+    views = MODULI if len(depths) > 1 else 2 * MODULI
+    counting = max(MODULI, round(MODULI * len(depths) / 3))
+    moduli = _primes_below(response.design.points)
+    searched = [_view(domain, response, next(moduli), depth, is_search=True) for depth in depths for _ in range(views)]
+    counted = [_view(domain, response, next(moduli), domain.width, is_search=False) for _ in range(counting)]
+    return with_shares([*searched, *counted])
+
+
+def levels(domain: OpenDomain, cells: int) -> list[int]:
+    """The digits that the levels of the search see, rising; the last one sees all."""
+    first = max(1, round(log(cells) / log(domain.end)))
+    step = max(1, int(log(_MOST_ENDINGS) / log(domain.end)))
+    rest = domain.width - first
+    more = -(-rest // step)
+    return [first + round(rest * place / more) for place in range(more + 1)] if rest > 0 else [domain.width]
+
+
+def _design(cells: int, epsilon: Fraction) -> Projective:
+    """A geometry of at least ``cells`` points with nearly the least error, and not many more points than needed."""
+    found = list(_geometries(cells, epsilon))
+    best = min(error for error, _, _ in found)
+    _, order, dimension = min(
+        found, key=lambda each: each[0] / best + _COST_OF_DOUBLING * log2(_points(each[1], each[2]) / cells)
+    )
+    return Projective(order, dimension)
+
+
+def _points(order: int, dimension: int) -> int:
+    return int((order**dimension - 1) // (order - 1))
+
+
+def _geometries(cells: int, epsilon: Fraction) -> Iterator[tuple[float, int, int]]:
+    """Error, order and dimension of geometries with at least ``cells`` points: for every dimension the smallest ones,
+    up to the order of least error.
+    """
+    optimum = min(exp(epsilon) + 1, LARGEST_ORDER)
+    for dimension in range(2, 27):
+        order = max(2, int(cells ** (1 / (dimension - 1)) / 2))
+        while _points(order, dimension) < cells:
+            order += 1
+        passed = False
+        while not passed and order <= LARGEST_ORDER and _points(order, dimension) < _MOST_POINTS:
+            if prime_power(order) is not None:
+                points, size = _points(order, dimension), _points(order, dimension - 1)
+                yield SupportProbabilities.planned(points, size, epsilon).variance(0.0), order, dimension
+                passed = order >= optimum
+            order += 1
+
+
+def _primes_below(number: int) -> Iterator[int]:
+    return (candidate for candidate in range(number, 2, -1) if is_prime(candidate))
+
+
+def _view(domain: OpenDomain, response: BlockResponse, modulus: int, digits: int, *, is_search: bool) -> PrefixView:
+    """A view whose base is drawn once and for all, so that the same terms always give the same plan."""
+    seed = hashlib.sha256(f"sunzi prefixes {domain.end} {domain.longest} {modulus}".encode()).digest()
+    base = domain.end + int.from_bytes(seed, "little") % (modulus - domain.end)
+    return PrefixView(modulus, 1, response, digits, base, "search" if is_search else "count")
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One selection that a text must survive: the best ``kept`` of so many, judged by this share of the reports."""
+
+    share: float
+    kept: float
+    among: float
+
+    def chance(self, distance: float) -> float:
+        """Of a text whose frequency is this many standard errors of a count by all reports."""
+        if self.kept >= self.among:
+            return 1.0
+        return _NORMAL.cdf(distance * self.share**0.5 + _NORMAL.inv_cdf(self.kept / self.among))
+
+
+def thresholds(
+    protocol: PrefixViews, domain: OpenDomain, users: int, false_share: float, recall: float
+) -> list[Threshold]:
+    """By the number of tokens, for one length of every level, and for texts from a list."""
+    if not 0 < recall < 1 or not 0 < false_share < 1:
+        raise ParameterError(f"recall and false_share must lie between 0 and 1, got {recall} and {false_share}")
+    error = (protocol.views[0].null_variance / users) ** 0.5
+    count = _Stage(protocol.counting_share, false_share * _TYPICAL_FOUND, PROPOSED)
+    whole = [view.share for view in protocol.with_role("search").values() if view.digits == domain.width]
+    listed = [_Stage(sum(whole) / (1 << SHARE_BITS), PROPOSED, _LIST_LENGTH), count]
+    depths = sorted({view.digits for view in protocol.with_role("search").values()})
+    found = []
+    if is_searchable(domain, depths):
+        for place in range(len(depths)):
+            stages = [*_search_stages(protocol, domain, depths, place), count]
+            tokens = min(depths[place] - 1, domain.longest)
+            found.append(Threshold(tokens, error * _distance(stages, recall)))
+    return [*found, Threshold(None, error * _distance(listed, recall))]
+
+
+def _search_stages(protocol: PrefixViews, domain: OpenDomain, depths: list[int], place: int) -> list[_Stage]:
+    """What a text that ends at this level must survive before it is counted."""
+    shares = [
+        sum(view.share for view in protocol.with_role("search").values() if view.digits == depth) / (1 << SHARE_BITS)
+        for depth in depths
+    ]
+    tokens, stages, before = len(domain.symbols), [], 0
+    for level in range(place):
+        among = tokens ** (depths[level] - before) * (BEAM if level else 1)
+        stages.append(_Stage(shares[level], BEAM, among))
+        before = depths[level]
+    ending = sum(tokens**length for length in range(depths[place] - before)) * (BEAM if place else 1)
+    each = PROPOSED / len(depths)
+    return [*stages, _Stage(shares[place], FINISHED, ending), _Stage(sum(shares[place:]), each, ending)]
+
+
+def _distance(stages: list[_Stage], recall: float) -> float:
+    """The distance at which a text survives all stages with probability ``recall``, by bisection."""
+    low, high = 0.0, 1000.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        chance = 1.0
+        for stage in stages:
+            chance *= stage.chance(middle)
+        low, high = (middle, high) if chance < recall else (low, middle)
+    return high

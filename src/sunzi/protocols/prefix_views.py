@@ -1,0 +1,270 @@
+"""Open domains: views of the beginnings of a text, and of whole texts, modulo primes (docs/mathematics.md §18).
+
+Search views propose texts, count views estimate them. No report serves both, so any search is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.designs.base import integer_parameter, only_parameters
+from sunzi.designs.response import BlockResponse
+from sunzi.domain import Domain
+from sunzi.errors import EstimateError, ParameterError, PlanError
+from sunzi.numerics.checks import shown
+from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
+from sunzi.open_domain import Digits, OpenDomain, distinct, read_texts
+from sunzi.protocols.base import check_users
+from sunzi.protocols.channel import SHARE_BITS, Channel
+from sunzi.protocols.joint_fit import JointFit, Solver
+from sunzi.protocols.views import View, ViewsProtocol, integer_shares, read_views
+
+if TYPE_CHECKING:
+    from sunzi.discovery import Discovery, TextEstimate, Threshold
+    from sunzi.tally import Tally
+
+Role = Literal["search", "count"]
+
+LEAST_REPORTS = 30
+"""The reports that each view needs before texts are sought; with fewer, none could be found."""
+
+CELLS = 1 << 19
+"""The least number of cells of a view, by default."""
+
+
+@dataclass(frozen=True)
+class PrefixView(View):
+    """The first ``digits`` digits of a text as a number in base ``base`` modulo ``cells``."""
+
+    digits: int
+    base: int
+    role: Role
+
+    def points(self, texts: Integers) -> Integers:
+        """The cells of rows of digits."""
+        return residues(texts[:, : self.digits], self.base, self.cells)
+
+    @property
+    def null_variance(self) -> float:
+        """The variance of a cell that no user has, for one report."""
+        rates = self.response.probabilities
+        return rates.false * (1 - rates.false) / rates.gap**2
+
+
+@dataclass(frozen=True)
+class PrefixViews(ViewsProtocol):
+    """Beginnings of texts and whole texts, modulo primes."""
+
+    name = "prefixes"
+    error_of = "the frequency of a text"
+    designs = frozenset({"cyclotomic", "projective", "singletons"})
+
+    views: tuple[PrefixView, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for role in ("search", "count"):
+            if not self.with_role(role):
+                raise PlanError(f"a plan of prefixes needs a view with the role {role}")
+        whole = max(view.digits for view in self.views)
+        if any(view.digits != whole for view in self.with_role("count").values()):
+            raise PlanError(f"views that count see all {whole} digits of a text")
+
+    def with_role(self, role: str) -> dict[int, PrefixView]:
+        """The views with a role, by their number."""
+        return {number: view for number, view in enumerate(self.views) if view.role == role}
+
+    @classmethod
+    def domain_options(cls, domain: Domain) -> dict[str, Any]:
+        """The alphabet and the length of texts."""
+        return {"domain": domain}
+
+    @classmethod
+    def choose(
+        cls, domain_size: int, epsilon: Fraction, domain: OpenDomain, *, list_only: bool = False, cells: int = CELLS
+    ) -> Self:
+        """Views for an open domain.
+
+        ``list_only`` plans no search for unknown texts, only the count of lists that come later; ``cells`` is the least
+        number of cells of a view: more cells mix fewer texts, and take more memory.
+        """
+        from sunzi.protocols.prefix_planning import planned_views
+
+        return cls(domain_size, planned_views(domain, epsilon, list_only=list_only, cells=cells))
+
+    @classmethod
+    def from_parameters(cls, domain_size: int, epsilon: Fraction, parameters: Mapping[str, Any]) -> Self:
+        """Read the views from a plan."""
+        only_parameters(parameters, ["views"])
+        views = [_read_view(*found) for found in read_views(parameters, "prefix", epsilon)]
+        return cls(domain_size, tuple(views))
+
+    def _map(self, index: int) -> dict[str, Any]:
+        view = self.views[index]
+        return {"prefix": {"digits": view.digits, "base": view.base, "modulus": view.cells, "role": view.role}}
+
+    @classmethod
+    def check_domain(cls, domain: Domain) -> None:
+        """Prefixes are those of texts."""
+        if not isinstance(domain, OpenDomain):
+            raise PlanError(f"prefixes needs an open domain, OpenDomain('letters', longest=12), got {domain!r}")
+
+    def check_attributes(self, domain: Domain) -> None:
+        """Views see at most all digits of a text, and count views see all."""
+        assert isinstance(domain, OpenDomain), "check_domain has refused other domains"
+        for view in self.views:
+            if view.base < domain.end:
+                raise PlanError(f"the base of a view must be at least {domain.end}, one per token, got {view.base}")
+        deepest = max(view.digits for view in self.views)
+        if deepest != domain.width:
+            raise PlanError(f"texts have up to {domain.width} digits with their end, the views see {deepest}")
+
+    def points_of(self, selector: int, values: Integers) -> Integers:
+        """The cells of the view."""
+        return self.views[selector].points(values)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """None: analyses of single reports go through all values, and there is no list of them."""
+        return ()
+
+    def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:  # noqa: ARG002 - not possible
+        """None: exhaustive checks go through all values."""
+        return None
+
+    def joint_fit(self, tally: Tally) -> JointFit | None:  # noqa: ARG002 - there is none
+        """None: texts are estimated one by one."""
+        return None
+
+    def targets(self, number: int) -> list[int]:
+        """There is no list of values to choose from."""
+        raise ParameterError(
+            f"{self.name} has no list of values, so {number} targets for fake clients cannot be chosen"
+        )
+
+    def _smallest(self, views: tuple[View, ...]) -> Self:  # noqa: ARG002 - refused
+        raise ParameterError(f"{self.name} has no list of values to go through")
+
+    def _solver(self, weights: Sequence[float]) -> Solver:  # noqa: ARG002 - refused
+        raise ParameterError(f"{self.name} has no list of values to solve for")
+
+    def _rows_of(self, row: Floats) -> list[Floats]:  # noqa: ARG002 - refused
+        raise ParameterError(f"{self.name} has no list of values, so none can be pushed")
+
+    @property
+    def compared_values(self) -> Integers:
+        """Three texts of one token each, which differ in every view."""
+        return np.array([[1], [2], [3]])
+
+    @property
+    def counting_share(self) -> float:
+        """The share of reports that count whole texts."""
+        return float(sum(view.share for view in self.with_role("count").values()) / (1 << SHARE_BITS))
+
+    def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
+        """Of a text that nobody has, which is that of any rare one."""
+        check_users(users)
+        if histogram is not None:
+            raise ParameterError("an open domain has no list of values, so there is no histogram; leave it out")
+        counts = list(self.with_role("count").values())
+        return float(np.mean([view.null_variance for view in counts])) / (users * self.counting_share)
+
+    def worst_mse(self, users: int) -> float:
+        """At most that of a text that half of all users have, or all."""
+        rates = [view.response.probabilities for view in self.with_role("count").values()]
+        noise = max(max(rate * (1 - rate) for rate in (each.true, each.false)) / each.gap**2 for each in rates)
+        check_users(users)
+        return (noise + 0.25) / (users * self.counting_share)
+
+    def estimate(self, domain: Domain, tally: Tally, labels: Any = None) -> TextEstimate:
+        """The frequencies of some texts, from the count views alone."""
+        from sunzi.protocols.prefix_counts import counted
+
+        assert isinstance(domain, OpenDomain), "the plan has checked it"
+        if labels is None:
+            raise EstimateError(
+                "this plan has no list of values: plan.discover(tally) or 'sunzi discover' finds the frequent texts, "
+                "and plan.estimate(tally, labels=[...]) estimates texts that you name"
+            )
+        return counted(self, domain, tally, distinct(_read(domain, labels)))
+
+    def discover(
+        self,
+        domain: Domain,
+        tally: Tally,
+        *,
+        prior: Any = None,
+        candidates: Any = None,
+        false_share: float = 0.05,
+        beam: int | None = None,
+    ) -> Discovery:
+        """Search, then count what was found by other reports."""
+        from sunzi.protocols.prefix_counts import accepted, counted
+        from sunzi.protocols.prefix_search import BEAM, PrefixSearch
+        from sunzi.protocols.text_prior import TextPrior
+
+        assert isinstance(domain, OpenDomain), "the plan has checked it"
+        if not 0 < false_share < 1:
+            raise ParameterError(f"false_share must lie between 0 and 1, got {shown(false_share)}")
+        self.check_enough(tally)
+        search = PrefixSearch.of(self, domain, tally, beam or BEAM)
+        if candidates is not None:
+            if prior is not None:
+                raise ParameterError("a list of candidates needs no prior; leave one of them out")
+            proposed = search.among(_read(domain, candidates))
+        else:
+            proposed = search.best(None if prior is None else TextPrior.of(_read(domain, prior), domain.end))
+        return accepted(counted(self, domain, tally, proposed), false_share)
+
+    def check_enough(self, tally: Tally) -> None:
+        """Raise EstimateError unless every view has enough reports for any discovery."""
+        if min(tally.block_reports) < LEAST_REPORTS:
+            smallest = min(view.share for view in self.views) / (1 << SHARE_BITS)
+            needed = round(2 * LEAST_REPORTS / smallest, -2)
+            raise EstimateError(
+                f"too few reports to find any text: {tally.reports:,}, and one of the {len(self.views)} views has only "
+                f"{min(tally.block_reports):,}; each needs {LEAST_REPORTS}, so collect about {needed:,.0f} reports"
+            )
+
+    def detection(
+        self, domain: Domain, users: int, *, false_share: float = 0.05, recall: float = 0.8
+    ) -> list[Threshold]:
+        """How frequent a text must be to be found, by its length."""
+        from sunzi.protocols.prefix_planning import thresholds
+
+        assert isinstance(domain, OpenDomain), "the plan has checked it"
+        check_users(users)
+        return thresholds(self, domain, users, false_share, recall)
+
+
+def _read(domain: OpenDomain, source: Any) -> Digits:
+    """The digits of texts, given or in a file."""
+    if isinstance(source, (bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
+        raise ParameterError(f"texts are a list, or the name of a file with one per line, got {shown(source)}")
+    parts = [domain.digits(piece) for piece in read_texts(source)]
+    return np.concatenate([np.empty((0, domain.width), dtype=np.uint16), *parts])
+
+
+def _read_view(prefix: object, share: int, response: BlockResponse) -> PrefixView:
+    if not isinstance(prefix, Mapping) or set(prefix) != {"digits", "base", "modulus", "role"}:
+        raise PlanError(f"a prefix has digits, base, modulus and role, got {shown(prefix)}")
+    if prefix["role"] not in ("search", "count"):
+        raise PlanError(f"the role of a view is search or count, got {shown(prefix['role'])}")
+    modulus = integer_parameter(prefix, "modulus", 2, LARGEST_MODULUS)
+    base = integer_parameter(prefix, "base", 1, modulus)
+    digits = integer_parameter(prefix, "digits", 1, 1 << 11)
+    return PrefixView(modulus, share, response, digits, base, cast("Role", prefix["role"]))
+
+
+def with_shares(views: Iterable[PrefixView]) -> tuple[PrefixView, ...]:
+    """The views with equal shares."""
+    listed = list(views)
+    shares = integer_shares([1 / len(listed)] * len(listed))
+    return tuple(replace(view, share=share) for view, share in zip(listed, shares, strict=True))

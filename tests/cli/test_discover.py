@@ -1,0 +1,127 @@
+"""``sunzi discover``, and the other commands on open plans."""
+
+import json
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+
+WORDS = ["yes"] * 3000 + ["no"] * 1500 + [""] * 1000 + ["maybe"] * 1500
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A plan, a table of texts, and the tally of their reports."""
+    folder = tmp_path_factory.mktemp("open")
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 3), 5, cells=1000)
+    plan.save(folder / "plan.json")
+    (folder / "texts.csv").write_text("id,text\n" + "".join(f"{row},{text}\n" for row, text in enumerate(WORDS)))
+    (folder / "list.txt").write_text("yes\nperhaps\n")
+    (folder / "public.txt").write_text("yes\nyet\nno\nnot\n")
+    names = {name: str(folder / name) for name in ("plan.json", "texts.csv", "list.txt", "public.txt")}
+    names |= {"reports": str(folder / "reports.bin"), "tally": str(folder / "tally.bin"), "folder": str(folder)}
+    assert main(["privatize", names["plan.json"], names["texts.csv"], "--column", "text", "-o", names["reports"]]) == 0
+    assert main(["tally", names["plan.json"], names["reports"], "-o", names["tally"]]) == 0
+    return names
+
+
+def run(files, *words):
+    return main(["discover", files["plan.json"], files["tally"], *words])
+
+
+def test_texts_are_found(files, capsys):
+    for extra in ([], ["--prior", files["public.txt"]]):
+        assert run(files, *extra, "--format", "json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert {row["label"] for row in found["found"]} >= {"yes", "no", "", "may…"}
+        assert (found["reports"], found["false_share"]) == (7000, 0.05)
+
+
+def test_a_list_is_searched_or_counted(files, capsys):
+    assert run(files, "--candidates", files["list.txt"]) == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["label", "yes"]
+    assert run(files, "--count", files["list.txt"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["label", "frequency", "low", "high", "standard_error", "count"]
+    assert [row[0] for row in rows[1:]] == ["yes", "per…"]
+    assert run(files, "--count", files["list.txt"], "--format", "json") == 0
+    assert len(json.loads(capsys.readouterr().out)["counted"]) == 2
+
+
+def test_on_a_terminal_it_says_what_holds(files, shown):
+    text = shown("discover", files["plan.json"], files["tally"])
+    assert "(empty text)" in text
+    assert "5.0 % of them are expected to be false" in " ".join(text.split())
+    assert "yes" in shown("discover", files["plan.json"], files["tally"], "--count", files["list.txt"])
+    assert "no text was found" in shown(
+        "discover", files["plan.json"], files["tally"], "--candidates", _empty(files), "--false-share", "1e-9"
+    )
+
+
+def _empty(files):
+    path = f"{files['folder']}/none.txt"
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("zz\n")
+    return path
+
+
+def test_files_are_written(files, tmp_path):
+    path = tmp_path / "found.csv"
+    assert run(files, "-o", str(path)) == 0
+    assert path.read_text().startswith("label,frequency,low,high,p_value\nyes,")
+
+
+def test_other_commands_know_open_plans(files, capsys):
+    assert main(["inspect", files["plan.json"], files["tally"]]) == 0
+    assert "prefixes" in capsys.readouterr().out
+    assert main(["estimate", files["plan.json"], files["tally"]]) == 2
+    assert "sunzi discover" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["discover", "plan.json"], "give a plan and a tally"),
+        (["discover", "plan.json", "tally", "--count", "list.txt", "--prior", "public.txt"], "leave --prior"),
+        (["discover", "plan.json", "tally", "--false-share", "2"], "false_share must lie"),
+        (["discover", "tally", "plan.json"], "the plan comes first"),
+    ],
+)
+def test_mistakes_are_explained(files, words, message, capsys):
+    assert main([files.get(word, word) for word in words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_tally_of_another_plan_is_refused(files, tmp_path, capsys):
+    other = sunzi.make_plan("grr", 3, 1)
+    other.simulate([0], seed=1).save(tmp_path / "other.tally")
+    assert main(["discover", files["plan.json"], str(tmp_path / "other.tally")]) == 2
+    assert "a tally of another plan" in capsys.readouterr().err
+
+
+def test_long_texts_are_counted_aloud_and_missing_ones_refused(files, tmp_path, capsys):
+    table, out = tmp_path / "texts.jsonl", str(tmp_path / "out.bin")
+    table.write_text('{"text": "longer"}\n{"text": "no"}\n')
+    assert main(["privatize", files["plan.json"], str(table), "-o", out]) == 0
+    assert "1 of 2 rows are longer than 3 tokens" in capsys.readouterr().err
+    table.write_text('{"text": "no"}\n{"text": null}\n')
+    assert main(["privatize", files["plan.json"], str(table), "-o", out, "--force"]) == 2
+    assert "row 2: a value is missing" in capsys.readouterr().err
+    assert main(["privatize", files["plan.json"], str(table), "-o", out, "--force", "--skip-missing"]) == 0
+    assert "1 report" in capsys.readouterr().err
+    assert main(["privatize", files["plan.json"], str(table), "-o", out, "--force", "--fold", "case"]) == 2
+    assert "this plan has none" in capsys.readouterr().err
+
+
+def test_parquet_has_columns_of_texts_and_reports(files, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table, out = tmp_path / "texts.parquet", tmp_path / "reports.parquet"
+    parquet.write_table(pyarrow.table({"text": ["no", None, "yes"], "country": ["DE", "FR", "DE"]}), table)
+    words = ["--column", "text", "--by", "country", "--skip-missing", "-o", str(out)]
+    assert main(["privatize", files["plan.json"], str(table), *words]) == 0
+    assert parquet.read_table(out).num_rows == 2
+    parquet.write_table(pyarrow.table({"text": [1, 2]}), table)
+    assert main(["privatize", files["plan.json"], str(table), "-o", str(tmp_path / "no.bin")]) == 2

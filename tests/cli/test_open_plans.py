@@ -1,0 +1,62 @@
+"""``sunzi plan --open``."""
+
+import json
+
+import pytest
+
+import sunzi
+from sunzi.cli.main import main
+
+
+def test_plans_are_those_of_the_library(tmp_path, capsys):
+    path, tokens = tmp_path / "plan.json", tmp_path / "tokens.txt"
+    tokens.write_text("www.\n.org\na\n")
+    for alphabet, domain, options in (
+        ("letters", sunzi.OpenDomain("letters", 3), {}),
+        ("bytes", sunzi.OpenDomain("bytes", 3), {"list_only": True}),
+        (str(tokens), sunzi.OpenDomain(["www.", ".org", "a"], 3), {}),
+    ):
+        words = ["--open", alphabet, "--longest", "3", "--epsilon", "4", *(["--list-only"] if options else [])]
+        assert main(["plan", *words, "-o", str(path), "--force"]) == 0
+        assert sunzi.load_plan(path) == sunzi.make_plan("prefixes", domain, 4, **options)
+    assert capsys.readouterr().out.startswith("tokens,found_from\n3,")
+
+
+def test_json_has_every_threshold(capsys):
+    words = ["--open", "letters", "--longest", "12", "--epsilon", "2", "--users", "1e6", "--format", "json"]
+    assert main(["plan", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["protocol"], found["users"], found["report_bits"]) == ("prefixes", 1_000_000, 23)
+    assert [row["tokens"] for row in found["thresholds"]] == [3, 6, 9, 12, None]
+    assert all(0.004 < row["found_from"] < 0.02 for row in found["thresholds"])
+
+
+def test_on_a_terminal_it_says_what_will_be_found(shown):
+    text = shown("plan", "--open", "letters", "--longest", "6", "--epsilon", "4", "--users", "1e6")
+    assert text.startswith("texts of up to 6 out of 27 tokens")
+    assert "of up to 3 tokens" in text
+    assert "from a list of candidates" in text
+    assert "four of five collections" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--open", "letters", "--epsilon", "2"], "--open needs --longest"),
+        (["--open", "letters", "--longest", "3"], "give --epsilon"),
+        (["--open", "letters", "--longest", "0", "--epsilon", "2"], "longest"),
+        (["--open", "letters", "--size", "3"], "exactly one of"),
+        (["--size", "3", "--epsilon", "2", "--users", "9", "--longest", "3"], "need --open"),
+        (["--open", "letters", "--longest", "3", "--epsilon", "2", "--protocol", "grr"], "--protocol is for plans"),
+        (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "no page of protocols"),
+    ],
+)
+def test_mistakes_are_explained(words, message, capsys):
+    assert main(["plan", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_damaged_file_of_tokens_is_named(tmp_path, capsys):
+    (tmp_path / "tokens.txt").write_bytes(b"\xff\n")
+    assert main(["plan", "--open", str(tmp_path / "tokens.txt"), "--longest", "3", "--epsilon", "2"]) == 2
+    assert "not UTF-8" in capsys.readouterr().err
