@@ -37,7 +37,7 @@ from sunzi.tally import Tally
 DEFAULT_SIGNIFICANCE = 0.001
 """The rate of alarms on honest reports."""
 
-_NO_SURPLUS = "this plan has one counter per value: every tally fits some histogram exactly and leaves no residual"
+_NO_SURPLUS = "there is one counter per value or point: every tally fits some histogram exactly and leaves no residual"
 _NO_BALANCE = "no part of a report is independent of the value"
 _NONNEGATIVE = "no frequency is estimated below 0, up to noise"
 
