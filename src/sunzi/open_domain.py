@@ -223,12 +223,6 @@ class OpenDomain(Domain):
             )
         return DomainError(f"value {shown(value)} is not text; use str() on it")
 
-    def listed(self, digits: Digits) -> Domain:
-        """The domain of some texts, for estimates of them."""
-        found = Domain.__new__(Domain)  # one text, or none, is fine here
-        found._set(len(digits), tuple(self.text(row) for row in digits), None, None)
-        return found
-
     def label(self, index: int) -> str:
         """There are no numbered values."""
         raise DomainError(f"an open domain has no list of values, so there is no value {index}")
@@ -272,6 +266,24 @@ class OpenDomain(Domain):
     def __repr__(self) -> str:
         """The alphabet and the length."""
         return f"OpenDomain({self.in_words()})"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class TextList(Domain):
+    """Some texts of an open domain, one or none included; each is found by any text that reads the same. Immutable."""
+
+    source: OpenDomain
+
+    def __init__(self, source: OpenDomain, digits: Digits) -> None:
+        self._set(len(digits), tuple(source.text(row) for row in digits), None, None)
+        vars(self)["source"] = source
+
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
+        """The place of each text in the list, or UNKNOWN, UNUSABLE or MISSING if it has none."""
+        return super().locate([self._read(value) if isinstance(value, str) else value for value in values])
+
+    def _read(self, text: str) -> str:
+        return text if text in self._positions else self.source.text(self.source.digits([text])[0])
 
 
 def distinct(digits: Digits) -> Digits:

@@ -505,6 +505,8 @@ def make_plan(
         - ``pgr``: ``order``, the prime power q of the field.
         - ``ss``, ``ss-compact``, ``pgr``: instead of these, ``max_attack``, a limit on :attr:`Plan.attackability`; it
           takes the least error, by the smallest blocks that keep the limit.
+        - ``prefixes``, for an :class:`OpenDomain`: ``list_only``, to plan no search for texts that nobody has listed;
+          ``cells``, the least number of cells of a view.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes, with a :class:`PlanWarning` if they have more than
           twice the error of the default ones; or ``count``, how many to choose.
 

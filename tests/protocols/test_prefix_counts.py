@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kstest
 
 import sunzi
-from sunzi.errors import EstimateError
+from sunzi.errors import DomainError, EstimateError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols import prefix_counts
 from sunzi.protocols.prefix_counts import accepted, counted
@@ -96,6 +96,10 @@ def test_labels_that_read_the_same_are_one_row(plan, tallies):
     assert estimate["one"].frequency == pytest.approx(0.4, abs=0.1)
     assert len(plan.estimate(tallies[0][0], labels=["one"])) == 1
     assert "one" in estimate
+    assert estimate["threads"] == estimate["thre…"]
+    assert "zzz" not in estimate
+    with pytest.raises(DomainError, match="'zzz' is not in the domain"):
+        estimate["zzz"]
 
 
 def test_what_needs_all_values_is_refused(plan, tallies):

@@ -11,6 +11,7 @@ from sunzi._typing import Floats
 from sunzi.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
 from sunzi.errors import EstimateError
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.open_domain import TextList
 from sunzi.protocols.prefix_tables import ViewTable, decoded, least_squares
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def counted(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Dig
     variance = float((weights**2 * spread).sum() / weights.sum() ** 2)
     counting = sum(table.reports for table in tables)
     uncertainty = CountUncertainty(frequencies, variance, tally.reports, counting, _mean_rates(tables))
-    return TextEstimate(domain.listed(digits), tally.reports, frequencies, uncertainty)
+    return TextEstimate(TextList(domain, digits), tally.reports, frequencies, uncertainty)
 
 
 def _solved(tables: list[ViewTable], digits: Digits) -> tuple[Floats, list[ViewTable]]:
