@@ -78,6 +78,11 @@ def first_prefix(**values):
     return lambda plan: plan["parameters"]["views"][0]["prefix"].update(values)
 
 
+def only_short_search(plan):
+    for view in plan["parameters"]["views"][2:]:
+        view["prefix"].update(role="count", digits=7)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -95,6 +100,7 @@ def first_prefix(**values):
         (lambda plan: plan["domain"].update(longest=9), "up to 10 digits"),
         (lambda plan: plan.update(domain={"size": 5}), "needs an open domain"),
         (lambda plan: plan.update(protocol="grr"), "for texts without a list use the protocol prefixes"),
+        (only_short_search, "searches sees"),
         (lambda plan: [view["prefix"].update(role="search") for view in plan["parameters"]["views"]], "role count"),
     ],
 )

@@ -88,7 +88,7 @@ class _Best:
     floor: float = -np.inf
 
     def add(self, scores: Cells, carried: Cells, *places: Integers) -> None:
-        """Add scores with what goes with them; equal shapes."""
+        """Add scores, and what goes with each of them."""
         flat = np.flatnonzero(scores.reshape(-1) > self.floor)
         if flat.size > self.number:
             flat = flat[np.argpartition(-scores.reshape(-1)[flat], self.number)[: self.number]]
@@ -149,16 +149,13 @@ class PrefixSearch:
             parents = np.minimum(0.0, begun.scores[part]).astype(np.float32)[:, None]
             for length, (going_on, ending) in zip(lengths, chances, strict=True):
                 among = np.arange(len(self.domain.symbols) ** length)[None, :]
-                if length < most or is_last:
-                    values = self._values(level, begun.digits[part], length, with_end=True)
-                    carried = ending + parents
+                kinds = [(ended, ending, True)] if length < most or is_last else []
+                kinds += [(opened, going_on, False)] if length == most else []
+                for best, chance, with_end in kinds:
+                    values = self._values(level, begun.digits[part], length, with_end=with_end)
+                    carried = chance + parents
                     score = _evidence(values / level.standard_error) + carried
-                    ended.add(score, np.broadcast_to(carried, score.shape), parent, among, np.array(length))
-                if length == most:
-                    values = self._values(level, begun.digits[part], length, with_end=False)
-                    carried = going_on + parents
-                    score = _evidence(values / level.standard_error) + carried
-                    opened.add(score, np.broadcast_to(carried, score.shape), parent, among, np.array(length))
+                    best.add(score, carried, parent, among, np.array(length))
         going, finished = self._texts(begun, opened, None), self._texts(begun, ended, self.domain.end)
         if is_last:  # what goes on is longer than planned, and found as well
             return going, finished.with_more(going)

@@ -76,6 +76,8 @@ class PrefixViews(ViewsProtocol):
         whole = max(view.digits for view in self.views)
         if any(view.digits != whole for view in self.with_role("count").values()):
             raise PlanError(f"views that count see all {whole} digits of a text")
+        if all(view.digits != whole for view in self.with_role("search").values()):
+            raise PlanError(f"some view that searches sees all {whole} digits of a text")
 
     def with_role(self, role: str) -> dict[int, PrefixView]:
         """The views with a role, by their number."""
