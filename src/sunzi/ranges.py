@@ -236,6 +236,11 @@ class OrderedDomain(Domain):
         unit = "" if self.is_dates or not self.unit else f" {self.unit}"
         return f"{self.shown_edge(start)} to {self.shown_edge(stop)}{unit}"
 
+    @property
+    def size_in_words(self) -> str:
+        """The range: protocols divide it into bins, or round to points."""
+        return self.shown_range(0, self.size)
+
     def in_words(self) -> str:
         """The range and its bins."""
         return self.range_in_words(f"in {self.size:,} bins")
