@@ -62,6 +62,7 @@ def test_refusals(complaint, words, message):
     assert message in complaint()
 
 
-def test_numbers_and_records_are_refused(complaint):
-    assert main(["plan", "--number", "0:9", "--central", "1,1e-8", "--users", "9"]) == 2
-    assert "--central plans single values; for numbers and records make a plan with --epsilon" in complaint()
+@pytest.mark.parametrize("domain", [("--number", "0:9"), ("--open", "a-z")])
+def test_other_plans_are_refused(complaint, domain):
+    assert main(["plan", *domain, "--central", "1,1e-8", "--users", "9"]) == 2
+    assert "--central plans values of a list; for other plans give --epsilon" in complaint()

@@ -306,3 +306,15 @@ def test_unknown_kinds_are_refused_by_name():
         error_curve(Silent())
     assert Silent().decoding_cost(10) is None
     assert Silent().reading_work is None
+
+
+def test_what_a_batch_reveals_is_computed_on_request():
+    plan = sunzi.make_plan("grr", 1024, 2)
+    assert evaluate(plan, 10_000).batch is None
+    found = evaluate(plan, 10_000, delta=1e-8)
+    assert found.batch == plan.batch_guarantee(10_000, 1e-8)
+    record = found.to_json()
+    assert (record["central_epsilon"], record["central_attack"]) == (found.batch.epsilon, found.batch.attack)
+    assert (record["delta"], record["honest_share"], record["reader"]) == (1e-8, 1, "reports")
+    assert record["adjacency"] == "one value is replaced"
+    assert evaluate(plan, 10_000).to_json()["central_epsilon"] is None

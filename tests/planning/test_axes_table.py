@@ -2,18 +2,21 @@
 
 import sunzi
 from sunzi.planning import evaluate
-from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND, axes_cells
+from sunzi.planning.axes_table import AxesTable
+
+TABLE = AxesTable.of([])
 
 
 def row(name, size, epsilon, users):
-    return dict(zip(AXES_HEADER, axes_cells(name, evaluate(sunzi.make_plan(name, size, epsilon), users)), strict=True))
+    axes = evaluate(sunzi.make_plan(name, size, epsilon), users)
+    return dict(zip(TABLE.header, TABLE.cells(name, axes), strict=True))
 
 
 def test_every_column_has_a_cell_and_a_meaning():
     cells = row("grr", 500, 1, 10)
     assert cells["protocol"] == "grr"
     assert cells["detects"] == "none"
-    assert [line.partition(":")[0] for line in AXES_LEGEND] == list(AXES_HEADER[1:])
+    assert [line.partition(":")[0] for line in TABLE.legend] == TABLE.header[1:]
 
 
 def test_cells_show_three_digits():
@@ -24,4 +27,17 @@ def test_cells_show_three_digits():
 
 
 def test_a_protocol_without_figures_has_dashes():
-    assert axes_cells("oue", None) == ["oue", *["-"] * (len(AXES_HEADER) - 1)]
+    assert TABLE.cells("oue", None) == ["oue", *["-"] * len(TABLE.columns)]
+
+
+def test_what_a_batch_reveals_comes_with_its_conditions():
+    axes = evaluate(sunzi.make_plan("grr", 1024, 2), 1_000_000, delta=1e-8)
+    table = AxesTable.of([None, axes])
+    assert table.header[2:4] == ["efficiency", "central"]
+    assert table.cells("grr", axes)[3] == "0.00102"
+    assert table.cells("oue", evaluate(sunzi.make_plan("oue", 16, 2), 100))[3] == "-"
+    assert table.legend[2] == (
+        "central: proven epsilon of a batch of all reports, with delta = 1e-08, if all clients follow the plan and one "
+        "person's value is replaced, for a reader who sees all reports of the batch in random order, without ids, "
+        "times or addresses."
+    )

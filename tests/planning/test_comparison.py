@@ -118,3 +118,10 @@ def test_records_as_parquet(records):
 def test_unknown_formats_are_refused(records):
     with pytest.raises(ParameterError, match="format must be one of csv, json, parquet; got 'xls'"):
         records_as("xls", records)
+
+
+def test_central_epsilon_falls_with_the_users():
+    rows = [row.columns() for row in compare(setting_grid([1024], [2], [10**4, 10**5]), ["grr"], delta=1e-8)]
+    assert rows[0]["central_epsilon"] > rows[1]["central_epsilon"] > rows[1]["central_attack"] > 0
+    with pytest.raises(ParameterError, match="delta must lie between"):
+        list(compare(setting_grid([9], [1], [10]), ["grr"], delta=2))

@@ -98,3 +98,14 @@ def test_every_protocol_has_its_own_style_in_every_picture():
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ParameterError, match="nothing to draw"):
         drawn("size", names=("oue",), sizes=((1 << 24) + 1,))
+
+
+def test_central_epsilon_is_one_more_panel():
+    pytest.importorskip("matplotlib")
+    from sunzi.planning.plots import draw_comparison
+
+    rows = list(compare(setting_grid([1024], [1, 2], [10_000]), ["grr"], delta=1e-8))
+    panel = draw_comparison(rows, "epsilon").axes[-1]
+    assert panel.get_title(loc="left") == "batch of shuffled reports, all honest, delta 1e-08"
+    assert panel.get_ylabel() == "central epsilon, one value replaced"
+    assert list(panel.containers[0].lines[0].get_ydata()) == [row.axes.batch.epsilon for row in rows]

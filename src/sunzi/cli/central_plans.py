@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from sunzi.domain import Domain
     from sunzi.planning import CentralPlan
 
-_OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search")
+_OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search", "delta")
+_RECORDS = ("ordered", "number", "tables", "open")
 _WITH_CENTRAL = ("max_epsilon", "honest")
 
 
@@ -51,9 +52,9 @@ def check_central(arguments: argparse.Namespace) -> None:
             raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; leave it out")
     if arguments.histogram != "flat":
         raise ParameterError("--histogram has no effect with --central; leave it out")
-    if arguments.ordered is not None or arguments.number is not None or arguments.tables is not None:
+    if any(getattr(arguments, name) is not None for name in _RECORDS):
         raise ParameterError(
-            "--central plans single values; for numbers and records make a plan with --epsilon, then run sunzi batch"
+            "--central plans values of a list; for other plans give --epsilon, and then run sunzi batch on the plan"
         )
     if arguments.users is None:
         raise ParameterError("--central needs --users, the least number of users in a batch")

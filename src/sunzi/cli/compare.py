@@ -9,16 +9,17 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_histogram, add_simulation
-from sunzi.cli.numbers import parse_integers, parse_numbers
+from sunzi.cli.files import PICTURES, TABLES, add_delta, add_histogram, add_simulation
+from sunzi.cli.numbers import parse_integers, parse_number, parse_numbers
 from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
 from sunzi.cli.record_plans import add_records, is_record_plan
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.terminal import ProgressBar, print_table, say_wrapped
+from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say_wrapped
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
     from sunzi.planning import ComparisonRow, Setting, Trials
+    from sunzi.planning.axes_table import AxesTable
     from sunzi.planning.plots import Varied
 
 _SUFFIXES = (*TABLES, *PICTURES, ".html")
@@ -48,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--protocols", metavar="NAMES", help="comma-separated protocol names (default: all)")
     add_records(parser)
+    add_delta(parser)
     add_histogram(parser)
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
     add_simulation(parser, population="zipf:3")
@@ -83,8 +85,10 @@ def _compare_protocols(
 ) -> int:
     from sunzi.planning import compare
 
-    with ProgressBar() as bar:
-        records = list(compare(settings, _protocols(arguments), _trials(arguments), bar.show, arguments.histogram))
+    delta = None if arguments.delta is None else float(parse_number(arguments.delta, "--delta"))
+    terms = (settings, _protocols(arguments), _trials(arguments))
+    with printed_warnings(), ProgressBar() as bar:
+        records = list(compare(*terms, bar.show, arguments.histogram, delta=delta))
     deliver(
         arguments,
         Result(
@@ -144,9 +148,9 @@ def _page(records: list[ComparisonRow], varied: Varied, *, has_one_axis: bool) -
 
 def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     """Print the protocols of one setting together, since those are what people compare."""
+    from sunzi.planning.axes_table import AxesTable
 
-    from sunzi.planning.axes_table import AXES_HEADER
-
+    table = AxesTable.of(record.axes for record in records)
     shown = [
         name
         for name, key in _COLUMNS.items()
@@ -155,20 +159,21 @@ def _print_table(records: list[ComparisonRow], varied: Varied) -> None:
     ordered = sorted(records, key=lambda record: [record.columns()[_COLUMNS[name]] for name in shown])
     measured = ["mse", "decode"] if records[0].trials is not None else []
     rows = [
-        [*(f"{record.columns()[_COLUMNS[name]]:,.10g}" for name in shown), *_cells(record, bool(measured))]
+        [*(f"{record.columns()[_COLUMNS[name]]:,.10g}" for name in shown), *_cells(record, table, bool(measured))]
         for record in ordered
     ]
-    print_table([*shown, *AXES_HEADER, *measured], rows, left=len(shown) + 1)
+    print_table([*shown, *table.header, *measured], rows, left=len(shown) + 1)
+    for line in table.legend:
+        if line.startswith("central: "):
+            say_wrapped(line, "dim")
     for record in ordered:
         if record.axes is None:
             setting = f"{record.setting.domain_size:,} values at epsilon {float(record.setting.epsilon):g}"
             say_wrapped(f"not {record.protocol} on {setting}: {record.note}", "dim")
 
 
-def _cells(record: ComparisonRow, is_measured: bool) -> list[str]:
-    from sunzi.planning.axes_table import axes_cells
-
-    cells = axes_cells(record.protocol, record.axes)
+def _cells(record: ComparisonRow, table: AxesTable, is_measured: bool) -> list[str]:
+    cells = table.cells(record.protocol, record.axes)
     if is_measured:
         simulated = record.simulated
         cells += (

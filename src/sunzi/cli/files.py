@@ -91,6 +91,16 @@ def add_histogram(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_delta(parser: argparse.ArgumentParser) -> None:
+    """Add ``--delta``, for the axis of central ε."""
+    parser.add_argument(
+        "--delta",
+        metavar="D",
+        help="also compute the central epsilon of a shuffled batch of all reports, with this delta, such as 1e-8, if "
+        "all clients follow the plan (docs/batch.md)",
+    )
+
+
 def add_simulation(parser: argparse.ArgumentParser, population: str) -> None:
     """Add ``--seed`` and ``--population`` for simulated users."""
     parser.add_argument(

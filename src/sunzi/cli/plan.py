@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.central_plans import add_central, check_central, run_central
-from sunzi.cli.files import STANDARD, add_column, add_force, add_histogram, check_paths
+from sunzi.cli.files import STANDARD, add_column, add_delta, add_force, add_histogram, check_paths
 from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
 from sunzi.cli.results import Result, add_format, print_result, say_written
-from sunzi.cli.terminal import ProgressBar, print_table, say, say_wrapped
+from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
@@ -67,6 +67,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="search for the best moduli of mss and mss-compact, which takes seconds to minutes; done automatically if "
         "the quick choice misses a limit",
     )
+    add_delta(parser)
     add_central(parser)
     add_histogram(parser)
     parser.add_argument("--other", metavar="LABEL", help="label under which unknown values are reported")
@@ -216,7 +217,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
             ("--target-error", arguments.target_error),
         )
     )
-    with ProgressBar() as bar:
+    with printed_warnings(), ProgressBar() as bar:
         request: dict[str, Any] = {
             "objective": arguments.objective or "balanced",
             "max_bits": bits,
@@ -224,6 +225,7 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
             "protocols": None if arguments.protocol is None else [arguments.protocol],
             "search": arguments.search,
             "histogram": arguments.histogram,
+            "delta": None if arguments.delta is None else float(parse_number(arguments.delta, "--delta")),
             "progress": bar.show,
         }
         if target is None:
@@ -235,15 +237,12 @@ def _recommend(arguments: argparse.Namespace, domain: Domain) -> Recommendation:
 
 def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) -> None:
     """Print the comparison, the recommendation with its reason, and what ε guarantees."""
-
-    from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND
-
-    found = recommendation.axes
+    found, table = recommendation.axes, recommendation.table
     compared = [option for option in recommendation.options if option.axes is not None]
     say(f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}")
     say()
     print_table(
-        [f"  {AXES_HEADER[0]}", *AXES_HEADER[1:]],
+        [f"  {table.header[0]}", *table.header[1:]],
         [_cells(option, recommendation) for option in compared],
         styles=[_style(option, recommendation) for option in compared],
     )
@@ -253,7 +252,7 @@ def _print_table(arguments: argparse.Namespace, recommendation: Recommendation) 
             say_wrapped(f"not {option.protocol}: {option.excluded}", "dim")
     for note, names in _notes(recommendation).items():
         say_wrapped(f"{' and '.join(names)}: {note}", "dim")
-    for line in AXES_LEGEND:
+    for line in table.legend:
         say_wrapped(line, "dim")
     say()
     say_wrapped(recommendation.reason)
@@ -274,9 +273,7 @@ def _notes(recommendation: Recommendation) -> dict[str, list[str]]:
 
 
 def _cells(option: Option, recommendation: Recommendation) -> list[str]:
-    from sunzi.planning.axes_table import axes_cells
-
-    name, *figures = axes_cells(option.protocol, option.axes)
+    name, *figures = recommendation.table.cells(option.protocol, option.axes)
     return [f"{'>' if option.protocol == recommendation.protocol else ' '} {name}", *figures]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sunzi.planning import MethodRow
     from sunzi.planning.plots import Varied
 
-_OTHERS = ("size", "protocols", "simulate")
+_OTHERS = ("size", "protocols", "simulate", "delta")
 _LEGEND = (
     "error: standard error of the answer, if all values are equally frequent.",
     "users needed: how many users each method needs for the error of this plan.",

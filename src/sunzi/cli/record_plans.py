@@ -31,6 +31,7 @@ _OTHERS = (
     "other",
     "separate_labels",
     "search",
+    "delta",
 )
 
 

@@ -55,12 +55,12 @@ def say(text: str = "", stream: TextIO | None = None) -> None:
 
 @contextmanager
 def printed_warnings() -> Iterator[None]:
-    """Print the warnings of the block as notes on standard error."""
+    """Print the warnings of the block as notes on standard error, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for warning in caught:
-        say(f"sunzi: note: {warning.message}", sys.stderr)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"sunzi: note: {message}", sys.stderr)
 
 
 def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:

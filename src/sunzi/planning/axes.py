@@ -1,4 +1,5 @@
-"""The figures of a plan on every axis: error, efficiency, bits, work, attackability and how far fake clients push it.
+"""The figures of a plan on every axis: error, efficiency, bits, work, attackability, how far fake clients push it, and
+what a batch of all reports reveals.
 
 All figures are formulas, each checked against simulated collections in the tests. Errors are about the actual users.
 The mean error is that of all items under a reference histogram. The standard error is that of an item that nobody holds
@@ -20,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import special
 
+from sunzi.batch import BatchGuarantee
 from sunzi.errors import ParameterError
 from sunzi.numerics.counters import expected_bytes, expected_filled
 from sunzi.plan import Plan
@@ -33,6 +35,16 @@ CONFIDENCE, POWER = 0.95, 0.8
 """An item counts as detected if it differs from 0 with 95 % confidence (two-sided) in 80 % of all collections."""
 SHARE = 0.01
 """The share of fake clients for the axis ``push``."""
+
+BATCH_COLUMNS = {
+    "epsilon": "central_epsilon",
+    "attack_epsilon": "central_attack",
+    "delta": "delta",
+    "honest_share": "honest_share",
+    "reader": "reader",
+    "adjacency": "adjacency",
+}
+"""The columns of the guarantee of a batch, by their names in its own JSON."""
 
 _DERIVED = ("efficiency", "work")
 # A few items represent all of them. In a large domain each takes a solve of seconds, and items differ less.
@@ -82,6 +94,8 @@ class Axes:
     """By how much 1 % of fake clients can raise the share of an item that nobody holds; None where finding the best
     fake report takes too long (many values at a large ε).
     """
+    batch: BatchGuarantee | None = None
+    """What a shuffled batch of all reports reveals, if all clients follow the plan; None unless requested."""
 
     @property
     def histogram(self) -> ReferenceHistogram:
@@ -109,7 +123,9 @@ class Axes:
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers by name; infinity becomes null, ε a string."""
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        record = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "batch"}
+        guarantee = {} if self.batch is None else self.batch.to_json()
+        record |= {column: guarantee.get(name) for name, column in BATCH_COLUMNS.items()}
         record["epsilon"] = str(self.epsilon)
         record |= {name: getattr(self, name) for name in _DERIVED}
         record["detectable_share"] = self.detectable_share if self.detectable_share < inf else None
@@ -142,7 +158,7 @@ class ErrorCurve:
         return share if share <= 1 else inf
 
 
-def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat") -> Axes:
+def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat", *, delta: float | None = None) -> Axes:
     """The figures of a plan on every axis.
 
     Parameters
@@ -151,6 +167,7 @@ def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat") -> 
     users: how many users will report.
     histogram: ``"flat"``, or ``"skewed"`` to compute the error for skewed values too, which takes up to a minute on
         tens of thousands of values.
+    delta: also compute what a batch of all reports reveals, with this δ (:meth:`sunzi.Plan.batch_guarantee`).
 
     >>> from sunzi import make_plan
     >>> evaluate(make_plan("grr", 16, 1), users=1000).bits
@@ -182,6 +199,7 @@ def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat") -> 
         decode_route=None if cost is None else cost.route,
         attackability=plan.attackability,
         push=pushed,
+        batch=None if delta is None else plan.batch_guarantee(users, delta),
     )
 
 

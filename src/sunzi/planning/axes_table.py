@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
+from typing import Self
 
+from sunzi.batch import READERS, BatchGuarantee
 from sunzi.formatting import percent_of_three_digits, with_prefix
 from sunzi.planning.axes import Axes
 
@@ -29,7 +31,7 @@ def _bits(axes: Axes) -> str:
     return f"{axes.bits:,.6g}" if axes.bits < 1e6 else f"{axes.bits:,.0f}"
 
 
-COLUMNS = (
+_ACCURACY = (
     AxisColumn(
         "error",
         "root mean squared error of all frequencies, if values are equally frequent; with --histogram skewed, if they "
@@ -42,6 +44,8 @@ COLUMNS = (
         "the best protocol would need 80 % of the users",
         lambda axes: percent_of_three_digits(axes.efficiency),
     ),
+)
+_OTHERS = (
     AxisColumn(
         "rare",
         "standard error of the frequency of a value that nobody holds",
@@ -71,12 +75,39 @@ COLUMNS = (
         lambda axes: "-" if axes.push is None else percent_of_three_digits(axes.push),
     ),
 )
-"""All axes, in the order of the table."""
-
-AXES_HEADER = ("protocol", *(column.heading for column in COLUMNS))
-AXES_LEGEND = tuple(f"{column.heading}: {column.meaning}." for column in COLUMNS)
 
 
-def axes_cells(protocol: str, axes: Axes | None) -> list[str]:
-    """The row of a protocol, one cell per heading; dashes if it has no figures."""
-    return [protocol, *("-" if axes is None else column.text(axes) for column in COLUMNS)]
+def _central(batch: BatchGuarantee) -> AxisColumn:
+    return AxisColumn(
+        "central",
+        f"proven epsilon of a batch of all reports, with delta = {batch.delta:g}, if all clients follow the plan and "
+        f"one person's value is replaced, for a reader who {READERS[batch.reader]}",
+        lambda axes: "-" if axes.batch is None else f"{axes.batch.epsilon:#.3g}",
+    )
+
+
+@dataclass(frozen=True)
+class AxesTable:
+    """The columns of a table, one per axis."""
+
+    columns: tuple[AxisColumn, ...]
+
+    @classmethod
+    def of(cls, found: Iterable[Axes | None]) -> Self:
+        """The table of these figures, with what batches reveal only where that was requested."""
+        batch = next((axes.batch for axes in found if axes is not None and axes.batch is not None), None)
+        return cls((*_ACCURACY, *(() if batch is None else (_central(batch),)), *_OTHERS))
+
+    @property
+    def header(self) -> list[str]:
+        """The headings."""
+        return ["protocol", *(column.heading for column in self.columns)]
+
+    @property
+    def legend(self) -> list[str]:
+        """A sentence per column."""
+        return [f"{column.heading}: {column.meaning}." for column in self.columns]
+
+    def cells(self, protocol: str, axes: Axes | None) -> list[str]:
+        """The row of a protocol, one cell per heading; dashes if it has no figures."""
+        return [protocol, *("-" if axes is None else column.text(axes) for column in self.columns)]

@@ -13,10 +13,10 @@ from sunzi.errors import PlanWarning, SunziError
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.registry import catalogue
 
-# Three decades to both sides of the plan's own batch, three sizes in each.
-_STEPS, _STEPS_PER_DECADE = 9, 3
+# Three decades to both sides of the plan's own batch, two sizes in each.
+_STEPS, _STEPS_PER_DECADE = 6, 2
 _LEAST_REPORTS = 10
-_EPSILONS = tuple(Fraction(number, 2) for number in range(1, 17))
+_EPSILONS = (Fraction(1, 2), *map(Fraction, range(1, 9)))
 
 
 @dataclass(frozen=True)

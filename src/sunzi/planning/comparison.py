@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import sqrt
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from sunzi._typing import Progress
+from sunzi.batch import check_delta
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
-from sunzi.planning.axes import Axes, check_reference, evaluate
+from sunzi.planning.axes import BATCH_COLUMNS, Axes, check_reference, evaluate
 from sunzi.planning.populations import UNIFORM, Population, ReferenceHistogram
 from sunzi.planning.recommendation import residue_note
 from sunzi.protocols.base import check_users
@@ -119,6 +121,7 @@ AXES_COLUMNS = (
     "attackability",
     "push",
     "efficiency",
+    *BATCH_COLUMNS.values(),
 )
 SIMULATED_COLUMNS = ("mse", "mse_error", "expected_mse", "report_seconds", "decode_seconds")
 
@@ -147,6 +150,8 @@ def compare(
     trials: Trials | None = None,
     progress: Progress | None = None,
     histogram: ReferenceHistogram = "flat",
+    *,
+    delta: float | None = None,
 ) -> Iterator[ComparisonRow]:
     """Yield a row for every protocol at every setting; if a protocol refuses a setting, its row says why.
 
@@ -157,18 +162,21 @@ def compare(
     trials: also simulate this many collections and measure their errors; without it all figures are formulas.
     progress: called with the fraction done.
     histogram: ``"flat"``, or ``"skewed"`` to compute the errors for skewed values too.
+    delta: also compute what a batch of all reports reveals, with this δ.
 
     >>> [row.columns()["bits"] for row in compare(setting_grid([64], [1], [1000]), ["grr", "oue"])]
     [6.0, 64.0]
     """
     check_reference(histogram)
+    if delta is not None:
+        check_delta(delta)
     for name in protocols:
         find(name)
     done, total = 0, len(settings) * len(protocols)
     for name in protocols:
         plans: dict[tuple[int, Fraction], Plan] = {}
         for setting in settings:
-            yield _row(name, setting, trials, plans, histogram)
+            yield _row(name, setting, trials, plans, partial(evaluate, histogram=histogram, delta=delta))
             done += 1
             if progress is not None:
                 progress(done / total)
@@ -179,7 +187,7 @@ def _row(
     point: Setting,
     trials: Trials | None,
     plans: dict[tuple[int, Fraction], Plan],
-    histogram: ReferenceHistogram,
+    figures: Callable[[Plan, int], Axes],
 ) -> ComparisonRow:
     terms = (point.domain_size, point.epsilon)
     try:
@@ -187,7 +195,7 @@ def _row(
             plans.clear()  # a large plan takes much memory, and settings come in order
             plans[terms] = make_plan(name, point.domain_size, point.epsilon)
         plan = plans[terms]
-        axes = evaluate(plan, point.users, histogram)
+        axes = figures(plan, point.users)
         simulated = None if trials is None else simulate(plan, point.users, trials)
     except SunziError as error:
         return ComparisonRow(name, point, None, trials, None, str(error))

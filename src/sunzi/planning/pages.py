@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted
 from sunzi.markup import facts_table, page, plain_table
-from sunzi.planning.axes_table import AXES_HEADER, AXES_LEGEND, axes_cells
+from sunzi.planning.axes_table import AxesTable
 from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
 from sunzi.planning.record_comparison import METHODS_HEADER, best_first
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sunzi.planning.plots import Varied
     from sunzi.planning.recommendation import Recommendation
     from sunzi.planning.record_comparison import MethodRow
-
-_LEGEND = "\n".join(f'<p class="soft">{escape(line)}</p>' for line in AXES_LEGEND)
 
 
 def _picture_style(width: int) -> str:
@@ -41,14 +39,12 @@ def recommendation_page(recommendation: Recommendation) -> str:
         f"{counted(found.domain_size, 'value')}, {counted(found.users, 'user')}, epsilon {float(found.epsilon):.4g}: "
         f"{recommendation.protocol}"
     )
-    rows = [
-        [*axes_cells(option.protocol, option.axes), option.excluded or option.note] for option in recommendation.options
-    ]
     chosen = recommendation.options.index(recommendation.chosen)
+    table = plain_table(*recommendation.table_rows(), chosen=[chosen])
     content = [
         f"<p>{escape(recommendation.reason)}</p>",
-        f'<div class="scroll">\n{plain_table([*AXES_HEADER, ""], rows, chosen=[chosen])}\n</div>',
-        _LEGEND,
+        f'<div class="scroll">\n{table}\n</div>',
+        *_soft(recommendation.table.legend),
         "<h2>The plan</h2>",
         facts_table(recommendation.plan.facts()),
     ]
@@ -70,15 +66,16 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None) -> 
         if len(set(texts)) == 1
     ]
     swept = {name: texts for name, texts in parameters.items() if len(set(texts)) > 1}
+    table = AxesTable.of(record.axes for record in records)
     rows = [
-        [*(texts[number] for texts in swept.values()), *axes_cells(record.protocol, record.axes), record.note]
+        [*(texts[number] for texts in swept.values()), *table.cells(record.protocol, record.axes), record.note]
         for number, record in enumerate(records)
     ]
-    header = [*swept, *AXES_HEADER, ""]
+    header = [*swept, *table.header, ""]
     content = [
         *([] if varied is None else [_picture(lambda plots: plots.draw_comparison(records, varied))]),
         f'<div class="scroll">\n{plain_table(header, rows)}\n</div>',
-        _LEGEND,
+        *_soft(table.legend),
     ]
     return page(", ".join([protocols, *fixed]), "\n".join(content), _picture_style(64))
 
@@ -96,7 +93,7 @@ def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, leg
     content = [
         *([] if varied is None else [_picture(lambda plots: plots.draw_record_comparison(rows, varied))]),
         f'<div class="scroll">\n{plain_table([*METHODS_HEADER, *swept], cells, chosen=chosen)}\n</div>',
-        *(f'<p class="soft">{escape(line)}</p>' for line in legend),
+        *_soft(legend),
     ]
     fixed = {"epsilon": f"epsilon {settings['epsilon'][0]}", "users": f"{settings['users'][0]} users"}
     title = ", ".join(["this plan and other methods", *(text for name, text in fixed.items() if name not in swept)])
@@ -109,7 +106,7 @@ def central_page(found: CentralPlan) -> str:
         f"<p>{escape(found.reason)}</p>",
         f"<p>{escape(found.warning)}</p>",
         f'<div class="scroll">\n{plain_table(CENTRAL_HEADER, found.rows(), chosen=[0])}\n</div>',
-        *(f'<p class="soft">{escape(line)}</p>' for line in CENTRAL_LEGEND),
+        *_soft(CENTRAL_LEGEND),
         "<h2>The guarantee</h2>",
         f"<p>{escape(found.guarantee.in_words())}</p>",
         facts_table(found.guarantee.facts()),
@@ -130,6 +127,10 @@ def batch_page(curves: BatchCurves, facts: Iterable[tuple[str, str]]) -> str:
     ]
     title = f"A batch of {own.reports:,} reports, {curves.protocol}, {counted(curves.domain_size, 'value')}"
     return page(title, "\n".join(content), _picture_style(46))
+
+
+def _soft(lines: Iterable[str]) -> list[str]:
+    return [f'<p class="soft">{escape(line)}</p>' for line in lines]
 
 
 def _picture(draw: Callable[[Any], Any], module: str = "plots") -> str:

@@ -1,5 +1,5 @@
-"""A comparison as a picture: error, efficiency, bits, decoding and attackability against what was varied. Needs
-matplotlib, the ``plot`` extra, so import this module only to draw.
+"""A comparison as a picture: error, efficiency, bits, decoding, attackability and, on request, central ε against what
+was varied. Needs matplotlib, the ``plot`` extra, so import this module only to draw.
 
 Errors of good protocols differ by a few percent, so they are drawn relative to the least possible error
 (docs/mathematics.md §8), on an axis that is linear within 1 % of it and logarithmic beyond.
@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from sunzi.batch import BatchGuarantee
 from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
@@ -104,13 +105,21 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
     column, unit, label = "work", "elementary operations", _operations
     if is_simulated:
         column, unit, label = "decode_seconds", "time, measured", _seconds
+    batch = next((record.axes.batch for record in records if record.axes is not None), None)
+    central = [] if batch is None else [_central_panel(records, varied, batch)]
     return [
         _error_panel(records, varied, is_simulated=is_simulated),
         _panel(records, varied, "efficiency", "efficiency", "least possible MSE / MSE", _share),
         _panel(records, varied, "bits", "report", "mean bits", lambda value: f"{value:,.0f}"),
         _panel(records, varied, column, "decoding" if is_simulated else "reading and decoding", unit, label),
         _panel(records, varied, "attackability", "attackability", "success of a guess from one report", _share),
+        *central,
     ]
+
+
+def _central_panel(records: Sequence[ComparisonRow], varied: Varied, batch: BatchGuarantee) -> _Panel:
+    title = f"batch of shuffled reports, all honest, delta {batch.delta:g}"
+    return _panel(records, varied, "central_epsilon", title, "central epsilon, one value replaced", "{:g}".format)
 
 
 def _error_panel(records: Sequence[ComparisonRow], varied: Varied, *, is_simulated: bool) -> _Panel:

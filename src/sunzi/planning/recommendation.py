@@ -25,13 +25,14 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from sunzi._typing import Progress
+from sunzi.batch import check_delta
 from sunzi.domain import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import Axes, check_reference, evaluate
-from sunzi.planning.axes_table import AXES_HEADER, axes_cells
+from sunzi.planning.axes_table import AxesTable
 from sunzi.planning.moduli_candidates import KINDS, ModuliCandidate, reference_error
 from sunzi.planning.moduli_choice import MOST_ERROR_RATIO, pareto_front
 from sunzi.planning.populations import ReferenceHistogram
@@ -101,14 +102,24 @@ class Recommendation:
         assert found is not None, "only options with axes are chosen"
         return found
 
+    @property
+    def table(self) -> AxesTable:
+        """The columns for these figures."""
+        return AxesTable.of(option.axes for option in self.options)
+
+    def table_rows(self) -> tuple[list[str], list[list[str]]]:
+        """The header and all rows, with a last column of reasons and notes."""
+        table = self.table
+        rows = [[*table.cells(each.protocol, each.axes), each.excluded or each.note] for each in self.options]
+        return [*table.header, ""], rows
+
     def __repr__(self) -> str:
         """The choice and its reason."""
         return f"Recommendation({self.protocol}: {self.reason})"
 
     def _repr_html_(self) -> str:
         """The table of all protocols and the reason for the choice, for notebooks."""
-        rows = [[*axes_cells(option.protocol, option.axes), option.excluded or option.note] for option in self.options]
-        table = plain_table([*AXES_HEADER, ""], rows, chosen=[self.options.index(self.chosen)])
+        table = plain_table(*self.table_rows(), chosen=[self.options.index(self.chosen)])
         return for_notebook(f'<p>{escape(self.reason)}</p>\n<div class="scroll">\n{table}\n</div>')
 
 
@@ -123,6 +134,7 @@ def recommend(
     protocols: Sequence[str] | None = None,
     search: bool = False,
     histogram: ReferenceHistogram = "flat",
+    delta: float | None = None,
     progress: Progress | None = None,
 ) -> Recommendation:
     """Compare protocols for one setting and choose one; raises ParameterError if none keeps the limits.
@@ -140,6 +152,7 @@ def recommend(
         spread exceeds starts the search in any case.
     histogram: compare errors of equally frequent values, ``"flat"``, or of ``"skewed"`` ones, which takes up to a
         minute on tens of thousands of values.
+    delta: also compute what a batch of all reports reveals, with this δ.
     progress: called with the fraction done.
 
     >>> recommend(16, 1, users=1000, protocols=["grr", "oue"]).protocol
@@ -150,11 +163,13 @@ def recommend(
     check_users(users)
     _check_wishes(objective, max_bits, max_attack)
     check_reference(histogram)
+    if delta is not None:
+        check_delta(delta)
     names = tuple(catalogue() if protocols is None else dict.fromkeys(protocols))
     options = []
     for index, name in enumerate(names):
         part = _part(progress, index, len(names))
-        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, histogram, part)
+        wishes = _Wishes(objective, max_bits or inf, max_attack or inf, search, histogram, delta, part)
         options.append(_option(name, terms, budget, users, wishes, named=protocols is not None))
         part(1.0)
     return choose_among(options, objective)
@@ -177,6 +192,7 @@ class _Wishes:
     max_attack: float
     search: bool
     histogram: ReferenceHistogram
+    delta: float | None
     progress: Progress
 
     def complaint(self, found: Axes) -> str | None:
@@ -217,7 +233,7 @@ def _option(name: str, domain: Domain, epsilon: Fraction, users: int, wishes: _W
 
 
 def _weighed(plan: Plan, users: int, wishes: _Wishes, *, named: bool) -> Option:
-    found = evaluate(plan, users, wishes.histogram)
+    found = evaluate(plan, users, wishes.histogram, delta=wishes.delta)
     complaint = wishes.complaint(found)
     if complaint is None and not named and found.max_bits > _LONGEST_REPORT:
         complaint = f"reports of {found.max_bits:,} bits are impractical; name it to choose it"
@@ -353,9 +369,10 @@ def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: O
 
 def at_users(recommendation: Recommendation, users: int) -> Recommendation:
     """The same plans with another number of users; the choice stays, because all errors scale alike."""
-    histogram = recommendation.axes.histogram
+    histogram, batch = recommendation.axes.histogram, recommendation.axes.batch
+    delta = None if batch is None else batch.delta
     options = tuple(
-        option if option.plan is None else replace(option, axes=evaluate(option.plan, users, histogram))
+        option if option.plan is None else replace(option, axes=evaluate(option.plan, users, histogram, delta=delta))
         for option in recommendation.options
     )
     return replace(recommendation, options=options)
