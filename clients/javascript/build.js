@@ -10,9 +10,9 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { minify } from "terser";
 
-const ENTRIES = ["index", "subsets", "records", "device", "reading", "node"];
+const ENTRIES = ["index", "subsets", "records", "texts", "device", "reading", "node"];
 /** What `sunzi.script.js` defines, as properties of one global `sunzi`. */
-const SCRIPT_ENTRIES = ["index", "subsets", "records", "device"];
+const SCRIPT_ENTRIES = ["index", "subsets", "records", "texts", "device"];
 const BUNDLING = {
   absWorkingDir: import.meta.dirname,
   bundle: true,
@@ -65,8 +65,10 @@ async function printSizes() {
     "client and sending": ["index"],
     "with subsets": ["index", "subsets"],
     "with records": ["index", "records"],
+    "with texts": ["index", "texts"],
+    "with records and texts": ["index", "records", "texts"],
     "with memoising, ledger and outbox": ["index", "device"],
-    everything: ["index", "subsets", "records", "device"],
+    everything: ["index", "subsets", "records", "texts", "device"],
   };
   for (const [name, entries] of Object.entries(programs))
     console.log(`${name}: ${await gzippedSize(...entries)} bytes`);

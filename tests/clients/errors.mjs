@@ -6,13 +6,14 @@ import * as node from "../../clients/javascript/dist/node.js";
 import * as reading from "../../clients/javascript/dist/reading.js";
 import * as records from "../../clients/javascript/dist/records.js";
 import * as subsets from "../../clients/javascript/dist/subsets.js";
+import * as texts from "../../clients/javascript/dist/texts.js";
 
 function lineage(kind) {
   return kind === Error ? [] : [new kind("").name, ...lineage(Object.getPrototypeOf(kind))];
 }
 
 const found = {};
-for (const entry of [client, longitudinal, node, reading, records, subsets]) {
+for (const entry of [client, longitudinal, node, reading, records, subsets, texts]) {
   for (const [name, value] of Object.entries(entry)) {
     if (value.prototype instanceof Error) found[name] = lineage(value);
   }

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { Client, Plan } from "../../clients/javascript/dist/index.js";
 import { records } from "../../clients/javascript/dist/records.js";
 import { subsets } from "../../clients/javascript/dist/subsets.js";
+import { texts } from "../../clients/javascript/dist/texts.js";
 
 /** Replays words of 16 hexadecimal digits each. */
 class ScriptedSource {
@@ -26,7 +27,7 @@ class ScriptedSource {
 }
 
 const answers = JSON.parse(readFileSync(0, "utf8")).map(({ plan, cases }) => {
-  const checked = new Plan(plan, { designs: [subsets], records });
+  const checked = new Plan(plan, { designs: [subsets], records, texts });
   return cases.map(([values, words, isBatch]) => {
     const source = new ScriptedSource(words);
     const client = new Client(checked, { maxEpsilon: 32, source });

@@ -18,8 +18,9 @@ def test_memoised_reports_are_the_same():
     seed = secrets.randbits(32)
     generator = random.Random(seed)
     labelled = sunzi.make_plan("mss-compact", domain=["Firefox", "Chrome", "", "é", "😀", "other"], epsilon=1)
+    texts = vectors.make_text_plans(generator)
     asked, expected = [], []
-    for plan in [*vectors.make_plans(generator), *vectors.make_record_plans(generator), labelled]:
+    for plan in [*vectors.make_plans(generator), *vectors.make_record_plans(generator), *texts, labelled]:
         key, attribute = generator.randbytes(32), generator.choice(ATTRIBUTES)
         client = MemoisingClient(plan, key, attribute, max_epsilon=32)
         known = plan.domain.labels

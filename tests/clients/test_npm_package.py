@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 pytestmark = pytest.mark.slow
 
-ENTRIES = ["sunzi", "sunzi/device", "sunzi/node", "sunzi/reading", "sunzi/records", "sunzi/subsets"]
+ENTRIES = ["sunzi", "sunzi/device", "sunzi/node", "sunzi/reading", "sunzi/records", "sunzi/subsets", "sunzi/texts"]
 PLAN = (ROOT / "conformance" / "v1" / "grr_k5.json").read_text()
 
 

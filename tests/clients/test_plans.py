@@ -21,9 +21,11 @@ ODD_VALUES = [
     *("0.123456789012345", "0.1234567890123456", "1.23456789012345", "1.234567890123456", "100000000000000.5"),
     *("m" * 32, "m" * 33, "😀" * 32, "\u0085", "a\u0000", "days since 1970-01-01"),
     *("singletons", "cyclotomic", "subsets", "projective", "grr", "mss-compact", "ordered", "tables", "number"),
+    *("prefixes", "search", "count", "bytes", "letters", 4, 26, 256, 257, 2**10, 2**10 + 1, 2**26),
     *([], {}, [0], [1, 0], [0, 1], ["a"], {"size": 2}, {"low": "0", "high": "1"}),
 ]
-KEYS = ["attributes", "clamp", "groups", "labels", "level", "name", "other", "range", "share", "sizes", "unit", "x"]
+KEYS = ["attributes", "clamp", "groups", "labels", "level", "longest", "name", "note", "other", "range", "role"]
+KEYS += ["share", "sizes", "symbols", "unit", "unknown", "x"]
 
 
 def originals():

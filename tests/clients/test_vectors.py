@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from math import ceil
 
 import javascript
 import pytest
@@ -18,10 +19,23 @@ BATCH = 50
 def test_random_vectors():
     seed = secrets.randbits(32)
     generator = random.Random(seed)
-    plans = [*vectors.make_plans(generator), *vectors.make_record_plans(generator)]
-    assert {plan.protocol.name for plan in plans} == {*sunzi.catalogue(), "ordered", "tables", "number"}
-    singles = round(VECTORS * (1 - IN_BATCHES) / len(plans))
-    batches = round(VECTORS * IN_BATCHES / len(plans) / BATCH)
+    plans = [*vectors.make_plans(generator), *vectors.make_record_plans(generator), *vectors.make_text_plans(generator)]
+    assert {plan.protocol.name for plan in plans} == {*sunzi.catalogue(), "ordered", "tables", "number", "prefixes"}
+    compare(generator, plans, f"seed {seed}")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("client_directory")
+def test_random_texts():
+    seed = secrets.randbits(32)
+    generator = random.Random(seed)
+    compare(generator, [plan for _ in range(5) for plan in vectors.make_text_plans(generator)], f"seed {seed}")
+
+
+def compare(generator, plans, seed):
+    """Both clients on as many vectors, divided among the plans."""
+    singles = ceil(VECTORS * (1 - IN_BATCHES) / len(plans))
+    batches = ceil(VECTORS * IN_BATCHES / len(plans) / BATCH)
     asked, expected = [], []
     for plan in plans:
         cases = list(vectors.single_cases(generator, plan, singles))
@@ -32,4 +46,4 @@ def test_random_vectors():
     assert len(plans) * (singles + batches * BATCH) >= VECTORS
     for question, wanted, got in zip(asked, expected, made, strict=True):
         for (values, words, _), right, answer in zip(question["cases"], wanted, got, strict=True):
-            assert answer == right, f"seed {seed}: {question['plan']} with {values} from {words}"
+            assert answer == right, f"{seed}: {question['plan']} with {values} from {words}"

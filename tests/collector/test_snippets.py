@@ -100,7 +100,13 @@ def test_two_languages(visit, service):
 
 @pytest.mark.parametrize(
     ("protocol", "domain", "epsilon"),
-    [("pgr", ['don\'t "know" \\', "yes", "no"], 1), ("ss", FRUIT, 1), ("mss", FRUIT, "1/3"), ("oue", 5, "1/2")],
+    [
+        ("pgr", ['don\'t "know" \\', "yes", "no"], 1),
+        ("ss", FRUIT, 1),
+        ("mss", FRUIT, "1/3"),
+        ("oue", 5, "1/2"),
+        ("prefixes", sunzi.OpenDomain("letters", longest=3), 2),
+    ],
 )
 def test_the_javascript_snippet_in_node(visit, service, client_directory, tmp_path, protocol, domain, epsilon):
     service.open(f"node-{protocol}", make_plan(protocol, domain, epsilon))

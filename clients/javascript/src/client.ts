@@ -6,7 +6,7 @@ import { type Epsilon, exceeds, parseEpsilon } from "./epsilon.js";
 import { check, DomainError, ParameterError, PrivacyError } from "./errors.js";
 import { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 import type { Bytes } from "./platform.js";
-import type { Reports } from "./protocols/protocol.js";
+import type { Index, Reports } from "./protocols/protocol.js";
 import { SystemSource, type WordSource } from "./randomness.js";
 import { type Outcome, type SendOptions, uploadPersistently } from "./uploading.js";
 import { encodeBatch, encodeReport } from "./wire.js";
@@ -61,7 +61,7 @@ export class Client {
   }
 
   /** {@link report} for the index of a value. */
-  reportIndex(index: number): Bytes {
+  reportIndex(index: Index): Bytes {
     this.#latest = encodeReport(this.plan.mechanism.layout, this.#randomize([index]));
     return this.#latest;
   }
@@ -80,7 +80,7 @@ export class Client {
   }
 
   /** {@link reportBatch} for indices of values; fastest for a Uint32Array. */
-  reportIndices(indices: ArrayLike<number>): Bytes {
+  reportIndices(indices: ArrayLike<Index>): Bytes {
     const { mechanism, fingerprintBytes } = this.plan;
     this.#latest = encodeBatch(mechanism.layout, fingerprintBytes, this.#randomize(indices));
     return this.#latest;
@@ -101,10 +101,11 @@ export class Client {
     return uploadPersistently(url, this.plan, body, options);
   }
 
-  #randomize(indices: ArrayLike<number>): Reports {
+  #randomize(indices: ArrayLike<Index>): Reports {
     const { size } = this.plan.domain;
+    if (size === Infinity) return this.plan.mechanism.randomize(Array.from(indices), this.#source);
     const Places = size > 2 ** 32 ? Float64Array : Uint32Array;
-    const places = indices instanceof Uint32Array ? indices : Places.from(indices);
+    const places = indices instanceof Uint32Array ? indices : Places.from(indices as ArrayLike<number>);
     // The conversion to Uint32Array changes everything but integers from 0 to 2^32 - 1.
     for (let i = 0; i < places.length; i++)
       if (!(places[i] >= 0 && places[i] < size) || places[i] % 1 || places[i] !== indices[i])
@@ -113,12 +114,11 @@ export class Client {
   }
 }
 
-/** A uniformly random value: an integer below the domain's size, or one per attribute of a record. @internal */
-export function randomIndex(domain: Domain, source: WordSource): number {
-  const { sizes } = domain;
-  let index = 0;
-  drawRows(source, 1, sizes, undefined, (_start, _truths, variates) => {
-    index = sizes.reduce((sum, size, attribute) => sum * size + variates[attribute], 0);
+/** A uniformly random value: an integer below each of the domain's sizes. @internal */
+export function randomIndex(domain: Domain, source: WordSource): Index {
+  let index: Index = 0;
+  drawRows(source, 1, domain.sizes, undefined, (_start, _truths, variates) => {
+    index = domain.joined([...variates]);
   });
   return index;
 }

@@ -1,11 +1,13 @@
-/** The domain of a plan: labels, a bare size, a range or records, with the indices 0 … k−1 (`docs/format.md`, 2.3). */
+/** The domain of a plan: labels, a bare size, a range, records or texts (`docs/format.md`, 2.3). */
 
 import { check, DomainError, type ErrorKind, MissingExtraError, ParameterError, PlanError, shown } from "./errors.js";
 import { decodeText, encodeText, type Json, type JsonObject } from "./json.js";
 import { fields, integer, list } from "./plan_fields.js";
+import type { BlockResponse } from "./protocols/block_response.js";
+import type { Index, Protocol } from "./protocols/protocol.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 
-/** A single value: a label, an index if the domain is a bare size, or a number or date of a range. */
+/** A single value: a label or another text, an index if the domain is a bare size, or a number or date of a range. */
 export type SingleValue = string | number | Date;
 
 /** A value to report: a single one, or a record with a value per attribute. */
@@ -26,16 +28,50 @@ export interface Attribute {
   readonly domain: Domain;
 }
 
-/** What `sunzi/records` knows of a domain: its properties, and the index of a value. */
+/** What an extra knows of a domain: its properties, and the index of a value. */
 export interface ReadDomain {
   readonly properties: object;
-  readonly indexOf: (value: unknown) => number;
+  readonly indexOf: (value: unknown) => Index;
+  /** The choices that make a random value, and the index that they make; by default, attribute by attribute. */
+  readonly sizes?: readonly number[];
+  readonly joined?: (choices: readonly number[]) => Index;
 }
 
-export const NEEDS_RECORDS = 'import { records } from "sunzi/records" and pass it as an option';
+/** Reads some domains. */
+export interface DomainReader {
+  /** @internal */
+  readDomain(record: JsonObject): ReadDomain;
+}
+
+/** Reads the domains and protocols of some plans. */
+export interface PlanReader extends DomainReader {
+  /** @internal */
+  readProtocol(
+    name: string,
+    parameters: JsonObject,
+    domain: Domain,
+    readResponse: (record: Json | undefined) => BlockResponse,
+  ): Protocol;
+}
+
+/** Parts of this library that are imported separately. */
+export interface Extras<Reader = PlanReader> {
+  /** `records` from `sunzi/records`, for plans about numbers, dates and records. */
+  records?: Reader;
+  /** `texts` from `sunzi/texts`, for plans about texts that nobody has listed. */
+  texts?: Reader;
+}
+
+/** An extra that a plan needs. */
+export function needed<Reader>(extras: Extras<Reader>, name: keyof Extras): Reader {
+  const reader = extras[name];
+  check(reader, `import { ${name} } from "sunzi/${name}" and pass it as an option`, MissingExtraError);
+  return reader;
+}
 
 /** The values of one plan. */
 export class Domain {
+  /** The number of values; infinite, if they are texts that nobody has listed. */
   declare readonly size: number;
   /** The labels in the order of their indices; undefined for a bare size, and if they are in a file still to be given. */
   declare readonly labels?: readonly string[];
@@ -47,20 +83,30 @@ export class Domain {
   declare readonly range?: Range;
   /** The attributes, if values are records. */
   declare readonly attributes?: readonly Attribute[];
+  /** The alphabet, if values are texts that nobody has listed. */
+  declare readonly symbols?: "bytes" | readonly string[];
+  /** The token of characters that begin no other token. */
+  declare readonly unknown?: string;
+  /** How many tokens of a text are told apart. */
+  declare readonly longest?: number;
+  /** What the application does to texts before it reports them. */
+  declare readonly note?: string;
   #positions: Map<unknown, number> | undefined;
-  readonly #indexOf: ((value: unknown) => number) | undefined;
+  readonly #read: ReadDomain | undefined;
 
   /**
    * Check a plan's domain. If its labels are in a file, they must still be attached.
    *
-   * @param read reads ranges and records, if they are allowed here
+   * @param extras read ranges, records and texts, if they are allowed here
    */
-  constructor(value: Json | undefined, read?: (record: JsonObject) => ReadDomain) {
-    if (["range", "attributes"].some((key) => Object.hasOwn(Object(value), key))) {
-      check(read, NEEDS_RECORDS, MissingExtraError);
-      const { properties, indexOf } = read(value as JsonObject);
-      this.#indexOf = indexOf;
-      Object.assign(this, properties);
+  constructor(value: Json | undefined, extras: Extras<DomainReader>) {
+    const has = (key: string) => Object.hasOwn(Object(value), key);
+    const extra = has("symbols") ? "texts" : (has("range") || has("attributes")) && "records";
+    if (extra) {
+      this.#read = needed(extras, extra).readDomain(value as JsonObject);
+      // Not enumerable, so that copies of a domain of texts remain those of the plan.
+      if (has("symbols")) Object.defineProperty(this, "size", { value: Infinity });
+      Object.assign(this, this.#read.properties);
       return;
     }
     const record = fields(value, "size", ["labels", "labels_sha256", "other"]);
@@ -108,14 +154,23 @@ export class Domain {
     this.#positions = positions;
   }
 
-  /** The number of values; of records, that of every attribute. @internal */
-  get sizes(): number[] {
-    return this.attributes?.map(({ domain }) => domain.size) ?? [this.size];
+  /** The choices that make a value: the number of values; of records, that of every attribute. @internal */
+  get sizes(): readonly number[] {
+    return this.#read?.sizes ?? this.attributes?.map(({ domain }) => domain.size) ?? [this.size];
   }
 
-  /** The index of a value. Throws a DomainError if it is outside, and a ParameterError if the label file is missing. */
-  index(value: unknown): number {
-    if (this.#indexOf) return this.#indexOf(value);
+  /** The index of the value with one choice below each of the {@link sizes}. @internal */
+  joined(choices: readonly number[]): Index {
+    const { sizes } = this;
+    return this.#read?.joined?.(choices) ?? choices.reduce((sum, choice, place) => sum * sizes[place] + choice, 0);
+  }
+
+  /**
+   * The index of a value; of a text that nobody has listed, its digits. Throws a DomainError if the value is outside,
+   * and a ParameterError if the label file is missing.
+   */
+  index(value: unknown): Index {
+    if (this.#read) return this.#read.indexOf(value);
     const positions = this.#positions;
     if (positions) {
       const index = positions.get(value) ?? positions.get(this.other);

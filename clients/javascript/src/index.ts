@@ -2,7 +2,7 @@
 
 export { Client, type ClientOptions } from "./client.js";
 export type { DesignReader } from "./designs/design.js";
-export type { Attribute, Domain, Range, SingleValue, Value } from "./domain.js";
+export type { Attribute, Domain, PlanReader, Range, SingleValue, Value } from "./domain.js";
 export type { Epsilon } from "./epsilon.js";
 export {
   BudgetError,
@@ -19,5 +19,6 @@ export {
 export type { DeclaredGroups, Groups } from "./groups.js";
 export { Plan, type PlanOptions, type PlanSource } from "./plan.js";
 export type { Bytes, Signal } from "./platform.js";
+export type { Index } from "./protocols/protocol.js";
 export type { WordSource } from "./randomness.js";
 export { type Epoch, fetchEpoch, type Outcome, type RequestOptions, type SendOptions } from "./uploading.js";

@@ -7,9 +7,9 @@ import { cyclotomic } from "./designs/cyclotomic.js";
 import type { DesignReader } from "./designs/design.js";
 import { projective } from "./designs/projective.js";
 import { singletons } from "./designs/singletons.js";
-import { Domain, NEEDS_RECORDS } from "./domain.js";
+import { Domain, type Extras, needed } from "./domain.js";
 import { type Fraction, planEpsilon } from "./epsilon.js";
-import { check, MissingExtraError, shown } from "./errors.js";
+import { check, shown } from "./errors.js";
 import { checkGroups, type DeclaredGroups } from "./groups.js";
 import { canonicalForm, decodeText, encodeText, type Json, type JsonObject, parseJson } from "./json.js";
 import { blockProtocol, readResponse } from "./protocols/block_response.js";
@@ -17,7 +17,6 @@ import { modularProtocol } from "./protocols/modular.js";
 import type { Protocol } from "./protocols/protocol.js";
 import { unaryProtocol } from "./protocols/unary.js";
 import { decimal, fields, integer, list } from "./plan_fields.js";
-import type { RecordsReader } from "./records.js";
 import { hexadecimal, sha256 } from "./sha256.js";
 import { checkUnary } from "./thresholds.js";
 
@@ -25,19 +24,17 @@ import { checkUnary } from "./thresholds.js";
 export type PlanSource = string | Uint8Array | object;
 
 /** What a plan may need besides itself. */
-export interface PlanOptions {
+export interface PlanOptions extends Extras {
   /** Designs that are imported separately, such as `subsets`. */
   designs?: readonly DesignReader[];
   /** The label file, for plans that contain only its hash. */
   labelFile?: Uint8Array | string;
-  /** `records` from `sunzi/records`, for plans about numbers, dates and records. */
-  records?: RecordsReader;
 }
 
 /** What a device must afford: the points of all subsets of a plan (`docs/format.md`, 2.4). */
 const MAX_LISTED_POINTS = 2 ** 24;
 
-/** The design that each protocol may use besides singletons. */
+/** The designs that each protocol may use besides singletons. */
 const DESIGN_OF = new Map<Json, string>([
   ["grr", "singletons"],
   ["ss", "subsets"],
@@ -48,10 +45,16 @@ const DESIGN_OF = new Map<Json, string>([
   ["ordered", "cyclotomic"],
   ["tables", "cyclotomic"],
   ["number", "singletons"],
+  ["prefixes", "cyclotomic or projective"],
 ]);
 
-/** The protocols that `sunzi/records` reads. */
-const ABOUT_RECORDS = new Set(["number", "ordered", "tables"]);
+/** The protocols that extras read. */
+const EXTRA_OF = new Map<string, keyof Extras>([
+  ["number", "records"],
+  ["ordered", "records"],
+  ["tables", "records"],
+  ["prefixes", "texts"],
+]);
 
 /**
  * A plan that has passed all checks.
@@ -81,10 +84,9 @@ export class Plan {
     check(value.version === 1, `version ${shown(value.version)} is not known`);
     fields(value, "domain epsilon format parameters protocol version", ["groups"]);
     if (Object.hasOwn(value, "groups")) checkGroups(value.groups);
-    const { records } = options;
-    Object.assign(this, value, { domain: new Domain(value.domain, records?.readDomain) });
+    Object.assign(this, value, { domain: new Domain(value.domain, options) });
     this.#epsilon = planEpsilon(value.epsilon);
-    this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])], records);
+    this.#mechanism = this.#readProtocol([singletons, cyclotomic, projective, ...(options.designs ?? [])], options);
     this.#fingerprint = sha256(encodeText(canonical));
     if (options.labelFile !== undefined) this.domain.attach(options.labelFile);
   }
@@ -109,7 +111,7 @@ export class Plan {
     return this.#mechanism;
   }
 
-  #readProtocol(designs: readonly DesignReader[], records?: RecordsReader): Protocol {
+  #readProtocol(designs: readonly DesignReader[], extras: Extras): Protocol {
     const { protocol: name, domain } = this;
     const parameters = this.parameters as JsonObject;
     const { size } = domain;
@@ -124,10 +126,8 @@ export class Plan {
     const allowed = DESIGN_OF.get(name);
     check(allowed, `protocol ${shown(name)} is not known`);
     const read = (record: Json | undefined) => readResponse(record, allowed, designs, epsilon);
-    if (ABOUT_RECORDS.has(name)) {
-      check(records, NEEDS_RECORDS, MissingExtraError);
-      return records.readProtocol(name, parameters, domain, read);
-    }
+    const extra = EXTRA_OF.get(name);
+    if (extra) return needed(extras, extra).readProtocol(name, parameters, domain, read);
     if (!name.startsWith("mss")) return blockProtocol(read(fields(parameters, "response").response), size);
     const listed = list(fields(parameters, "responses"), "responses");
     check(listed.length >= 1 && listed.length <= 256, `expected 1 to 256 responses, got ${listed.length}`);

@@ -18,6 +18,7 @@ import { readBatches, readReport } from "../src/reading.js";
 import { sha256 } from "../src/sha256.js";
 import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
+import { texts } from "../src/texts.js";
 import { expectError, hexOf, load, ScriptedSource, thrownBy } from "./support.js";
 
 const GRR = load("grr_k5").plan;
@@ -25,8 +26,12 @@ const LABELS = load("grr_labels_other").plan;
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("10 kB, minified and gzipped, without the subset codec", async () => {
+test("10 kB, minified and gzipped, without the extras", async () => {
   expect(await gzippedSize("index")).toBeLessThanOrEqual(10_000);
+});
+
+test("texts take 600 bytes more than records", async () => {
+  expect((await gzippedSize("index", "records", "texts")) - (await gzippedSize("index", "records"))).toBeLessThanOrEqual(600);
 });
 
 describe("accepted plans", () => {
@@ -272,6 +277,76 @@ describe("numbers, dates and records", () => {
     const reports = readBatches(client.plan, client.reportIndices(new Uint32Array(40_000)));
     const first = reports.filter(({ payload }) => (payload as number) < 3).length / 40_000;
     expect(Math.abs(first - 1 / 4)).toBeLessThan(6 * Math.sqrt(3 / 16 / 40_000));
+  });
+});
+
+describe("texts that nobody has listed", () => {
+  const options = { maxEpsilon: 32, texts };
+  /** The digits of texts under the plan of a vector. */
+  const digits = (name: string, values: string[]) => {
+    const { domain } = new Plan(load(name).plan, { texts });
+    return values.map((value) => domain.index(value));
+  };
+
+  test("plans about them name the missing import", () => {
+    const { plan } = load("prefixes_letters");
+    expect(() => new Client(plan, { maxEpsilon: 32, records })).toThrow(MissingExtraError);
+    expect(() => new Client(plan, { maxEpsilon: 32 })).toThrow("sunzi/texts");
+    const closed = { ...plan, domain: GRR.domain };
+    expect(() => new Client(closed, { maxEpsilon: 32 })).toThrow("sunzi/texts");
+    expect(() => new Client(closed, options)).toThrow("prefixes need texts");
+  });
+
+  test("letters, with an end unless the text is longer", () => {
+    expect(digits("prefixes_letters", ["ab", "", "abcde", "abcdef", "A😀"])).toEqual([
+      [1, 2, 28],
+      [28],
+      [1, 2, 3, 4, 5, 28],
+      [1, 2, 3, 4, 5],
+      [27, 27, 28],
+    ]);
+  });
+
+  test("bytes of UTF-8, where a lone surrogate is U+FFFD", () => {
+    const [plain, wide, lone, replaced] = digits("prefixes_bytes", ["a\0", "é😀x", "\ud83d", "\ufffd"]);
+    expect(plain).toEqual([98, 1, 257]);
+    expect(wide).toEqual([0xc3, 0xa9, 0xf0, 0x9f, 0x98, 0x80].map((byte) => byte + 1));
+    expect(lone).toEqual(replaced);
+  });
+
+  test("tokens by greedy longest match", () => {
+    const { symbols } = load("prefixes_tokens").plan.domain;
+    const tokens = (...names: string[]) => names.map((name) => symbols.indexOf(name) + 1);
+    const end = symbols.length + 1;
+    expect(digits("prefixes_tokens", ["abcab", "abcde", "https://", "😀😀😀", "\ud800", "xabcdef", "😀\ude00"])).toEqual([
+      [...tokens("abc", "ab"), end],
+      [...tokens("abc", "abcdef", "e"), end],
+      [...tokens("https://"), end],
+      [...tokens("😀😀", "😀"), end],
+      [...tokens("\ufffd"), end],
+      [...tokens("abcdef", "abcdef"), end],
+      [...tokens("😀", "\ufffd"), end],
+    ]);
+  });
+
+  test("no text is refused, and nothing else is accepted", () => {
+    const client = new Client(load("prefixes_bytes").plan, options);
+    const reports = readBatches(client.plan, client.reportBatch(["", "hello", "\ud800", "x".repeat(100_000)]));
+    expect(reports).toHaveLength(4);
+    for (const wrong of [5, null, undefined, true, ["a"], {}, new Date()])
+      expectError("DomainError", () => client.report(wrong as string));
+    expect(readReport(client.plan, client.reportIndex(client.plan.domain.index("hello"))).selector).toBe(0);
+    for (const wrong of [5, [NaN], [-1], [1, -400], [Infinity], "hello", null])
+      expectError("DomainError", () => client.reportIndex(wrong as number));
+    expect(client.reportBackground()).toHaveLength(client.report("").length);
+  });
+
+  test("a plan can be stored and passed on", () => {
+    const { plan, fingerprint } = load("prefixes_tokens");
+    const checked = new Plan(plan, { texts });
+    expect(checked.domain.size).toBe(Infinity);
+    for (const copy of [JSON.parse(JSON.stringify(checked)), structuredClone(checked)])
+      expect(new Plan(copy, { texts }).fingerprint).toBe(fingerprint);
   });
 });
 

@@ -10,12 +10,13 @@ import { readBatches, readReport } from "../src/reading.js";
 import { records } from "../src/records.js";
 import { subsets } from "../src/subsets.js";
 import { readTally } from "../src/tally.js";
+import { texts } from "../src/texts.js";
 import { framed } from "../src/uploading.js";
 import { bytesOf, expectError, hexOf, load, NAMES, ScriptedSource } from "./support.js";
 
-const extras = { designs: [subsets], records };
+const extras = { designs: [subsets], records, texts };
 const REFUSALS = ["plan", "client", "value", "groups", "labels", "report", "batch", "tally"].map((kind) => `bad_${kind}_`);
-const PROTOCOLS = ["grr", "mss", "number", "ordered", "oue", "pgr", "rappor", "ss", "tables"];
+const PROTOCOLS = ["grr", "mss", "number", "ordered", "oue", "pgr", "prefixes", "rappor", "ss", "tables"];
 const named = (prefix: string): string[] => NAMES.filter((name) => name.startsWith(prefix));
 const GOOD = NAMES.filter((name) => PROTOCOLS.some((protocol) => name.startsWith(`${protocol}_`)));
 
@@ -144,13 +145,13 @@ test.each(named("bad_tally_"))("%s", (name) => {
 
 test("the built client, whose properties are renamed, refuses the same plans", async () => {
   const dist = join(import.meta.dirname, "..", "dist");
-  const names = ["index", "subsets", "records"];
-  const [built, { subsets }, { records }] = await Promise.all(names.map((name) => import(join(dist, `${name}.js`))));
+  const names = ["index", "subsets", "records", "texts"];
+  const [built, { subsets }, { records }, { texts }] = await Promise.all(names.map((name) => import(join(dist, `${name}.js`))));
   for (const name of named("bad_plan_")) {
     const { hex, text, error } = load(name);
     let thrown: unknown;
     try {
-      new built.Plan(hex === undefined ? text : bytesOf(hex), { designs: [subsets], records });
+      new built.Plan(hex === undefined ? text : bytesOf(hex), { designs: [subsets], records, texts });
     } catch (reason) {
       thrown = reason;
     }

@@ -21,6 +21,7 @@ import { FileStore } from "../src/node.js";
 import { readReport } from "../src/reading.js";
 import { records } from "../src/records.js";
 import { hexadecimal, hmac, sha256 } from "../src/sha256.js";
+import { texts } from "../src/texts.js";
 import { bytesOf, expectError, expectRejection, hexOf, load, split } from "./support.js";
 
 const MEMOISED = JSON.parse(readFileSync(join(import.meta.dirname, "memoised.json"), "utf8"));
@@ -68,8 +69,8 @@ describe("memoised reports", () => {
   test.each(MEMOISED as any[])("are the same as in Python: $plan.protocol", async (vector: any) => {
     const { plan, attribute, reports, outside, derived, entry } = vector;
     const key = await importDeviceKey(bytesOf(MEMOISED[0].key));
-    const client = new MemoisingClient(plan, key, attribute, { maxEpsilon: 32, records });
-    const isLabelled = "labels" in plan.domain;
+    const client = new MemoisingClient(plan, key, attribute, { maxEpsilon: 32, records, texts });
+    const isLabelled = "labels" in plan.domain || "symbols" in plan.domain;
     for (const [value, report] of Object.entries(reports)) {
       expect(hexOf(await (isLabelled ? client.report(value) : client.reportIndex(Number(value))))).toBe(report);
     }
@@ -116,6 +117,24 @@ describe("memoised reports", () => {
       expect(made.has(hexOf(await client.reportIndex(undefined)))).toBe(true);
     }
     expect(questions.size).toBeGreaterThan(1);
+  });
+
+  test("of texts that are alike in the kept view are the same bytes", async () => {
+    const store = new MemoryStore(await importDeviceKey(new Uint8Array(32).fill(1)));
+    const device = await Device.open({ lifetimeEpsilon: 32, maxEpsilon: 32, store });
+    const plan = new Plan(load("prefixes_letters").plan, { texts });
+    const queued = [];
+    for (const [day, text] of ["longer than planned", "longest", "no", "no"].entries())
+      queued.push(await device.queue(plan, "word", text, epochOf(day + 1)));
+    expect(queued.map(({ cost, outside }) => [cost, outside])).toEqual([
+      ["2", false],
+      ["0", false],
+      ["2", false],
+      ["0", false],
+    ]);
+    const none = await device.queue(plan, "word", null as unknown as string, epochOf(9));
+    expect(none.outside).toBe(true);
+    expect(await device.waiting()).toHaveLength(5);
   });
 
   test("need a non-extractable key, an attribute and an accepted plan", async () => {

@@ -19,6 +19,7 @@ import { FileStore } from "sunzi/node";
 import { readReport } from "sunzi/reading";
 import { records } from "sunzi/records";
 import { subsets } from "sunzi/subsets";
+import { texts } from "sunzi/texts";
 
 const epoch: Epoch = await fetchEpoch("https://collector.example");
 const client = new Client(epoch.plan, { maxEpsilon: "1/2", designs: [subsets], labelFile: "a\\nb\\n" });
@@ -32,7 +33,10 @@ const made: Bytes[] = [survey.report({ country: "DE", since: new Date(), time: 3
 const attributes: readonly string[] = survey.plan.domain.attributes?.map(({ name }) => name) ?? [];
 const range: string | undefined = survey.plan.domain.range?.low;
 await device.queue(survey.plan, "survey", { country: "DE" }, epoch.url, { records });
-export { attributes, made, range };
+const words = new Client("{}", { maxEpsilon: 1, texts });
+made.push(words.report("hello"), words.reportIndex(words.plan.domain.index("hello")), words.reportIndices([[1, 2], [3]]));
+const symbols: "bytes" | readonly string[] | undefined = words.plan.domain.symbols;
+export { attributes, made, range, symbols };
 const stored: string = JSON.stringify(epoch.plan);
 const labels: readonly string[] = new Plan(stored).domain.labels ?? [];
 const key: DeviceKey = await makeDeviceKey();

@@ -12,6 +12,7 @@ import { type Groups, namedGroups } from "../groups.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanOptions, PlanSource } from "../plan.js";
 import type { Signal } from "../platform.js";
+import type { Index } from "../protocols/protocol.js";
 import { hexadecimal, hmac } from "../sha256.js";
 import { addressOf, framed, freshId, jittered, requestInit, uploadOnce } from "../uploading.js";
 import { BrowserStore } from "./browser_store.js";
@@ -291,7 +292,7 @@ function isTokenFailure({ token }: QueuedReport, { cause }: StoreError): boolean
   return token !== undefined && (cause as Response | undefined)?.status === 401;
 }
 
-function indexOf(plan: Plan, value: Value): number | undefined {
+function indexOf(plan: Plan, value: Value): Index | undefined {
   try {
     return plan.domain.index(value);
   } catch (error) {

@@ -19,6 +19,7 @@ import { check, ParameterError, RandomnessError } from "../errors.js";
 import { encodeText } from "../json.js";
 import type { Plan, PlanSource } from "../plan.js";
 import type { Bytes, DeviceKey } from "../platform.js";
+import type { Index } from "../protocols/protocol.js";
 import { hexadecimal } from "../sha256.js";
 import { encodeReport } from "../wire.js";
 import { DerivedSource } from "./derived_source.js";
@@ -90,12 +91,12 @@ export class MemoisingClient {
   }
 
   /** {@link report} for the index of a value; for undefined, the background report of all values outside the domain. */
-  async reportIndex(index: number | undefined): Promise<Bytes> {
+  async reportIndex(index: Index | undefined): Promise<Bytes> {
     return this.reportDerived(index, await this.derive(index));
   }
 
   /** {@link reportIndex} with the result of {@link derive}. */
-  async reportDerived(index: number | undefined, secret: Uint8Array): Promise<Bytes> {
+  async reportDerived(index: Index | undefined, secret: Uint8Array): Promise<Bytes> {
     const source = new DerivedSource(secret);
     const { mechanism, epsilon } = this.plan;
     const kept = await this.#kept(index);
@@ -109,18 +110,18 @@ export class MemoisingClient {
    * with their lengths, so that different inputs never give the same message. If the plan draws a question for every
    * report, the numbers of the question and the cell take the place of the value.
    */
-  async derive(index: number | undefined): Promise<Uint8Array> {
+  async derive(index: Index | undefined): Promise<Uint8Array> {
     const kept = await this.#kept(index);
     if (kept) return this.#secret(PURPOSE, withLength(kept.join(" ")));
     if (index === undefined) return this.#secret(PURPOSE, [length(OUTSIDE)]);
-    return this.#secret(PURPOSE, withLength(this.plan.domain.labels?.[index] ?? String(index)));
+    return this.#secret(PURPOSE, withLength(this.plan.domain.labels?.[index as number] ?? String(index)));
   }
 
   /**
    * The question that this device keeps, and the cell of the value; one random value, which it keeps as well, stands for
    * all values outside the domain.
    */
-  async #kept(index: number | undefined): Promise<[number, number] | undefined> {
+  async #kept(index: Index | undefined): Promise<[number, number] | undefined> {
     const { mechanism, domain } = this.plan;
     if (!mechanism.drawCell) return undefined;
     const source = new DerivedSource(await this.#secret(QUESTION_PURPOSE, []));

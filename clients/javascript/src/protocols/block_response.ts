@@ -16,7 +16,7 @@ export interface BlockResponse {
   readonly threshold: Threshold;
 }
 
-/** Read and check a block response. Its design must be singletons or the one that the protocol allows. */
+/** Read and check a block response. Its design must be singletons or one that the protocol allows. */
 export function readResponse(
   record: Json | undefined,
   allowed: string,
@@ -24,7 +24,7 @@ export function readResponse(
   epsilon: Fraction,
 ): BlockResponse {
   const name = (record as JsonObject | undefined)?.design;
-  check(name === "singletons" || name === allowed, `design must be ${allowed}, got ${shown(name)}`);
+  check(["singletons", ...allowed.split(" or ")].includes(name as string), `design must be ${allowed}, got ${shown(name)}`);
   const reader = designs.find((each) => each.kind === name);
   check(reader, `import "sunzi/${name}" and pass it in designs`, MissingExtraError);
   const design = reader.read(record as JsonObject);

@@ -21,7 +21,7 @@ export function modularProtocol(responses: readonly BlockResponse[], domainSize:
   const residues: PointsOf = (selector, indices, rows) => {
     const modulus = moduli[selector];
     const points = new Uint32Array(rows.length);
-    for (let i = 0; i < rows.length; i++) points[i] = indices[rows[i]] % modulus;
+    for (let i = 0; i < rows.length; i++) points[i] = (indices[rows[i]] as number) % modulus;
     return points;
   };
   // A memoising device derives a modulus from the value, too.

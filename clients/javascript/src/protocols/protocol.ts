@@ -9,8 +9,11 @@ export interface Reports {
   readonly payloads: Payloads;
 }
 
+/** The index of a value; of a text of an open domain, its digits. */
+export type Index = number | readonly number[];
+
 /** Indices of values: of doubles if the domain has more than 2^32 values, which only `tables` allow. */
-export type Indices = Uint32Array | Float64Array;
+export type Indices = Uint32Array | Float64Array | readonly Index[];
 
 /** Turns values, as indices, into reports. */
 export interface Protocol {
@@ -24,7 +27,7 @@ export interface Protocol {
    * The question of one report, drawn independently of the value, and the cell of the value that answers it. A
    * memoising device keeps its question, and its noise for every cell. Missing if reports are about the value itself.
    */
-  drawCell?(index: number, source: WordSource): [question: number, cell: number];
+  drawCell?(index: Index, source: WordSource): [question: number, cell: number];
   /** One report of the cell that `drawCell` found. */
   respond?(question: number, cell: number, source: WordSource): Reports;
 }

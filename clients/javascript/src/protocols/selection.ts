@@ -50,7 +50,7 @@ export function selectingProtocol(
     },
     drawCell(index, source) {
       const [question] = draw(1, source);
-      return [question, pointsOf(question, Float64Array.of(index), Uint32Array.of(0))[0]];
+      return [question, pointsOf(question, [index], Uint32Array.of(0))[0]];
     },
     respond(question, cell, source) {
       const payloads = payloadArray(1, designs);

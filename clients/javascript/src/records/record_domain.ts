@@ -24,7 +24,7 @@ function indexOfRecord(attributes: readonly Attribute[], value: unknown): number
   let index = 0;
   for (const { name, domain } of attributes) {
     try {
-      index = index * domain.size + domain.index(given.get(name));
+      index = index * domain.size + (domain.index(given.get(name)) as number);
     } catch (error) {
       throw new DomainError(`attribute ${shown(name)}: ${(error as Error).message}`);
     }
@@ -40,8 +40,9 @@ export function readRecordDomain(record: JsonObject): ReadDomain {
   fields(record, "attributes size");
   const attributes = list(record, "attributes").map((each) => {
     const { name, domain: value } = fields(each, "domain name");
-    check(!Object.hasOwn(Object(value), "attributes"), "an attribute must not be a record");
-    const domain = new Domain(value, readBins);
+    const isSingle = !["attributes", "symbols"].some((key) => Object.hasOwn(Object(value), key));
+    check(isSingle, "an attribute must have single values from a list or a range");
+    const domain = new Domain(value, { records: { readDomain: readBins } });
     check(!domain.labels_sha256, "an attribute's labels must be in the plan");
     return { name: checkText(name, "name"), domain };
   });

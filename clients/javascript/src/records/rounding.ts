@@ -19,7 +19,7 @@ export function numberProtocol(response: BlockResponse, domainSize: number): Pro
     const points = new Uint32Array(indices.length);
     drawRows(source, indices.length, [steps], undefined, (start, _, variates) => {
       for (let row = 0; row < variates.length; row++) {
-        const scaled = indices[start + row] * (design.points - 1); // below 2^38
+        const scaled = (indices[start + row] as number) * (design.points - 1); // below 2^38
         const below = Math.floor(scaled / steps);
         points[start + row] = below + Number(variates[row] < scaled - below * steps);
       }
@@ -37,7 +37,7 @@ export function numberProtocol(response: BlockResponse, domainSize: number): Pro
     layout: [design.bits],
     designs: [design],
     randomize: (indices, source) => respond(round(indices, source), source),
-    drawCell: (index, source) => [0, round(Float64Array.of(index), source)[0]],
+    drawCell: (index, source) => [0, round([index], source)[0]],
     respond: (_question, cell, source) => respond(Uint32Array.of(cell), source),
   };
 }

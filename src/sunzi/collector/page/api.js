@@ -86,6 +86,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * @typedef {{
  *   size: number, labels?: string[], labels_sha256?: string, other?: string,
  *   range?: { low: string, high: string, unit?: string }, attributes?: { name: string, domain: Domain }[],
+ *   symbols?: "bytes" | string[],
  * }} Domain
  */
 

@@ -90,13 +90,14 @@ export async function copySnippet() {
  * @param {(text: string) => string} literal
  * @returns {string}
  */
-function exampleValue({ labels, labels_sha256: hash, range, attributes }, literal) {
+function exampleValue({ labels, labels_sha256: hash, range, attributes, symbols }, literal) {
   if (attributes) {
     const values = attributes.map(({ name, domain }) => `${literal(name)}: ${exampleValue(domain, literal)}`);
     return `{${values.join(", ")}}`;
   }
   if (range) return range.unit === DAYS ? literal(dayText(Number(range.low))) : range.low;
   if (labels) return literal(labels[0]);
+  if (symbols) return literal("any text");
   return hash ? '"ONE OF YOUR LABELS"' : "0";
 }
 
@@ -143,17 +144,20 @@ function javascriptLines({ collection, plan }, example) {
   const address = javascriptLiteral(new URL(`v1/collections/${collection}`, BASE).href);
   const needsSubsets = ["ss", "mss"].includes(plan.protocol);
   const needsRecords = plan.domain.range || ["number", "ordered", "tables"].includes(plan.protocol);
+  const needsTexts = plan.protocol === "prefixes";
   const needsLabels = plan.domain.labels_sha256 !== undefined;
   const epsilon = javascriptLiteral(plan.epsilon);
   const names = [
     needsSubsets && "designs: [subsets]",
     needsRecords && "records",
+    needsTexts && "texts",
     needsLabels && "labelFile",
   ].filter(Boolean);
   const options = names.length ? `, { ${names.join(", ")} }` : "";
   /** @type {Line[]} */
   const imports = needsSubsets ? [['import { subsets } from "sunzi/subsets";']] : [];
   if (needsRecords) imports.push(['import { records } from "sunzi/records";']);
+  if (needsTexts) imports.push(['import { texts } from "sunzi/texts";']);
   /** @type {Line[]} */
   const labels = needsLabels
     ? [['const labelFile = await (await fetch("labels.txt")).text();', "the label file of this plan"]]
