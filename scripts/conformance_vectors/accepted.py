@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from conformance_vectors.cases import Case, good_cases
-from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OUE, SS, TABLES, Record
+from conformance_vectors.plans import GRR, MSS, MSS_COMPACT, NUMBER, ORDERED, OUE, PREFIXES, SS, TABLES, Record
 from conformance_vectors.record_cases import record_cases
+from conformance_vectors.text_cases import text_cases
 from conformance_vectors.words import Awkward, Script, crafted_prefixes
 from sunzi.collector.epochs import Upload
 from sunzi.contract import Contract
@@ -28,7 +29,7 @@ SEED = 20_250_101
 
 def accepted() -> Iterator[tuple[str, Record]]:
     """All accepted vectors by file name."""
-    for case in chain(good_cases(), record_cases()):
+    for case in chain(good_cases(), record_cases(), text_cases()):
         yield case.name, good_record(case)
         if case.domain.labels_sha256:
             yield f"{case.name}_untidy", good_record(case) | {"label_file": untidy_label_file(case.domain)}
@@ -143,6 +144,7 @@ def tallies() -> Iterator[tuple[str, Record]]:
     """Batches and their tallies in both forms; a client may write either form and must read both."""
     stream = ReproducibleSource([SEED, 1])
     few = np.array([0, 1, 2, 3, 3, 3, 1])
+    words = ["", "a", "ab", "abba", "abba", "abba", "a"]
     for name, plan_record, spread in (
         ("grr", GRR, 1),
         ("ss", SS, 1),
@@ -152,9 +154,11 @@ def tallies() -> Iterator[tuple[str, Record]]:
         ("number", NUMBER, 300_000),
         ("ordered", ORDERED, 2),
         ("tables", TABLES, 10),
+        ("prefixes", PREFIXES, None),
     ):
         plan = Plan.from_contract(Contract.from_json(plan_record))
-        batch = plan.client(source=Script([], stream)).report_indices(few * spread)
+        indices = plan.domain.indices(words) if spread is None else few * spread
+        batch = plan.client(source=Script([], stream)).report_indices(indices)
         tally = plan.tally(batch)
         counts = [int(count) for count in tally.counts]
         filled = [index for index, count in enumerate(counts) if count]

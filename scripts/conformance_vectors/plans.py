@@ -16,14 +16,15 @@ from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
 from sunzi.domain import Domain
 from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
+from sunzi.open_domain import OpenDomain
 from sunzi.ranges import OrderedDomain
 from sunzi.records import RecordDomain
 
 Record = dict[str, Any]
-View = tuple[int | list[int], int]
-"""The level or the attributes, and the share out of 2^32."""
+View = tuple[int | list[int] | Record, int]
+"""The level, the attributes or the prefix, and the share out of 2^32."""
 
-VIEW_MAPS = {"ordered": "level", "tables": "attributes"}
+VIEW_MAPS = {"ordered": "level", "tables": "attributes", "prefixes": "prefix"}
 """What plans call the map of a view."""
 
 
@@ -41,8 +42,13 @@ def parameters_of(
             {VIEW_MAPS[protocol]: view, "share": share, "response": response}
             for (view, share), response in zip(views, responses, strict=True)
         ]
-        return {"views": listed} if protocol == "ordered" else {"sizes": list(sizes), "views": listed}
+        return {"sizes": list(sizes), "views": listed} if protocol == "tables" else {"views": listed}
     return {"responses": responses} if protocol.startswith("mss") else {"response": responses[0]}
+
+
+def prefix(digits: int, base: int, modulus: int, role: str = "search") -> Record:
+    """The map of a view of texts."""
+    return {"digits": digits, "base": base, "modulus": modulus, "role": role}
 
 
 def plan_json(protocol: str, domain: Domain, epsilon: str, *designs: Design, views: Sequence[View] = ()) -> Record:
@@ -107,4 +113,17 @@ TABLES = plan_json(
     Cyclotomic(7, 3),
     Cyclotomic(43, 6),
     views=[([0], 1 << 30), ([0, 1], 1), ([0, 1, 2], 3 * (1 << 30) - 1)],
+)
+PREFIXES = plan_json(
+    "prefixes",
+    OpenDomain(["ab", "a", "b", "?"], longest=3),
+    "1",
+    Singletons(13),
+    Cyclotomic(13, 4),
+    Projective(3, 3),
+    views=[
+        (prefix(2, 6, 13), 1 << 31),
+        (prefix(4, 7, 11), (1 << 30) + 1),
+        (prefix(4, 5, 7, "count"), (1 << 30) - 1),
+    ],
 )

@@ -21,6 +21,7 @@ from conformance_vectors.plans import (
     ORDERED,
     OUE,
     PGR,
+    PREFIXES,
     SS,
     TABLES,
     Record,
@@ -95,6 +96,12 @@ def bad_values() -> Iterator[tuple[str, Record]]:
         ("attribute_unknown", TABLES, {"version": "1", "crashed": "no", "day": 1, "country": "DE"}),
         ("attribute_value_unknown", TABLES, {"version": "4", "crashed": "no", "day": 1}),
         ("attribute_value_too_large", TABLES, {"version": "1", "crashed": "no", "day": 7}),
+        ("number_for_text", PREFIXES, 5),
+        ("boolean_for_text", PREFIXES, True),
+        ("null_for_text", PREFIXES, None),
+        ("list_for_text", PREFIXES, ["a"]),
+        ("digits_for_text", PREFIXES, [1, 2, 5]),
+        ("record_for_text", PREFIXES, {"text": "a"}),
     ):
         yield f"bad_value_{name}", {"reason": "not in the domain", "error": "DomainError", "plan": plan, "value": value}
 
@@ -168,6 +175,7 @@ def bad_reports() -> Iterator[tuple[str, Record]]:
         ("modular_too_long", MSS, bytes([0, 0]), "two bytes for four bits"),
         ("compact_at_limit", MSS_COMPACT, bytes([31]), "31 is not below 2 * 5 + 3 * 7"),
         ("ordered_at_limit", ORDERED, bytes([67]), "67 is not below 2 + 2 * 5 + 5 * 11"),
+        ("prefixes_at_limit", PREFIXES, bytes([78]), "78 is not below 13 + 4 * 13 + 13"),
         ("tables_at_limit", TABLES, struct.pack("<H", 282), "282 is not below 3 + 3 * 7 + 6 * 43"),
         ("number_at_limit", NUMBER, bytes([5]), "5 is not below 5"),
     ):

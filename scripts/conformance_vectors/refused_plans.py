@@ -24,6 +24,7 @@ from conformance_vectors.plans import (
     threshold_for,
 )
 from conformance_vectors.refused_records import record_faults
+from conformance_vectors.refused_texts import open_domain_faults
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
 from sunzi.domain import Domain
@@ -348,6 +349,7 @@ def refused_plans() -> Iterator[tuple[str, Record]]:
         algebra_faults,
         modular_faults,
         record_faults,
+        open_domain_faults,
     ):
         for name, error, reason, plan in faults():
             yield f"bad_plan_{name}", {"reason": reason, "error": error, **content_of(plan)}

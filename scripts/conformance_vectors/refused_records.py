@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance_vectors.plans import GRR, LABELS, NUMBER, ORDERED, OUE, TABLES, Record, response_with, spoilt
+from conformance_vectors.plans import GRR, LABELS, NUMBER, ORDERED, OUE, PREFIXES, TABLES, Record, response_with, spoilt
 from sunzi.ranges import OrderedDomain
 
 BadPlan = tuple[str, str, str, Record]
@@ -209,6 +209,7 @@ def threshold_faults() -> Iterator[BadPlan]:
         ("ordered", ORDERED, "parameters/views/2/response/threshold"),
         ("tables", TABLES, "parameters/views/1/response/threshold"),
         ("number", NUMBER, "parameters/response/threshold"),
+        ("prefixes", PREFIXES, "parameters/views/2/response/threshold"),
     ):
         target: Any = plan
         for step in path.split("/"):

@@ -16,6 +16,7 @@ from sunzi._typing import Integers
 from sunzi.domain import MISSING, UNUSABLE, Domain, as_list, check_column, is_missing
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown, whole_number
+from sunzi.ranges import CONTROL
 
 MOST_SYMBOLS = 1 << 15
 LONGEST = 1 << 10
@@ -65,8 +66,8 @@ class OpenDomain(Domain):
     ) -> None:
         if alphabet == _BYTES and unknown is not None:
             raise DomainError(f"every text is bytes, so there is no unknown token; leave unknown={unknown!r} out")
-        if type(note) is not str or len(note) > _LONGEST_NOTE:
-            raise DomainError(f"a note is a text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
+        if type(note) is not str or len(note) > _LONGEST_NOTE or CONTROL.search(note):
+            raise DomainError(f"a note is printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
         symbols = _symbols(alphabet)
         unknown = None if alphabet == _BYTES else "?" if unknown is None else _checked_symbol(unknown)
         if unknown is not None and unknown not in symbols:

@@ -40,8 +40,37 @@ def make_record_plans(random):
     return plans
 
 
+def make_text_plans(random):
+    """Plans of texts as letters, as bytes and as tokens of up to several characters of any plane."""
+    alphabets = ["letters", "bytes", [chr(random.randrange(33, 1000)) for _ in range(5)]]
+    alphabets += [[random_text(random, random.choice([1, 2, 6])) for _ in range(size)] for size in (3, 12, 300)]
+    plans = []
+    for alphabet in alphabets:
+        tokens = alphabet if isinstance(alphabet, str) else list(dict.fromkeys(alphabet))
+        domain = sunzi.OpenDomain(tokens, random.choice([1, 2, 7, 30]))
+        epsilon = Fraction(random.randint(20, 400), 100)
+        options = {"cells": 4 * domain.end + random.randint(64, 900), "list_only": random.random() < 0.3}
+        plans.append(sunzi.make_plan("prefixes", domain, epsilon, **options))
+    return plans
+
+
+def random_text(random, length):
+    """Characters of every length in UTF-8, without lone surrogates."""
+    ranges = [(1, 127), (128, 2047), (2048, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF)]
+    return "".join(chr(random.randint(*random.choice(ranges))) for _ in range(random.randint(1, length)))
+
+
+def any_text(random, domain):
+    """A text of tokens, other characters and surrogates, often about as long as the plan tells apart."""
+    count = random.choice([0, 1, random.randint(0, domain.longest), domain.longest, domain.longest + 2])
+    odd = [random_text(random, 2), chr(random.randint(0xD800, 0xDFFF))]
+    return "".join(random.choice([random.choice(domain.symbols)] * 6 + odd) for _ in range(count))
+
+
 def random_value(random, domain):
     """A value as JSON, often at the edge of a bin."""
+    if domain.is_open:
+        return any_text(random, domain)
     if isinstance(domain, sunzi.RecordDomain):
         record = {name: random_value(random, part) for name, part in domain.attributes.items()}
         return {name: value for name, value in record.items() if value is not None}
