@@ -65,6 +65,18 @@ def test_each_distinct_answer_to_the_kept_question_costs_once(path):
     assert (outside.outside, outside.cost) == (True, 0)
 
 
+def test_texts_that_look_alike_in_the_kept_view_cost_once(path):
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=4), 1, cells=100)
+    device = Device(path, 32, max_epsilon=1)
+    texts = ["longer", "longest", "no", "no", "NO", "né"]
+    costs = [device.queue(plan, "word", text, epoch_of(number)).cost for number, text in enumerate(texts, 1)]
+    assert costs[:4] in ([1, 0, 1, 0], [1, 0, 0, 0])  # rarely two texts share a cell
+    assert len(set(bodies(device))) <= sum(costs) == device.spent("word")
+    outside = [device.queue(plan, "word", value, epoch_of(9 + number)) for number, value in enumerate([None, 3])]
+    assert [(queued.outside, queued.cost) for queued in outside] in ([(True, 1), (True, 0)], [(True, 0)] * 2)
+    assert device.client(plan, "word").report("longer") == bodies(device)[0]
+
+
 def test_the_cap_holds_over_plans_and_collections(plan, path):
     device = Device(path, "5/2", max_epsilon=1, caps={"age": "1/2"})
     half = sunzi.make_plan("oue", 100, Fraction(1, 2))

@@ -146,6 +146,32 @@ def test_memoised_questions_of_many_devices_are_drawn_by_their_shares(ordered):
     assert abs(ordered.estimate(tally).frequencies[:32].sum() - 1) < 4 * ordered.protocol.range_variance(6000) ** 0.5
 
 
+def test_a_device_keeps_its_view_for_all_texts():
+    """Texts that are alike in the view of a device give the same bytes; those that are not have other noise."""
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=5), 2, cells=300)
+    texts = ["hello", "helloworld", "helloes", "he", "held", "", "日本", "\ud800"]
+    views = set()
+    for seed in range(12):
+        client = MemoisingClient(plan, bytes([seed]) * KEY_BYTES, "word", max_epsilon=2)
+        reports = {text: client.report(text) for text in texts}
+        assert reports == {text: client.report(text) for text in texts}
+        assert reports["helloworld"] == reports["helloes"], "both are longer than planned"
+        counted = plan.tally([*reports.values(), client.report_index(None)])
+        [number] = np.flatnonzero(counted.block_reports)
+        views.add(int(number))
+        view = plan.protocol.views[number]
+        cells = view.points(plan.domain.indices(texts)).tolist()
+        noise = {cell: client.derive(plan.domain.index(text)) for cell, text in zip(cells, texts, strict=True)}
+        assert len(set(noise.values())) == len(set(cells))
+        assert all(
+            reports[text] == reports[other]
+            for text, cell in zip(texts, cells, strict=True)
+            for other in texts
+            if cells[texts.index(other)] == cell
+        )
+    assert len(views) > 3
+
+
 def test_the_background_record_is_kept_too():
     """With more records than 2^32 every attribute is drawn on its own."""
     attributes = {name: sunzi.Domain(6361) for name in "abcd"}

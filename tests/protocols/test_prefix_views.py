@@ -11,6 +11,7 @@ from sunzi.errors import EstimateError, ParameterError, PlanError, TallyError
 from sunzi.numerics.randomness import ReproducibleSource
 
 SHARES = 1 << 32
+LONG = sunzi.OpenDomain("bytes", longest=100)
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,7 @@ def test_wrong_plans_are_refused(plan, change, message):
         (lambda plan, tally: sunzi.make_plan("prefixes", 100, 2), PlanError, "needs an open domain"),
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, moduli=[3]), ParameterError, "'moduli'"),
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, cells=3), ParameterError, "cells must be"),
+        (lambda plan, tally: sunzi.make_plan("prefixes", LONG, 2, cells=64), ParameterError, "too few primes"),
         (lambda plan, tally: sunzi.make_plan("mss", plan.domain, 2), PlanError, "needs a list of values"),
         (lambda plan, tally: plan.estimate(tally), EstimateError, "has no list of values"),
         (lambda plan, tally: plan.estimate(tally, labels=3), ParameterError, "texts are a list"),

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from sunzi.domain import Domain
 from sunzi.errors import DomainError, ParameterError
+from sunzi.open_domain import OpenDomain
 from sunzi.ranges import OrderedDomain
 from sunzi.records import RecordDomain
 from sunzi.tables import index_lookup
 from sunzi.tables.column_rows import Rows
-from sunzi.tables.index_lookup import IndexLookup, RecordLookup, hints_at
+from sunzi.tables.index_lookup import IndexLookup, RecordLookup, TextLookup, hints_at
 
 
 def texts(*cells) -> Rows:
@@ -180,3 +181,28 @@ class TestRecordLookup:
         lookup.indices(self.rows(("x", "zebra", "1"), ("x", "lion", "1")))
         with pytest.raises(DomainError, match="column 'b': 100 % of the values are not in the domain"):
             lookup.check()
+
+
+class TestTextLookup:
+    DOMAIN = OpenDomain("letters", longest=3)
+
+    def test_texts_have_digits(self):
+        lookup = TextLookup(self.DOMAIN)
+        rows = texts("ab", "", "abcd", "ab")
+        assert np.array_equal(lookup.indices(rows), self.DOMAIN.digits(["ab", "", "abcd", "ab"]))
+        assert np.array_equal(lookup.indices(replace(rows, codes=rows.codes[:1])), self.DOMAIN.digits(["ab"]))
+        assert (lookup.rows, lookup.skipped, lookup.longer) == (5, 0, 1)
+        assert lookup.describe() == "1 of 5 rows are longer than 3 tokens and count as their beginning with …"
+        lookup.check()
+        assert TextLookup(self.DOMAIN).describe() is None
+
+    def test_rows_without_a_text_are_refused_or_left_out(self):
+        with pytest.raises(DomainError, match="row 2: a value is missing"):
+            TextLookup(self.DOMAIN).indices(texts("a", None))
+        lookup = TextLookup(self.DOMAIN, skip_missing=True)
+        assert np.array_equal(lookup.indices(texts("a", None, "b")), self.DOMAIN.digits(["a", "b"]))
+        assert (lookup.rows, lookup.skipped) == (3, 1)
+        with pytest.raises(DomainError, match="row 4: value 5 is not text"):
+            lookup.indices(texts(5))
+        with pytest.raises(DomainError, match="holds numbers"):
+            lookup.indices(Rows(np.array([1, 2])))

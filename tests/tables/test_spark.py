@@ -443,3 +443,18 @@ def test_records_are_a_column_of_structs(spark, tmp_path):
     assert written.columns == ["country", "report"]
     counted = tally(written, plan, by=["country"])
     assert {key: found.reports for key, found in counted.items()} == {("DE",): 50, ("FR",): 50}
+
+
+def test_texts_are_counted_without_a_list(spark, tmp_path):
+    """Reports of texts, made and counted by Spark; the tally is that of one process, and texts are found in it."""
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=8, cells=5000)
+    df = spark.createDataFrame([("yes", "DE"), ("no", "FR"), ("longer", "FR")] * 700, "word string, country string")
+    written = privatize(df, plan, "word", str(tmp_path / "reports"))
+    assert written.columns == ["country", "report"]
+    counted = tally(written, plan)
+    reports = [bytes(row.report) for row in written.collect()]
+    assert counted.to_bytes() == plan.tally(reports).to_bytes() == tally(str(tmp_path / "reports"), plan).to_bytes()
+    assert sorted(plan.discover(counted).labels) == ["lon…", "no", "yes"]
+    missing = spark.createDataFrame([("yes",), (None,)], "word string")
+    with pytest.raises(PythonException, match="a value is missing"):
+        privatize(missing, plan, "word", str(tmp_path / "missing"))

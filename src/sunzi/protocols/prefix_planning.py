@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import exp, log, log2
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -49,10 +50,12 @@ def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cel
     depths = [domain.width] if list_only else levels(domain, cells)
     views = MODULI if len(depths) > 1 else 2 * MODULI
     counting = max(MODULI, round(MODULI * len(depths) / 3))
-    moduli = _primes_below(response.design.points)
-    searched = [_view(domain, response, next(moduli), depth, is_search=True) for depth in depths for _ in range(views)]
-    counted = [_view(domain, response, next(moduli), domain.width, is_search=False) for _ in range(counting)]
-    return with_shares([*searched, *counted])
+    needed = [(depth, True) for depth in depths for _ in range(views)] + [(domain.width, False)] * counting
+    moduli = list(islice(_primes(response.design.points, domain.end), len(needed)))
+    if len(moduli) < len(needed):
+        raise ParameterError(f"{cells} cells have too few primes for {len(needed)} views; take more cells")
+    made = zip(needed, moduli, strict=True)
+    return with_shares(_view(domain, response, modulus, depth, is_search=search) for (depth, search), modulus in made)
 
 
 def levels(domain: OpenDomain, cells: int) -> list[int]:
@@ -96,8 +99,8 @@ def _geometries(cells: int, epsilon: Fraction) -> Iterator[tuple[float, int, int
             order += 1
 
 
-def _primes_below(number: int) -> Iterator[int]:
-    return (candidate for candidate in range(number, 2, -1) if is_prime(candidate))
+def _primes(largest: int, above: int) -> Iterator[int]:
+    return (candidate for candidate in range(largest, above, -1) if is_prime(candidate))
 
 
 def _view(domain: OpenDomain, response: BlockResponse, modulus: int, digits: int, *, is_search: bool) -> PrefixView:
