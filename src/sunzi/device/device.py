@@ -172,8 +172,8 @@ class Device:
         epoch, so the collector would not count it again either.
 
         A value that this attribute has already reported under the same plan costs nothing, since its bytes are the
-        same; under plans of numbers, ranges and tables, nor does one with the same answer to the question that the
-        device keeps. A value outside the domain is reported as "other" if the plan has that, else as a background
+        same; under plans of numbers, ranges, tables and texts, nor does one with the same answer to the question that
+        the device keeps. A value outside the domain is reported as "other" if the plan has that, else as a background
         report: sending nothing would reveal it.
 
         Raises BudgetError if too little ε is left, PrivacyError if the plan's ε exceeds the device's ``max_epsilon``,
@@ -183,7 +183,8 @@ class Device:
         ----------
         plan: the plan of the epoch.
         attribute: what is measured, with the same name in all collections.
-        value: a label or index of the plan's domain, a number or date of its range, or a record.
+        value: a label or index of the plan's domain, a number or date of its range, a record, or any text if the domain
+            is open.
         destination: the epoch's URL, :attr:`sunzi.collector.RemoteEpoch.url`; stored in its canonical spelling.
         token: the single-use token to spend, if the collector requires one.
         groups: the user's public groups, such as ``{"country": "DE"}``: at most one value per attribute that the plan

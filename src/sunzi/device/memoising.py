@@ -4,10 +4,10 @@ All randomness of a report, including the choice of a modulus, is derived by HMA
 attribute, the plan and the value. The collection's name is not used: a renamed collection gets no fresh noise. Another
 plan or value does, and costs its ε once, which a ledger can cap.
 
-Under plans that draw a question for every report (the level of an ordered value, a table of a record, the rounding of a
-number) the device draws it once for all values, and derives the noise from the cell that answers it instead of the
-value. So values with the same cell give the same bytes and cost ε together: at most ε for every node of one level,
-every cell of one table, or every point that numbers are rounded to.
+Under plans that draw a question for every report (the level of an ordered value, a table of a record, a view of a text,
+the rounding of a number) the device draws it once for all values, and derives the noise from the cell that answers it
+instead of the value. So values with the same cell give the same bytes and cost ε together: at most ε for every node of
+one level, every cell of one table or view, or every point that numbers are rounded to.
 
 This is local differential privacy against an attacker who cannot break HMAC-SHA256 and does not have the key. With the
 key, an attacker can find the value of a report by trying all values.

@@ -5,9 +5,9 @@
  * attribute, the plan and the value. The name of a collection is not used: renaming a collection gives no fresh noise.
  * Another plan or another value does; each costs its ε once, which a ledger can cap.
  *
- * Under plans that draw a question for every report (the level of an ordered value, a table of a record, the rounding of
- * a number) the device draws it once for all values, and derives the noise from the cell that answers it instead of the
- * value. So values with the same cell give the same bytes and cost ε together.
+ * Under plans that draw a question for every report (the level of an ordered value, a table of a record, a view of a
+ * text, the rounding of a number) the device draws it once for all values, and derives the noise from the cell that
+ * answers it instead of the value. So values with the same cell give the same bytes and cost ε together.
  *
  * This is local differential privacy against adversaries who cannot break HMAC-SHA256 and do not have the key. With the
  * key and a report, the value can be found by trying all of them.
