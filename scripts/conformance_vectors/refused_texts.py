@@ -118,6 +118,8 @@ def prefix_faults() -> Iterator[tuple[str, str, Record]]:
     yield "prefix_modulus_above_2_to_26", "products must stay below 2^53", huge
     none = spoilt(PREFIXES, "parameters/views/2/prefix/role", "search")
     yield "prefixes_without_count", "no view counts", none
+    short = spoilt(PREFIXES, "parameters/views/1/prefix/digits", 3)
+    yield "prefixes_with_search_of_beginnings", "no view searches whole texts", short
     counting = PREFIXES
     for view in (0, 1):
         counting = spoilt(counting, f"parameters/views/{view}/prefix/role", "count")

@@ -22,7 +22,7 @@ export function prefixesProtocol(parameters: JsonObject, domain: Domain, readRes
     const modulus = integer(record, "modulus", 2, MAX_MODULUS);
     const base = integer(record, "base", domain.sizes[0] + 1, modulus);
     const length = integer(record, "digits", isCount ? width : 1, width);
-    roles.add(role);
+    if (length === width) roles.add(role);
     return {
       cells: modulus,
       cellOf(digits) {
@@ -35,6 +35,6 @@ export function prefixesProtocol(parameters: JsonObject, domain: Domain, readRes
     };
   };
   const protocol = viewsProtocol(fields(parameters, "views"), "prefix", readPrefix, readResponse);
-  check(roles.size === 2, "both roles are needed");
+  check(roles.size === 2, "both roles must see whole texts");
   return protocol;
 }
