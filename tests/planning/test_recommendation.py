@@ -235,10 +235,10 @@ def test_the_text_is_the_choice_and_its_reason():
 
 
 def test_central_epsilon_of_every_protocol():
-    found = recommend(1024, 2, 10_000, protocols=["grr", "ss"], delta=1e-8)
+    found = recommend(1024, 2, 1_000_000, protocols=["grr", "ss"], delta=1e-8)
     header, rows = found.table_rows()
     assert header[3] == "central"
     assert [row[3] for row in rows] == [f"{option.axes.batch.epsilon:#.3g}" for option in found.options]
-    assert at_users(found, 100_000).axes.batch.reports == 100_000
+    assert at_users(found, 2_000_000).axes.batch.reports == 2_000_000
     with pytest.raises(ParameterError, match="delta must lie between"):
         recommend(9, 1, 10, delta=0)

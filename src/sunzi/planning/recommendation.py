@@ -17,6 +17,7 @@ Ties go to less work. Four times the users would make up for twice the error.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +28,7 @@ from typing import Any, Literal, get_args
 from sunzi._typing import Progress
 from sunzi.batch import check_delta
 from sunzi.domain import Domain
-from sunzi.errors import ParameterError, SunziError
+from sunzi.errors import ParameterError, PlanWarning, SunziError
 from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
@@ -298,7 +299,10 @@ def _best_of_front(
 ) -> Option:
     weights = [_Weight(each.error**0.5, each.bits, each.attackability, each.decode_work) for each in front]
     moduli = front[_best(weights, wishes.objective)].moduli
-    return _weighed(make_plan(name, domain, epsilon, moduli=moduli), users, wishes, named=named)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)  # the table shows the error
+        plan = make_plan(name, domain, epsilon, moduli=moduli)
+    return _weighed(plan, users, wishes, named=named)
 
 
 @dataclass(frozen=True)
