@@ -203,9 +203,9 @@ def _main(runs: int) -> None:
     titles = {"ours": "no help", "prior": "public words", "list": "list of all", "reference": "PEM with local hashing"}
     for population in (words(), strings()):
         for epsilon in EPSILONS:
-            bits = make_plan("prefixes", population.domain, epsilon).report_bits
+            plans = [make_plan("prefixes", population.domain, epsilon, list_only=only) for only in (False, True)]
             for kind, score in measure(population, epsilon, settings.USERS, runs).items():
-                size = report_bits(epsilon) if kind == "reference" else bits
+                size = report_bits(epsilon) if kind == "reference" else plans[kind == "list"].report_bits
                 figures = f"{score.mean('true'):.1f} | {score.mean('false'):.1f} | {score.mean('f1'):.2f}"
                 print(
                     f"| {population.name} | {epsilon} | {titles[kind]} | {size:.0f} | {figures} | "
