@@ -39,6 +39,7 @@ TEXT = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*) ?([\w-]*)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
 PROGRAM = "\n\n".join(text for kind, _, text in BLOCKS if kind == "python")
 JSON_EXAMPLES = {name: text for kind, name, text in BLOCKS if kind == "json"}
+EXAMPLES = ["grr", "mss-compact", "ordered", "prefixes"]
 HEX_EXAMPLES = {name: bytes.fromhex(text) for kind, name, text in BLOCKS if kind == "hex"}
 
 
@@ -266,7 +267,7 @@ def test_blocks_are_of_known_kinds():
     assert len(set(named)) == len(named), "two examples have the same name"
 
 
-@pytest.mark.parametrize("name", ["grr", "mss-compact", "ordered"])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_are_what_the_library_makes(name):
     plan = Plan.from_json(JSON_EXAMPLES[f"{name}-plan"])
     run = json.loads(JSON_EXAMPLES[f"{name}-run"])
@@ -279,8 +280,7 @@ def test_examples_are_what_the_library_makes(name):
 
 
 def test_every_example_is_checked():
-    parts = {"grr-plan", "grr-run", "mss-compact-plan", "mss-compact-run", "ordered-plan", "ordered-run"}
-    assert set(JSON_EXAMPLES) == parts
+    assert set(JSON_EXAMPLES) == {f"{name}-{part}" for name in EXAMPLES for part in ("plan", "run")}
     assert set(HEX_EXAMPLES) == {"grr-batch", "grr-tally", "mss-compact-batch"}
 
 
