@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import (
     attacks,
+    batches,
     clients,
     collector,
     columns,
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "whole-way": whole.whole_way,
     "by-files": files.by_files,
     "planning": planning.planning,
+    "batches": batches.batches,
     "collector": collector.throughput,
     "collector-attacked": collector.under_attack,
     "collector-resources": attacks.resources,
