@@ -200,7 +200,7 @@ def check_delta(delta: float, users: int | None = None) -> float:
     if users is not None and number * users >= 1:
         warnings.warn(
             f"delta = {number:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "
-            "Take a much smaller delta, such as 1e-8",
+            f"Take a much smaller delta, such as {min(1e-8, 0.01 / users):.0e}",
             PlanWarning,
             stacklevel=4,
         )

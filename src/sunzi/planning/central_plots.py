@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import READERS, BatchGuarantee
-from sunzi.formatting import percent
+from sunzi.formatting import counted, percent
 from sunzi.planning.central_curves import BatchCurves
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _draw(
 def _title(curves: BatchCurves) -> str:
     """All conditions of the figures."""
     own = curves.own
-    size = f"{own.cohort:,} people in the same batches" if own.cohort else f"{own.reports:,} reports"
+    size = f"{own.cohort:,} people in the same batches" if own.cohort else counted(own.reports, "report")
     kept = "repeated memoised reports" if own.cohort else "fresh noise"
     epochs = f", {own.epochs:,} epochs with {kept}" if own.epochs > 1 else ""
     return (
