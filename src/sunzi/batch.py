@@ -8,10 +8,13 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import reduce
 from math import ceil, exp
 from typing import Any, Literal, get_args
+
+import numpy as np
 
 from sunzi.errors import ParameterError, PlanWarning, PrivacyError
 from sunzi.formatting import percent
@@ -19,6 +22,7 @@ from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import LEAST_DELTA, Blanket
 from sunzi.numerics.checks import real_number, shown, whole_number
 from sunzi.protocols.base import Protocol
+from sunzi.protocols.registry import is_built_in
 
 Reader = Literal["reports", "tally"]
 READERS: dict[Reader, str] = {
@@ -29,8 +33,11 @@ READERS: dict[Reader, str] = {
 MOST_REPORTS = 10**12
 _MOST_EPOCHS = 10_000
 # Batch sizes are rounded down to this many steps per factor of two before their losses are added up.
-_SIZES_PER_DOUBLING = 32
-_LEAST_STEPS, _MOST_STEPS = 32, 256
+_SIZES_PER_DOUBLING = 16
+_LEAST_STEPS, _MOST_STEPS = 24, 128
+# A plan that tells less than this tells nothing, and its odds round to 1.
+_LEAST_EPSILON = 1e-9
+_LARGEST_SHOWN = 20.0
 _SIZE_PRECISION = 1.003
 
 
@@ -67,24 +74,24 @@ class BatchGuarantee:
         """What this means, in two sentences."""
         seen = "the published counts" if self.reader == "tally" else "all reports, shuffled,"
         several = f" of {self.epochs:,} batches" if self.epochs > 1 else ""
-        odds = f"by a factor of at most {_factor(self.epsilon)}"
-        chance = f"except with a probability of {self.delta:g}"
+        chance = f"is at most {_factor(self.epsilon)} times as likely with one value as with any other"
+        local = _factor(float(self.local_epsilon) * (1 if self.cohort else self.epochs))
         return (
-            f"Someone who sees only {seen}{several} can change their odds about one person's value {odds}, {chance}. "
-            f"Someone who sees a single report as it arrives, such as the collector's operator, can change them by "
-            f"{_factor(float(self.local_epsilon))}: the batch does not protect against them."
+            f"Whatever someone who sees only {seen}{several} concludes about one person {chance}, up to a probability "
+            f"of {self.delta:g}. For someone who sees single reports as they arrive, such as the collector's operator, "
+            f"the factor is {local}: the batch does not protect against them."
         )
 
     def facts(self) -> list[tuple[str, str]]:
         """The guarantee and all its conditions, as names and texts."""
+        whose = "the cohort's members" if self.cohort else "the reports"
         batches = f"at least {self.reports:,} reports in each batch; do not publish smaller ones"
-        attack = "unknown" if self.attack is None else f"{self.attack:.4g}: no smaller epsilon can be claimed"
         rows = [
-            ("central epsilon", f"{self.epsilon:.4g}, with delta = {self.delta:g} (proven)"),
-            ("attack", attack),
+            ("central epsilon", f"{rounded(self.epsilon, 4, up=True)}, with delta = {self.delta:g} (proven)"),
+            ("attack", _attack_in_words(self.attack)),
             ("local epsilon", f"{float(self.local_epsilon):.4g}: holds against everybody, for each report"),
             ("batch", batches),
-            ("honest", f"{percent(self.honest)} of the reports follow the plan: at least {self.honest_reports:,}"),
+            ("honest", f"{percent(self.honest)} of {whose} follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
             ("neighbours", "one person's value is replaced; who takes part does not depend on values"),
         ]
@@ -92,7 +99,9 @@ class BatchGuarantee:
             kept = "repeated memoised reports" if self.cohort else "fresh noise in each"
             rows.insert(4, ("epochs", f"{self.epochs:,}, {kept}"))
         if self.cohort:
-            rows.insert(4, ("cohort", f"at least {self.cohort:,} people who are in exactly the same batches"))
+            rows.insert(
+                4, ("cohort", f"at least {self.cohort:,} people in exactly the same batches, with unchanged values")
+            )
         return rows
 
     def to_json(self) -> dict[str, Any]:
@@ -113,9 +122,29 @@ class BatchGuarantee:
         }
 
 
+def _attack_in_words(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "unknown"
+    return f"{rounded(epsilon, 4, up=False)}: no smaller epsilon can be claimed" if epsilon else "none succeeds"
+
+
 def _factor(epsilon: float) -> str:
-    factor = exp(min(epsilon, 700.0))
-    return f"{factor:.4f}" if factor < 1.1 else f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
+    """e^ε, rounded up."""
+    if epsilon > _LARGEST_SHOWN:
+        return f"e^{rounded(epsilon, 3, up=True)}"
+    return rounded(exp(epsilon), 5 if epsilon < 0.1 else 3, up=True)
+
+
+def rounded(number: float, digits: int, up: bool) -> str:
+    """A figure of so many significant digits, rounded towards the safe side.
+
+    >>> rounded(0.086572, 4, up=True), rounded(0.086572, 4, up=False), rounded(1234567, 3, up=True)
+    ('0.08658', '0.08657', '1,240,000')
+    """
+    exact = Decimal(number)
+    places = digits - 1 - exact.adjusted()
+    found = exact.quantize(Decimal(1).scaleb(-places), ROUND_CEILING if up else ROUND_FLOOR)
+    return f"{int(found):,}" if places <= 0 else f"{found:f}"
 
 
 def honest_reports(reports: int, honest: float) -> int:
@@ -142,15 +171,12 @@ def batch_guarantee(
         least, sizes_apart = honest_reports(members, honest), [members]
     else:
         least, sizes_apart = honest_reports(min(sizes), honest), sizes
-    local = float(protocol.epsilon)
-    if len(sizes_apart) == 1:
-        epsilon = min(local, blanket.epsilon_above(least, delta)) if least > 1 else local
-    else:
-        epsilon = min(local * len(sizes), _composed(blanket, [honest_reports(size, honest) for size in sizes], delta))
-    known = isinstance(blanket, BitSums) or blanket.attacked is not None
-    most = least if cohort else honest_reports(max(sizes), honest)
-    batches = 1 if cohort else len(sizes)
-    attack = min(epsilon, blanket.epsilon_below(most, delta, batches)) if known and least > 1 else None
+    epsilon, attack = float(protocol.epsilon) * len(sizes_apart), None
+    if least > 1 and protocol.epsilon > _LEAST_EPSILON:
+        honest_sizes = [honest_reports(size, honest) for size in sizes_apart]
+        epsilon = min(epsilon, _composed(blanket, honest_sizes, delta))
+        if blanket.has_attack:
+            attack = min(epsilon, blanket.epsilon_below(max(honest_sizes), delta, len(honest_sizes)))
     return BatchGuarantee(epsilon, attack, delta, protocol.epsilon, min(sizes), honest, reader, len(sizes), cohort)
 
 
@@ -171,8 +197,8 @@ def minimum_batch(
 
     low, high = 1, 64
     while not reached(high):
-        low, high = high, high * 4
-        if high > MOST_REPORTS:
+        low, high = high, min(high * 4, MOST_REPORTS)
+        if low == MOST_REPORTS:
             raise ParameterError(
                 f"even {MOST_REPORTS:,} reports do not reach a central epsilon of {target:g} with delta = {delta:g}; "
                 f"the plan's epsilon of {protocol.epsilon} is too large for that"
@@ -216,7 +242,7 @@ def check_honest(share: float) -> float:
 
 
 def _sizes(reports: int | Sequence[int], epochs: int) -> list[int]:
-    if isinstance(reports, Sequence):
+    if isinstance(reports, (Sequence, np.ndarray)) and not isinstance(reports, (str, bytes)):
         if epochs != 1:
             raise ParameterError("give either one number of reports per epoch, or epochs=, not both")
         if not 1 <= len(reports) <= _MOST_EPOCHS:
@@ -232,17 +258,22 @@ def _blanket(protocol: Protocol, reader: Reader) -> Blanket | BitSums:
             f"there is no central guarantee for a reader {shown(reader)}: someone who sees reports with ids, times or "
             f"addresses, as the collector's operator does, has the local epsilon only. Readers are {list(READERS)}"
         )
+    if not is_built_in(protocol):
+        return Blanket.of_any(exp(protocol.epsilon))
     return protocol.blanket() if reader == "reports" else protocol.counts_blanket()
 
 
 def _composed(blanket: Blanket | BitSums, sizes: Sequence[int], delta: float) -> float:
     """ε of batches with fresh noise: their losses add up."""
+    if len(sizes) == 1:
+        return blanket.epsilon_above(sizes[0], delta)
     numbers = Counter(_rounded_down(size) for size in sizes)
+    unseen = delta / (100 * len(sizes))
+    least = blanket.losses(min(numbers), unseen)
     if len(numbers) == 1:
-        return blanket.losses(min(numbers)).times(len(sizes)).epsilons(delta)[1]
-    ranges = [blanket.losses(size).range for size in (min(numbers), max(numbers))]
-    step = max(min(ranges) / _LEAST_STEPS, max(ranges) / _MOST_STEPS)  # all on one grid
-    losses = [blanket.losses(size, step).times(number) for size, number in numbers.items()]
+        return least.times(len(sizes)).epsilons(delta)[1]
+    step = max(blanket.losses(max(numbers), unseen).range / _LEAST_STEPS, least.range / _MOST_STEPS)  # one for all
+    losses = [blanket.losses(size, unseen, step).times(number) for size, number in numbers.items()]
     return reduce(lambda first, second: first.plus(second), losses).epsilons(delta)[1]
 
 

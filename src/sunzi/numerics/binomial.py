@@ -101,6 +101,8 @@ def count_cells(trials: Floats, probability: float, width: float, above: bool = 
     those beyond the range of the count are empty.
     """
     trials = np.asarray(trials, dtype=np.float64)[..., None]
+    if probability <= 0:
+        return CountCells(np.zeros_like(trials), np.zeros_like(trials), np.ones_like(trials))
     mean = trials * probability
     variance = mean * (1 - probability)
     reach = _TAIL_EXPONENT / 3 + np.sqrt(_TAIL_EXPONENT**2 / 9 + 2 * _TAIL_EXPONENT * variance)
@@ -110,8 +112,6 @@ def count_cells(trials: Floats, probability: float, width: float, above: bool = 
     inner = np.minimum(start + width * np.arange(number + 1), trials + 1)
     edges = np.concatenate([np.zeros_like(trials), inner, trials + 1], axis=-1)
     first, last = edges[..., :-1], edges[..., 1:] - 1
-    if probability <= 0:
-        return CountCells(first, last, ((first == 0) & (last >= 0)).astype(np.float64))
     return CountCells(first, last, between(trials, edges, min(probability, 1.0), above))
 
 

@@ -38,7 +38,9 @@ class BitSums:
     false: float
     values: int
 
-    def losses(self, users: int, step: float | None = None) -> LossDistribution:
+    has_attack = True
+
+    def losses(self, users: int, unseen: float = 0.0, step: float | None = None) -> LossDistribution:  # noqa: ARG002 - all are seen
         """The privacy loss of one batch, rounded up; on a grid of ``step``, or one that fits this batch."""
         hidden = self.false + 1 - self.true
         mean = (users - 1) * hidden

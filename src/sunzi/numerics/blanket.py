@@ -26,7 +26,7 @@ LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
 _ROUNDING = 1e-9
 # Cells of smaller total mass are taken at their largest loss instead of being evaluated.
-_NEGLIGIBLE = 1e-19
+_NEGLIGIBLE = 1e-22
 # The weight of the reports that hide the victim is rounded down to steps of this share of its mean, or of its standard
 # deviation where that is wider.
 _SHARE_OF_MEAN = 2e-3
@@ -34,10 +34,8 @@ _SHARE_OF_DEVIATION = 1 / 30
 _MOST_STEPS = 1 << 11
 _FEW_CELLS = 1 << 14
 _GOLDEN_STEPS = 60
-_PRECISION = 2e-4
-_UNSEEN_DELTA = 1e-17
-_LOSSES = 96
-_SMALLEST_SHARE = 1e-12
+_LOSSES = 64
+_COARSE = 4.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,11 @@ class Blanket:
     """As ``one``, on the reports that the attack of :meth:`least_delta` reads; None if no attack is known."""
     third: float | None = None
     """The share of those reports that favour a third value; None if there are two values."""
+
+    @property
+    def has_attack(self) -> bool:
+        """Whether an attack is known."""
+        return self.attacked is not None
 
     @classmethod
     def of_block(cls, points: int, block_size: int, odds: float, third: float | None = None) -> Self:
@@ -157,14 +160,22 @@ class Blanket:
         found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
         return max(found, default=0.0)
 
-    def losses(self, users: int, step: float | None = None) -> LossDistribution:
-        """The privacy loss of one batch, to add up those of several; on a grid of ``step``, or one that fits this
-        batch.
+    def losses(self, users: int, unseen: float, step: float | None = None) -> LossDistribution:
+        """The privacy loss of one batch, to add up those of several.
+
+        Parameters
+        ----------
+        users: n.
+        unseen: losses that exceed their limit with a smaller probability count as unbounded.
+        step: of the grid; by default one that fits this batch.
         """
-        cells = _cells_above(self, users)
-        largest = boundary(lambda epsilon: cells.delta(epsilon) <= _UNSEEN_DELTA, log(self.odds))[1]
-        step = step or largest / _LOSSES
-        return LossDistribution.of_profile(lambda epsilon: min(1.0, cells.delta(epsilon)), largest, step)
+        cells, limit = _cells_above(self, users, _COARSE), log(self.odds)
+        largest = boundary(lambda epsilon: cells.delta(epsilon) <= unseen, limit)[1]
+
+        def delta(epsilon: float) -> float:
+            return min(1.0, cells.delta(epsilon)) if epsilon < limit else 0.0  # no loss exceeds the odds of a report
+
+        return LossDistribution.of_profile(delta, largest, step or largest / _LOSSES)
 
     def attacks(self, users: int) -> list[LossDistribution]:
         """The losses that attackers find among users who all hold the same value, x' or a third one; rounded down."""
@@ -221,16 +232,17 @@ class _Cells(NamedTuple):
         return self.scale * gain * mean * (1 + _ROUNDING) + self.rest
 
 
-def _cells_above(blanket: Blanket, users: int) -> _Cells:
+def _cells_above(blanket: Blanket, users: int, coarser: float = 1.0) -> _Cells:
     """Cells with the most reports that tell x and x' apart and the least that hide the victim: E[(T)_+ | C, V] grows
-    with C and falls with V.
+    with C and falls with V. Cells that are ``coarser`` take less time and give a larger bound.
     """
-    e, left = blanket.odds, 1 - 2 * blanket.one
-    telling = count_cells(np.array(float(users)), 1 - left, cell_width((1 - left) * users))
+    e, apart = blanket.odds, 2 * blanket.one
+    left = 1 - apart
+    telling = count_cells(np.array(float(users)), apart, coarser * cell_width(apart * users))
     trials = np.maximum(users - telling.last, 0.0)
     step = max(
         _SHARE_OF_MEAN * users * (e * blanket.both + blanket.neither),
-        _SHARE_OF_DEVIATION * sqrt(users * (e**2 * blanket.both + blanket.neither)),
+        coarser * _SHARE_OF_DEVIATION * sqrt(users * (e**2 * blanket.both + blanket.neither)),
     )
     both = count_cells(trials, blanket.both / left, max(sqrt(users * blanket.both) / 4, step / e))
     mass = telling.mass[:, None] * both.mass
@@ -244,7 +256,7 @@ def _cells_above(blanket: Blanket, users: int) -> _Cells:
     joint = pair[:, None] * neither.mass[which]
     rows = np.broadcast_to(row[:, None], weight.shape)
     rest = float(mass[~large].sum())
-    if weight.size > _FEW_CELLS:
+    if step and weight.size > _FEW_CELLS:
         # Round the weight down to steps, and add up what falls into one step.
         index = rows * _MOST_STEPS + np.minimum(np.floor(weight / step), _MOST_STEPS - 1).astype(np.int64)
         joint = np.bincount(index.reshape(-1), joint.reshape(-1)).astype(np.float64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sunzi._typing import Floats
 
-_TAIL = 1e-19
+_TAIL = 1e-22
 _NEGLIGIBLE = 1e-17
 _ROUNDING = 1e-9
 _PRECISION = 2e-4
@@ -43,7 +43,7 @@ class LossDistribution:
         Parameters
         ----------
         delta: a bound on δ for every ε.
-        largest: the ε from which on δ stays as it is there, as if the loss were unbounded.
+        largest: the ε from which on δ stays as it is there: losses beyond it count as unbounded.
         step: the distance of losses.
         """
         count = max(1, int(np.ceil(largest / step)))
@@ -86,6 +86,8 @@ class LossDistribution:
         stop = self.mass.size - above
         if below == 0 and above == 0:
             return self
+        if below >= stop:
+            return type(self)(self.step, self.lowest, np.zeros(1), self.unbounded + float(self.mass.sum()))
         mass = self.mass[below:stop].copy()
         mass[0] += self.mass[:below].sum()
         return type(self)(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
@@ -115,6 +117,8 @@ def boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, flo
     while low > largest * _SMALLEST_SHARE and holds(low):
         high, ratio = low, ratio**2
         low *= ratio
+    if low <= largest * _SMALLEST_SHARE:
+        return 0.0, high
     while high - low > _PRECISION * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -45,6 +45,14 @@ _VIEWS: dict[str, type[Protocol]] = {
 }
 
 
+_BUILT_IN = frozenset([*_PROTOCOLS.values(), *_VIEWS.values()])
+
+
+def is_built_in(protocol: Protocol) -> bool:
+    """Whether the protocol is one of Sunzi's own, not a subclass that may randomise in another way."""
+    return type(protocol) in _BUILT_IN
+
+
 def catalogue() -> tuple[str, ...]:
     """The names of all protocols, registered ones last; those of other packages once they were used.
 

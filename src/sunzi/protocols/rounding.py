@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import exp
@@ -97,9 +97,10 @@ class RoundedNumbers(Protocol):
 
     def blanket(self) -> Blanket:
         """That of randomised response: a rounded number is a mixture of points, which tells less than the worst pair of
-        them.
+        them. A third point can be attacked if some number lies at it.
         """
-        return self._rounded.blanket()
+        found = self._rounded.blanket()
+        return found if (self.domain_size - 1) % (self.grid_points - 1) == 0 else replace(found, third=None)
 
     @cached_property
     def _rounded(self) -> GeneralizedRandomizedResponse:
