@@ -2,12 +2,12 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import sunzi
-from sunzi.batch import honest_reports
+from sunzi.batch import batch_guarantee, honest_reports, rounded
 from sunzi.errors import ParameterError, PlanWarning, PrivacyError
-from sunzi.numerics.blanket import Blanket
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 
 PLAN = sunzi.make_plan("ss", 1024, 4)
@@ -38,16 +38,17 @@ def test_plans_of_records(plan: sunzi.Plan) -> None:
 
 
 def test_registered_protocols_get_the_bound_of_any_randomiser() -> None:
+    """Even if they inherit from a protocol whose exact bound is known: they may randomise in another way."""
+
     class Own(GeneralizedRandomizedResponse):
         name = "own"
-        blanket = sunzi.protocols.Protocol.blanket
 
     own = Own(100, sunzi.make_plan("grr", 100, 4).protocol.response)
-    assert own.blanket() == Blanket.of_any(own.blanket().odds)
-    found = sunzi.batch.batch_guarantee(own, 10**6, 1e-8)
-    assert found.attack is None
-    assert found.epsilon == pytest.approx(0.0643, rel=1e-2)
-    assert dict(found.facts())["attack"] == "unknown"
+    for reader in ("reports", "tally"):
+        found = batch_guarantee(own, 10**6, 1e-8, reader=reader)
+        assert found.attack is None
+        assert found.epsilon == pytest.approx(0.0643, rel=1e-2)
+        assert dict(found.facts())["attack"] == "unknown"
 
 
 def test_honest_share() -> None:
@@ -84,7 +85,7 @@ def test_epochs_with_fresh_noise_add_up() -> None:
     assert found.epsilon < 1.02 * found.attack
     listed = plan.batch_guarantee([10**6] * 30, 1e-8)
     assert listed == found
-    mixed = plan.batch_guarantee([10**6] * 29 + [2 * 10**6], 1e-8)
+    mixed = plan.batch_guarantee(np.array([10**6] * 29 + [2 * 10**6]), 1e-8)
     assert 0.97 * found.epsilon < mixed.epsilon < 1.03 * found.epsilon
     assert plan.batch_guarantee(2, 1e-8, epochs=3).epsilon <= 12
 
@@ -120,6 +121,23 @@ def test_no_figure_without_its_conditions() -> None:
     assert replace(found, local_epsilon=Fraction(1)).to_json()["local_epsilon"] == 1
 
 
+def test_figures_are_rounded_to_the_safe_side() -> None:
+    assert rounded(1.3049, 3, up=True) == "1.31"
+    assert rounded(0.086572, 4, up=True) == "0.08658"
+    assert rounded(0.086572, 4, up=False) == "0.08657"
+    assert rounded(54.59815, 3, up=True) == "54.6"
+    assert rounded(2980.95, 3, up=True) == "2,990"
+    words = PLAN.batch_guarantee(10**6, 1e-8, epochs=60).in_words()
+    assert "at most 1.31 times" in words
+    assert "the factor is e^240" in words  # 60 reports of one person
+
+
+def test_nothing_can_be_claimed_or_attacked() -> None:
+    for plan in (sunzi.make_plan("grr", 2, "1e-15"), sunzi.make_plan("rappor", 3, "1e-15")):
+        assert plan.batch_guarantee(1000, 1e-8, reader="tally").epsilon == 1e-15
+    assert dict(sunzi.make_plan("grr", 2, 1).batch_guarantee(2, 0.45).facts())["attack"] == "none succeeds"
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
@@ -129,6 +147,7 @@ def test_no_figure_without_its_conditions() -> None:
         ((0, 1e-8), {}, ParameterError, "reports must be a whole number between 1 and"),
         ((1000, 1e-8), {"honest": 0}, ParameterError, "honest must be a share above 0 and at most 1, got 0"),
         ((1000, 1e-8), {"epochs": 0}, ParameterError, "epochs must be a whole number between 1 and"),
+        ((b"ab", 1e-8), {}, ParameterError, "reports must be a whole number between 1 and"),
         (([], 1e-8), {}, ParameterError, "give 1 to 10,000 batches, got 0"),
         (([5, 6], 1e-8), {"epochs": 2}, ParameterError, "give either one number of reports per epoch"),
     ],

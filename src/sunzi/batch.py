@@ -32,7 +32,8 @@ READERS: dict[Reader, str] = {
 
 MOST_REPORTS = 10**12
 _MOST_EPOCHS = 10_000
-# Batch sizes are rounded down to this many steps per factor of two before their losses are added up.
+# If there are more batch sizes, they are rounded down to so many per factor of two before their losses are added up.
+_FEW_SIZES = 4
 _SIZES_PER_DOUBLING = 16
 _LEAST_STEPS, _MOST_STEPS = 24, 128
 # A plan that tells less than this tells nothing, and its odds round to 1.
@@ -267,7 +268,7 @@ def _composed(blanket: Blanket | BitSums, sizes: Sequence[int], delta: float) ->
     """ε of batches with fresh noise: their losses add up."""
     if len(sizes) == 1:
         return blanket.epsilon_above(sizes[0], delta)
-    numbers = Counter(_rounded_down(size) for size in sizes)
+    numbers = Counter(sizes if len(set(sizes)) <= _FEW_SIZES else map(_rounded_down, sizes))
     unseen = delta / (100 * len(sizes))
     least = blanket.losses(min(numbers), unseen)
     if len(numbers) == 1:

@@ -158,8 +158,9 @@ class Plan:
         Parameters
         ----------
         reports: the least number of reports in a batch, or one number for each batch.
-        delta: the probability with which ε may fail; far below 1/reports, such as 1e-8.
-        honest: the share of reports whose clients follow the plan. The rest may collude with the reader.
+        delta: the probability that ε leaves out; far below 1/reports, such as 1e-8.
+        honest: the share of reports, or of the cohort, whose clients follow the plan. The rest may collude with the
+            reader.
         reader: "reports" sees all reports shuffled; "tally" sees counts only, which for ``oue`` and ``rappor`` is less.
         epochs: how many batches, with fresh noise, contain the same person.
         cohort: for memoised reports: the least number of people who are in exactly the same batches.

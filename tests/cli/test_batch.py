@@ -27,7 +27,7 @@ def test_epochs_with_fresh_noise_and_with_memoised_reports(collection, shown):
     assert "epochs           30, fresh noise in each" in text
     assert f"reader           {READERS['tally']}" in text
     text = shown("batch", plan, *words, "--memoised", "--cohort", "1e4")
-    assert "cohort           at least 10,000 people who are in exactly the same batches" in text
+    assert "cohort           at least 10,000 people in exactly the same batches" in text
     assert "epochs           30, repeated memoised reports" in text
 
 

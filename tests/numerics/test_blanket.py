@@ -99,3 +99,16 @@ def test_a_mixture_attacks_only_where_there_is_a_third_value() -> None:
     assert mixed.attacked == pytest.approx(0.75 * many.one)
     assert mixed.one == pytest.approx(0.25 * two.one + 0.75 * many.one)
     assert Blanket.mixed([0.5, 0.5], [two, two]) == two
+
+
+@pytest.mark.parametrize("users", [10**4, 10**6])
+def test_blankets_without_reports_that_hide(users: int) -> None:
+    """Yes or no, and protocols of which only ε is known, at every ε."""
+    for local in np.arange(0.5, 12, 0.5):
+        for blanket in (Blanket.of_block(2, 1, exp(local)), Blanket.of_any(exp(local))):
+            assert 0 < blanket.epsilon_above(users, 1e-8) <= local
+
+
+def test_small_delta_in_many_batches() -> None:
+    losses = Blanket.of_block(1024, 1, exp(4), 0.0).losses(10**6, 1e-19)
+    assert losses.times(100).epsilons(1e-15)[1] < 0.18

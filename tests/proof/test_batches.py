@@ -1,14 +1,18 @@
 """The truth about small batches, by enumeration of every dataset: bounds are never below it, attacks never above."""
 
-from itertools import combinations_with_replacement
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
 from math import exp
 
 import numpy as np
 import pytest
-from tests.support.batches import batch_laws, report_laws, sum_deltas, true_deltas
+from tests.support.batches import batch_laws, number_laws, report_laws, sum_deltas, true_deltas
 
 import sunzi
+from sunzi.designs.response import BlockResponse
+from sunzi.designs.singletons import Singletons
 from sunzi.numerics.blanket import Blanket
+from sunzi.protocols.rounding import RoundedNumbers
 
 SHARES = (0.05, 0.15, 0.3, 0.5, 0.65, 0.8, 0.95)
 SETTINGS = {
@@ -35,7 +39,7 @@ SETTINGS = {
 def test_bounds_and_attacks_enclose_the_truth(setting: str, local: float) -> None:
     name, size, options = SETTINGS[setting]
     plan = sunzi.make_plan(name, size, local, **options)
-    laws, blanket = report_laws(plan), plan.protocol.blanket()
+    laws, blanket = report_laws(plan.protocol), plan.protocol.blanket()
     generic, clones = Blanket(blanket.odds, 1 / (blanket.odds + 1)), Blanket.of_any(blanket.odds)
     epsilons = [local * share for share in SHARES]
     for users in range(1, 6 if laws.shape[1] < 9 else 5):
@@ -47,10 +51,56 @@ def test_bounds_and_attacks_enclose_the_truth(setting: str, local: float) -> Non
             assert generic.largest_delta(users, epsilon) <= clones.largest_delta(users, epsilon) * (1 + 1e-8)
 
 
+ATTRIBUTES = {"a": ["x", "y"], "b": ["1", "2", "3"]}
+RECORDS = {
+    "ordered": sunzi.make_ordered(0, 4, 4, 2).protocol,
+    "tables": sunzi.make_tables(ATTRIBUTES, [("a", "b"), ("a",)], 2).protocol,
+    "tables of two values": sunzi.make_tables({"a": ["x", "y"], "b": ["1", "2"]}, [("a",), ("b",)], 2).protocol,
+    "number at its points": RoundedNumbers(5, BlockResponse(Singletons(3), Fraction(2))),
+    "number between points": RoundedNumbers(4, BlockResponse(Singletons(3), Fraction(2))),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_and_numbers(name: str) -> None:
+    protocol = RECORDS[name]
+    laws = number_laws(protocol) if name.startswith("number") else report_laws(protocol)
+    blanket, epsilons = protocol.blanket(), [2 * share for share in SHARES]
+    for users in (1, 2, 3, 4) if laws.shape[0] < 6 else (1, 2, 3):
+        for epsilon, truth in zip(epsilons, true_deltas(laws, users, epsilons), strict=True):
+            assert blanket.least_delta(users, epsilon) - 1e-12 <= truth
+            assert truth <= blanket.largest_delta(users, epsilon) + 1e-13
+
+
+@pytest.mark.parametrize("local", [16, 24, 32])
+def test_large_epsilon(local: int) -> None:
+    """Where the blanket is tiny: no report hides another, and rounding must not make δ smaller."""
+    for plan in (sunzi.make_plan("grr", 2, local), sunzi.make_plan("grr", 3, local), sunzi.make_plan("oue", 2, local)):
+        laws, blanket = report_laws(plan.protocol), plan.protocol.blanket()
+        epsilons = [local * share for share in SHARES]
+        for epsilon, truth in zip(epsilons, true_deltas(laws, 3, epsilons), strict=True):
+            assert blanket.least_delta(3, epsilon) - 1e-9 <= truth <= blanket.largest_delta(3, epsilon) + 1e-12
+
+
+def test_two_batches() -> None:
+    """Every pair of datasets of three users, from the joint law of both batches."""
+    plan = sunzi.make_plan("grr", 3, 1)
+    blanket = plan.protocol.blanket()
+    bound, attacks = blanket.losses(3, 1e-12).times(2), [attack.times(2) for attack in blanket.attacks(3)]
+    batches = list(batch_laws(report_laws(plan.protocol), 3))
+    for epsilon in (0.2, 0.8, 1.4):
+        truth = 0.0
+        for first, second in product(batches, repeat=2):
+            for x, other in permutations(range(3), 2):
+                here, there = np.outer(first[x], second[x]), np.outer(first[other], second[other])
+                truth = max(truth, float(np.maximum(here - exp(epsilon) * there, 0).sum()))
+        assert max(attack.delta(epsilon) for attack in attacks) - 1e-12 <= truth <= bound.delta(epsilon)
+
+
 def test_the_bound_is_reached() -> None:
     plan = sunzi.make_plan("grr", 4, 1)
     blanket = plan.protocol.blanket()
-    truth = true_deltas(report_laws(plan), 5, [0.95])[0]
+    truth = true_deltas(report_laws(plan.protocol), 5, [0.95])[0]
     assert truth == pytest.approx(blanket.largest_delta(5, 0.95), rel=1e-8)
 
 
@@ -64,7 +114,7 @@ def test_the_variation_ratio_formula_is_no_bound() -> None:
     ):
         plan = sunzi.make_plan(name, size, local)
         blanket = plan.protocol.blanket()
-        truth = true_deltas(report_laws(plan), users, [epsilon])[0]
+        truth = true_deltas(report_laws(plan.protocol), users, [epsilon])[0]
         formula = variation_ratio(blanket.odds, blanket.one, users, epsilon)
         assert formula == pytest.approx(published, rel=2e-3)
         assert truth > 1.2 * formula

@@ -10,17 +10,34 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.plan import Plan
+from sunzi.protocols.base import Protocol
+from sunzi.protocols.rounding import RoundedNumbers
 
 
-def report_laws(plan: Plan) -> Floats:
+def report_laws(protocol: Protocol) -> Floats:
     """P(report | value), from the exact probabilities of the shipped channels; a row per value."""
-    protocol = plan.protocol
-    share = 1 / len(protocol.channels)
     rows = []
     for value in range(protocol.domain_size):
-        laws = [channel.payload_probabilities(value % channel.points) for channel in protocol.channels]
-        rows.append([share * float(chance) for law in laws for _, chance in sorted(law.items())])
+        row = []
+        for index, (channel, share) in enumerate(zip(protocol.channels, protocol.shares, strict=True)):
+            law = channel.payload_probabilities(int(protocol.points_of(index, np.array([value]))[0]))
+            row += [share * float(law[payload]) for payload in sorted(law)]
+        rows.append(row)
     return np.array(rows)
+
+
+def number_laws(protocol: RoundedNumbers) -> Floats:
+    """The same for numbers, which are rounded by chance to one of two points."""
+    points = np.array(
+        [
+            [float(law) for _, law in sorted(protocol.response.payload_probabilities(point).items())]
+            for point in range(protocol.grid_points)
+        ]
+    )
+    places = np.arange(protocol.domain_size) * (protocol.grid_points - 1) / (protocol.domain_size - 1)
+    lower = np.minimum(places.astype(np.int64), protocol.grid_points - 2)
+    share = (places - lower)[:, None]
+    return (1 - share) * points[lower] + share * points[lower + 1]
 
 
 def batch_laws(laws: Floats, users: int) -> Iterator[Floats]:

@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--delta",
         metavar="D",
         required=True,
-        help="probability with which the guarantee may fail, far below 1/N, such as 1e-8",
+        help="probability that the guarantee leaves out, far below 1/N, such as 1e-8",
     )
     parser.add_argument(
         "--honest",

@@ -169,7 +169,9 @@ class Blanket:
         unseen: losses that exceed their limit with a smaller probability count as unbounded.
         step: of the grid; by default one that fits this batch.
         """
-        cells, limit = _cells_above(self, users, _COARSE), log(self.odds)
+        cells, limit = _cells_above(self, users), log(self.odds)
+        if cells.mass.size > _FEW_CELLS:  # a grid takes a hundred sums of them
+            cells = _cells_above(self, users, _COARSE)
         largest = boundary(lambda epsilon: cells.delta(epsilon) <= unseen, limit)[1]
 
         def delta(epsilon: float) -> float:
