@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from running import running
 
 import sunzi
 from sunzi.cli.main import main
@@ -64,6 +65,18 @@ def _empty(files):
     with open(path, "w", encoding="utf-8") as stream:
         stream.write("zz\n")
     return path
+
+
+def test_epochs_are_read_from_a_collector_or_its_store(files, tmp_path, capsys):
+    store, plan = str(tmp_path / "store.db"), sunzi.load_plan(files["plan.json"])
+    with running(store, {"words": plan}, minimum_reports=100) as service:
+        service.send_batch(plan.client(seed=1).report_batch(WORDS), collection="words")
+        for source in (service.address, store):
+            assert main(["discover", "--from", source, "--format", "json"]) == 0
+            found = json.loads(capsys.readouterr().out)
+            assert {row["label"] for row in found["found"]} >= {"yes", "no", "", "may…"}
+            assert main(["discover", "--from", source, "--epoch", "1", "--count", files["list.txt"]]) == 0
+            assert "per…" in capsys.readouterr().out
 
 
 def test_files_are_written(files, tmp_path):

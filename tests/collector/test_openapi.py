@@ -44,7 +44,7 @@ def test_the_description_names_every_route_and_its_refusals(service):
         ),
         *(
             f"{base}/{name}.{{form}}"
-            for name in ("status", "estimate", "answers", "sum", "progress", "keys", "groups", "health")
+            for name in ("status", "estimate", "answers", "sum", "progress", "keys", "groups", "health", "discover")
         ),
     }
     upload = described["paths"][f"{base}/batches"]["post"]

@@ -139,7 +139,7 @@ def _check_support(plan: Plan, tally: Tally) -> list[HealthFinding]:
     """The tests of protocols with one channel."""
     protocol = plan.protocol
     if not protocol.channels:
-        return []
+        return [block_balance(tally, protocol.shares)]
     channel, findings = protocol.channels[0], []
     support = channel.point_counts(tally.block(0))
     if protocol.responses:

@@ -20,7 +20,7 @@ from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
-from sunzi.errors import ParameterError, ReportError, StoreError
+from sunzi.errors import EstimateError, ParameterError, ReportError, StoreError
 from sunzi.estimate import Estimate
 from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import shown
@@ -299,6 +299,11 @@ class Collector:
 
     def estimate(self, live: LiveEpoch, group: str = "") -> tuple[Tally, Estimate]:
         """The current tally of an epoch or group and its estimate, cached until another report is counted."""
+        if live.plan.domain.is_open:
+            raise EstimateError(
+                "this plan has no list of values: …/discover.json finds the frequent texts, and POST …/discover.json "
+                "with use=count estimates texts that you name"
+            )
         key = live.epoch.key, group
         with self._estimating:  # concurrent readers share one computation
             kept = self._estimates.get(key)

@@ -35,7 +35,15 @@ try:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from sunzi.collector import group_routes, publication_routes, query_routes, routes, trend_routes, uploads
+    from sunzi.collector import (
+        discovery_routes,
+        group_routes,
+        publication_routes,
+        query_routes,
+        routes,
+        trend_routes,
+        uploads,
+    )
     from sunzi.collector.limits import ACCEPTED_AT_ONCE, AcceptErrors, Guard, protocol_for
     from sunzi.collector.refusals import documented, refuse, refuse_http, refuse_invalid
     from sunzi.collector.service import Service
@@ -255,7 +263,7 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
         # Otherwise FastAPI records requests as soon as anything in this process sets up OpenTelemetry.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    readers = (group_routes, publication_routes, query_routes, trend_routes)
+    readers = (discovery_routes, group_routes, publication_routes, query_routes, trend_routes)
     for router in (uploads.router, *routes.ROUTERS, *(module.router for module in readers)):
         app.include_router(router)
     _add_page(app)

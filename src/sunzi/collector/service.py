@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from sunzi.collector.audit import AuditLog
 from sunzi.collector.collector import Collector
+from sunzi.collector.discoveries import DiscoveryCache
 from sunzi.collector.epochs import Outcome
 from sunzi.collector.publication import Publisher
 from sunzi.collector.refusals import RefusalError
@@ -37,6 +38,7 @@ _CHECK_WAIT_SECONDS = 5.0
 _CLOSE_SECONDS = 15.0
 _ROTATION_SECONDS = 1.0  # a rotation that is cut off is undone, and done at the next start
 _TREND_SECONDS = 0.5
+_WAITING_SEARCHES = 8  # each takes seconds
 
 
 class ThreadQueue:
@@ -171,12 +173,14 @@ class Service:
     collector: Collector
     publisher: Publisher
     trends: TrendCache
+    discoveries: DiscoveryCache
     writer: Writer[Ticket]
     metrics: Metrics
     decoding: ThreadQueue
     large_decoding: ThreadQueue
     lookups: ThreadQueue
     plans: ThreadQueue
+    searching: ThreadQueue
     readiness: Readiness
     rotator: Rotator | None
 
@@ -197,12 +201,14 @@ class Service:
             collector,
             Publisher(collector, settings),
             trends,
+            DiscoveryCache(),
             writer,
             Metrics(collector, writer, trends, settings.minimum_reports),
             decoding=ThreadQueue(workers=1, waiting=settings.connections),
             large_decoding=ThreadQueue(workers=1, waiting=32),
             lookups=ThreadQueue(workers=1, waiting=settings.connections),
             plans=ThreadQueue(workers=1, waiting=settings.connections),
+            searching=ThreadQueue(workers=1, waiting=_WAITING_SEARCHES),
             readiness=Readiness(collector.store, writer),
             rotator=_rotator(settings, collector, writer, audit),
         )
