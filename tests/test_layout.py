@@ -21,6 +21,7 @@ SUITES = {
         "no_extras": "an installation without extras",
         "notebooks": "the notebooks of examples/",
         "package": "public names and metadata",
+        "site": "the pages that scripts/docs builds the site from",
         "threat_model": "docs/threat-model.md",
         "tutorials": "the commands of the tutorials",
     },
