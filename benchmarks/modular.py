@@ -14,13 +14,13 @@ from scipy.sparse.linalg import lsmr
 from benchmarks import settings
 from benchmarks.measure import Comparison, compare
 from benchmarks.results import Result
-from sunzi.estimate import Estimate
 from sunzi.numerics import simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.toeplitz import fold
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.modular_estimation import ModularDecoder
 from sunzi.protocols.modular_variance import ModularVariance
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 Floats = NDArray[np.float64]

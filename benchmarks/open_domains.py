@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from benchmarks import settings
 from benchmarks.results import Result
 from sunzi._typing import Floats
-from sunzi.open_domain import OpenDomain
+from sunzi.domains.texts import OpenDomain
 from sunzi.plan import Plan, make_plan
 from sunzi.tally import Tally
 

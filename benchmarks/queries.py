@@ -12,8 +12,8 @@ from benchmarks import settings
 from benchmarks.efficient import tally_of
 from benchmarks.measure import Comparison, compare
 from benchmarks.results import Result
-from sunzi.estimate import Estimate
 from sunzi.plan import Plan, make_plan
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 USERS = 100_000

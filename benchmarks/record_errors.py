@@ -33,11 +33,11 @@ from benchmarks.record_references import (
 )
 from benchmarks.results import Result, load, number
 from sunzi._typing import Floats, Integers
-from sunzi.cross_tables import TableEstimate
-from sunzi.ordered import MeanEstimate, OrderedEstimate
 from sunzi.plan import Plan
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.record_plans import make_number, make_ordered, make_tables
+from sunzi.results.cross_tables import TableEstimate
+from sunzi.results.ordered import MeanEstimate, OrderedEstimate
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "records.md"
 BEGIN = "<!-- measured: written by python -m benchmarks.record_errors, do not edit by hand -->"

@@ -10,10 +10,10 @@ from benchmarks import settings
 from benchmarks.measure import compare, seconds
 from benchmarks.record_references import pairs_of
 from benchmarks.results import Result
-from sunzi.ordered import OrderedEstimate
+from sunzi.domains.ranges import OrderedDomain
 from sunzi.plan import Plan, make_plan
-from sunzi.ranges import OrderedDomain
 from sunzi.record_plans import make_number, make_ordered, make_tables
+from sunzi.results.ordered import OrderedEstimate
 
 BINS, FEW_BINS = 4096, 64
 ATTRIBUTES, LABELS = 10, 4

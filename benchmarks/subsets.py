@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from benchmarks import children, settings
 from benchmarks.measure import Comparison, compare, paired
 from benchmarks.results import Result
-from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
 from sunzi.plan import Plan, make_plan
+from sunzi.results.estimate import Estimate
 
 REPORTS = 2_000
 MANY_REPORTS = 100_000

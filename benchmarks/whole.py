@@ -13,10 +13,10 @@ from benchmarks import children, settings
 from benchmarks.measure import paired, seconds
 from benchmarks.results import Result
 from benchmarks.servers import FEW_USERS, batch_of
-from sunzi.estimate import Estimate
 from sunzi.numerics import kernels
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.plan import Plan, make_plan
+from sunzi.results.estimate import Estimate
 
 MANY_VALUES = 10_000_000
 _EVERYTHING = "import sunzi\nfor name in sunzi.__all__: getattr(sunzi, name)"

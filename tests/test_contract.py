@@ -6,7 +6,7 @@ import json
 import pytest
 
 from sunzi.contract import Contract, canonical_json, parse_json
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import PlanError, PrivacyError
 from sunzi.plan import Plan, make_plan
 

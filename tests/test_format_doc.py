@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi import records, wire
+from sunzi import wire
 from sunzi.designs import cyclotomic, projective, singletons, subsets
-from sunzi.domain import MOST_VALUES
+from sunzi.domains import records
+from sunzi.domains.labels import MOST_VALUES
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import (
     LARGEST_EPSILON,

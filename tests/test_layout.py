@@ -74,7 +74,7 @@ TESTED_IN = {
     "protocols/selection": "protocols/test_modular",
     "protocols/table_views": "protocols/test_views",
     "protocols/text_prior": "protocols/test_prefix_search",
-    "ranges": "test_records",
+    "domains/ranges": "domains/test_records",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

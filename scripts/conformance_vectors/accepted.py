@@ -20,7 +20,7 @@ from conformance_vectors.words import Awkward, Script, crafted_prefixes
 from sunzi.collector.epochs import Upload
 from sunzi.contract import Contract
 from sunzi.device.memoising import MemoisingClient
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.plan import Plan
 

@@ -14,7 +14,7 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.groups import declare_groups
 from sunzi.plan import Plan
 

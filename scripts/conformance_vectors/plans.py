@@ -14,11 +14,11 @@ from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
+from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.thresholds import optimal_unary_thresholds, symmetric_unary_thresholds, truth_threshold
-from sunzi.open_domain import OpenDomain
-from sunzi.ranges import OrderedDomain
-from sunzi.records import RecordDomain
 
 Record = dict[str, Any]
 View = tuple[int | list[int] | Record, int]

@@ -9,9 +9,9 @@ from conformance_vectors.cases import Case
 from conformance_vectors.plans import SURVEY, View
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
-from sunzi.domain import Domain
-from sunzi.ranges import OrderedDomain
-from sunzi.records import RecordDomain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
 
 ALL = 1 << 32
 """The sum of the shares of all views."""

@@ -32,9 +32,9 @@ from conformance_vectors.words import LARGEST_WORD, payload_of
 from sunzi.contract import canonical_json
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
 from sunzi.errors import ReportError
-from sunzi.ranges import OrderedDomain
 from sunzi.wire import BATCH_MAGIC
 
 

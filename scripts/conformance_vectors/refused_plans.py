@@ -27,7 +27,7 @@ from conformance_vectors.refused_records import record_faults
 from conformance_vectors.refused_texts import open_domain_faults
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.singletons import Singletons
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 
 BadPlan = tuple[str, str, str, Record | str | bytes]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance_vectors.plans import GRR, LABELS, NUMBER, ORDERED, OUE, PREFIXES, TABLES, Record, response_with, spoilt
-from sunzi.ranges import OrderedDomain
+from sunzi.domains.ranges import OrderedDomain
 
 BadPlan = tuple[str, str, str, Record]
 

@@ -9,7 +9,7 @@ from conformance_vectors.plans import prefix
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.singletons import Singletons
-from sunzi.open_domain import OpenDomain
+from sunzi.domains.texts import OpenDomain
 
 ALL = 1 << 32
 """The sum of the shares of all views."""

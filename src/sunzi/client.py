@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from fractions import Fraction
 
-    from sunzi.domain import Domain
+    from sunzi.domains.labels import Domain
     from sunzi.plan import Plan
 
 

@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from sunzi.atomic_files import write_atomically
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.records import read_domain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.groups import DeclaredGroups, declare_groups
 from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.records import read_domain
 
 FORMAT = "sunzi-plan"
 VERSION = 1

@@ -17,19 +17,19 @@ from sunzi._typing import Floats
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
-from sunzi.discovery import Discovery, Threshold
-from sunzi.domain import Domain
+from sunzi.display.markup import facts_table, for_notebook
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
-from sunzi.estimate import Estimate
 from sunzi.formatting import attacker_success, percent, privacy_bound
 from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
-from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.protocols.base import Protocol
 from sunzi.protocols.registry import find
+from sunzi.results.discovery import Discovery, Threshold
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 Epsilon = int | float | str | Decimal | Fraction

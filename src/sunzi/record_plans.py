@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from sunzi.contract import Contract
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
 from sunzi.errors import ParameterError
 from sunzi.numerics.effects import subsets
 from sunzi.numerics.thresholds import parse_epsilon
@@ -13,8 +15,6 @@ from sunzi.plan import Epsilon, Plan
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.table_views import TableViews
-from sunzi.ranges import OrderedDomain
-from sunzi.records import RecordDomain
 
 _STEPS = 1 << 20
 _MOST_TOGETHER, _MOST_PARTS = 8, 1000

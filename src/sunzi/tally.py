@@ -16,9 +16,9 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.atomic_files import write_atomically
+from sunzi.display.markup import facts_table, for_notebook
 from sunzi.errors import SunziError, TallyError
 from sunzi.formatting import counted
-from sunzi.markup import facts_table, for_notebook
 from sunzi.numerics.counters import Counters
 
 MAGIC = b"SUNZITL\x01"

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.histogram import POSTPROCESSING
+from sunzi.results.histogram import POSTPROCESSING
 
 RAW = ["label", "frequency", "low", "high", "standard_error", "count"]
 

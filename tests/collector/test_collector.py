@@ -14,7 +14,7 @@ from sunzi.collector.collector import (
 )
 from sunzi.collector.epochs import Shard
 from sunzi.collector.sqlite import SqliteStore
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, ReportError
 from sunzi.plan import Plan, make_plan
 

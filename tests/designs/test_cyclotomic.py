@@ -10,7 +10,7 @@ from sunzi.contract import Contract
 from sunzi.designs import cyclotomic
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import PlanError
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan, make_plan

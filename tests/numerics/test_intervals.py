@@ -8,7 +8,7 @@ from sunzi.errors import ParameterError
 from sunzi.numerics import intervals
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.plan import make_plan
-from sunzi.uncertainty import SupportUncertainty
+from sunzi.results.uncertainty import SupportUncertainty
 
 
 def rates_of(true, false):

@@ -27,7 +27,7 @@ from sunzi.designs.subsets import Subsets
 from sunzi.numerics import kernels
 from sunzi.numerics.intervals import normal_quantile, simultaneous_confidence
 from sunzi.plan import make_plan
-from sunzi.uncertainty import SupportUncertainty
+from sunzi.results.uncertainty import SupportUncertainty
 
 SIZE = 57
 HEAVIEST = 5

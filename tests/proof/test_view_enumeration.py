@@ -16,8 +16,8 @@ from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
+from sunzi.domains.texts import OpenDomain
 from sunzi.numerics.randomness import ScriptedSource
-from sunzi.open_domain import OpenDomain
 from sunzi.protocols.channel import SHARE_BITS
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.protocols.prefix_views import PrefixView, PrefixViews

@@ -25,7 +25,7 @@ from sunzi.client import Client
 from sunzi.contract import Contract
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.numerics.randomness import ReproducibleSource, uniform_below
 from sunzi.numerics.thresholds import symmetric_unary_thresholds, truth_threshold
 from sunzi.plan import Plan, make_plan

@@ -26,8 +26,8 @@ PRELOADED = (
     *("matplotlib.figure", "matplotlib.font_manager", "scipy.optimize", "pandas"),
     *(
         "sunzi.plan",
-        "sunzi.plotting",
-        "sunzi.trends",
+        "sunzi.display.plotting",
+        "sunzi.results.trends",
         "sunzi.tables",
         "sunzi.analysis.attack",
         "sunzi.collector.server",

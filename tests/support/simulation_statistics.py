@@ -9,7 +9,7 @@ from scipy import stats
 
 from sunzi.contract import Contract
 from sunzi.designs.response import BlockResponse
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan

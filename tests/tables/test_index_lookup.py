@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
+from sunzi.domains.texts import OpenDomain
 from sunzi.errors import DomainError, ParameterError
-from sunzi.open_domain import OpenDomain
-from sunzi.ranges import OrderedDomain
-from sunzi.records import RecordDomain
 from sunzi.tables import index_lookup
 from sunzi.tables.column_rows import Rows
 from sunzi.tables.index_lookup import IndexLookup, RecordLookup, TextLookup, hints_at

@@ -23,7 +23,7 @@ from sunzi.analysis.audit_sampling import Finding
 from sunzi.analysis.evidence import decode
 from sunzi.client import Client
 from sunzi.contract import Contract
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import PrivacyError, RandomnessError, SunziError
 from sunzi.numerics.randomness import ScriptedSource
 from sunzi.numerics.thresholds import SCALE, exponential_below

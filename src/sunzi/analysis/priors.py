@@ -19,7 +19,7 @@ import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.analysis.evidence import check_channels
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.plan import Plan
 from sunzi.planning.populations import Population

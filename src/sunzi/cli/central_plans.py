@@ -14,7 +14,7 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted
 
 if TYPE_CHECKING:
-    from sunzi.domain import Domain
+    from sunzi.domains.labels import Domain
     from sunzi.planning import CentralPlan
 
 _OTHERS = ("epsilon", "target_error", "protocol", "objective", "max_bits", "max_attack", "search", "delta")

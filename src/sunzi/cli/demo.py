@@ -23,8 +23,8 @@ from sunzi.formatting import counted, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi._typing import Floats, Integers
-    from sunzi.estimate import Estimate
     from sunzi.plan import Plan
+    from sunzi.results.estimate import Estimate
 
 _SHOWN = 10
 _PICTURED = 20

@@ -16,8 +16,8 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
 
 if TYPE_CHECKING:
-    from sunzi.changes import Change, Difference
-    from sunzi.estimate import Estimate
+    from sunzi.results.changes import Change, Difference
+    from sunzi.results.estimate import Estimate
 
 _SUFFIXES = (*TABLES, *PICTURES, ".html")
 _SHOWN = 20
@@ -83,7 +83,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, then write or print the changes."""
-    from sunzi.changes import difference
+    from sunzi.results.changes import difference
 
     _check(arguments)
     if arguments.error_rate is not None:
@@ -201,7 +201,7 @@ def _print_table(
     arguments: argparse.Namespace, names: tuple[str, str], found: Difference, changes: Sequence[Change]
 ) -> None:
     """Print the clearest changes; those that chance could explain are dimmed."""
-    from sunzi.changes_page import certainty, meanings, p_value_text
+    from sunzi.display.changes_page import certainty, meanings, p_value_text
 
     decimals = decimals_for(change.standard_error for change in changes)
     verdicts = [certainty(change) for change in changes]

@@ -15,8 +15,8 @@ from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, percent_of_three_digits, printable, shortened
 
 if TYPE_CHECKING:
-    from sunzi.discovery import Discovery
     from sunzi.plan import Plan
+    from sunzi.results.discovery import Discovery
     from sunzi.tally import Tally
 
 _LONGEST_LABEL = 60

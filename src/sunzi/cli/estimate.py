@@ -53,11 +53,11 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate
-    from sunzi.histogram import PostprocessedHistogram
     from sunzi.plan import Plan
+    from sunzi.results.estimate import Estimate
+    from sunzi.results.histogram import PostprocessedHistogram
+    from sunzi.results.verdicts import Verdict
     from sunzi.tables.writers import HistogramTable, Note
-    from sunzi.verdicts import Verdict
 
 _PICTURES = (".png", ".svg")
 _SUFFIXES = (*TABLES, *_PICTURES, ".html")
@@ -150,7 +150,7 @@ class _Histogram:
 
     def verdicts(self, rows: HistogramTable) -> list[Verdict]:
         """Return whether each of these rows is above 0."""
-        from sunzi.verdicts import verdicts
+        from sunzi.results.verdicts import verdicts
 
         found = verdicts(self.estimate, self.arguments.confidence, self.arguments.target)
         return [found[index] for index in rows.indices.tolist()]

@@ -20,8 +20,8 @@ from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate
     from sunzi.plan import Plan
+    from sunzi.results.estimate import Estimate
     from sunzi.tables import GroupEstimates
     from sunzi.tables.writers import HistogramTable, Note
     from sunzi.tally import Tally

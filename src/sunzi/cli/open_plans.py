@@ -51,7 +51,7 @@ def check_open_options(arguments: argparse.Namespace) -> None:
 
 def run_open(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print how frequent a text must be to be found."""
-    from sunzi.open_domain import OpenDomain
+    from sunzi.domains.texts import OpenDomain
     from sunzi.plan import make_plan
 
     users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")

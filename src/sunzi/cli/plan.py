@@ -19,7 +19,7 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
 
 if TYPE_CHECKING:
-    from sunzi.domain import Domain
+    from sunzi.domains.labels import Domain
     from sunzi.planning.recommendation import Option, Recommendation
 
 
@@ -173,7 +173,7 @@ def _check_output(arguments: argparse.Namespace) -> None:
 
 
 def _domain(arguments: argparse.Namespace) -> Domain:
-    from sunzi.domain import Domain
+    from sunzi.domains.labels import Domain
 
     if arguments.size is not None:
         return Domain(parse_integer(arguments.size, "--size"))
@@ -183,7 +183,7 @@ def _domain(arguments: argparse.Namespace) -> Domain:
 
 def _labels(arguments: argparse.Namespace) -> Sequence[str]:
     """Return the labels of a label file, or of a column of a table."""
-    from sunzi.domain import Domain
+    from sunzi.domains.labels import Domain
     from sunzi.tables.value_columns import has_columns, read_labels
 
     path = arguments.domain

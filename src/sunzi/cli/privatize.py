@@ -141,8 +141,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _lookup(arguments: argparse.Namespace, plan: Plan) -> tuple[Lookup, str | None, list[str]]:
     """What finds the index of every row, the column of values, and for records the columns of the other attributes."""
-    from sunzi.open_domain import OpenDomain
-    from sunzi.records import RecordDomain
+    from sunzi.domains.records import RecordDomain
+    from sunzi.domains.texts import OpenDomain
     from sunzi.tables.index_lookup import IndexLookup, RecordLookup, TextLookup
 
     fold = arguments.fold.split(",") if arguments.fold else ()

@@ -17,9 +17,9 @@ from sunzi.errors import DomainError, ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened
 
 if TYPE_CHECKING:
-    from sunzi.domain import Domain
-    from sunzi.estimate import Estimate
+    from sunzi.domains.labels import Domain
     from sunzi.plan import Plan
+    from sunzi.results.estimate import Estimate
     from sunzi.tally import Tally
 
 _REST = "*"
@@ -95,7 +95,7 @@ def parse_values(text: str, domain: Domain) -> list[Any]:
     if domain.is_indices:
         return list(parse_integers(text, "--sum"))
     if not text.startswith("["):
-        from sunzi.record_answers import comma_list
+        from sunzi.results.record_answers import comma_list
 
         return comma_list(text)
     try:

@@ -175,8 +175,8 @@ def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
 
 def _attribute(values: Any) -> Any:
     """Labels, labels with ``other``, or a range in bins."""
-    from sunzi.domain import Domain
-    from sunzi.ranges import OrderedDomain
+    from sunzi.domains.labels import Domain
+    from sunzi.domains.ranges import OrderedDomain
 
     if isinstance(values, list):
         return values

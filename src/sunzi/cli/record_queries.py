@@ -15,8 +15,8 @@ from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate
-    from sunzi.record_answers import Answer, Questions
+    from sunzi.results.estimate import Estimate
+    from sunzi.results.record_answers import Answer, Questions
 
 _WIDE_BINS = 16
 
@@ -60,7 +60,7 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
 
 def questions(arguments: argparse.Namespace) -> Questions:
     """What the options ask."""
-    from sunzi.record_answers import Questions
+    from sunzi.results.record_answers import Questions
 
     quantiles = parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ()
     return Questions(
@@ -93,7 +93,7 @@ def table_names(arguments: argparse.Namespace) -> list[str] | None:
     """The attributes that ``--table`` names."""
     if arguments.table is None:
         return None
-    from sunzi.record_answers import comma_list
+    from sunzi.results.record_answers import comma_list
 
     return comma_list(arguments.table)
 
@@ -112,15 +112,15 @@ def answers_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
 
 def is_mean(estimate: Estimate) -> bool:
     """Whether the estimate is of a mean, so that its histogram of rounded numbers says little."""
-    from sunzi.ordered import MeanEstimate
+    from sunzi.results.ordered import MeanEstimate
 
     return isinstance(estimate, MeanEstimate)
 
 
 def wide_bins(estimate: Estimate) -> Estimate | None:
     """The histogram of an ordered plan in bins that fit on a screen; None for other plans."""
-    from sunzi.ordered import OrderedEstimate
-    from sunzi.ranges import OrderedDomain
+    from sunzi.domains.ranges import OrderedDomain
+    from sunzi.results.ordered import OrderedEstimate
 
     if isinstance(estimate, OrderedEstimate) and isinstance(estimate.domain, OrderedDomain):
         return estimate.histogram(_WIDE_BINS)
@@ -128,7 +128,7 @@ def wide_bins(estimate: Estimate) -> Estimate | None:
 
 
 def _cells(answer: Answer, decimals: int) -> list[str]:
-    from sunzi.ranges import shown_number
+    from sunzi.domains.ranges import shown_number
 
     low, high = answer.low, answer.high
     if low is None or high is None:

@@ -26,8 +26,8 @@ from sunzi.errors import EstimateError, ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate
-    from sunzi.trends import Alarm, Moment, Trend
+    from sunzi.results.estimate import Estimate
+    from sunzi.results.trends import Alarm, Moment, Trend
 
 _SUFFIXES = (*TABLES, *PICTURES, ".html")
 _SHOWN = 20
@@ -118,7 +118,7 @@ def _from_files(arguments: argparse.Namespace) -> tuple[None, Trend]:
 
 
 def _followed(arguments: argparse.Namespace, estimates: Sequence[Estimate], moments: Sequence[Moment] | None) -> Trend:
-    from sunzi.trends import trend
+    from sunzi.results.trends import trend
 
     return trend([regrouped(estimate, arguments.groups) for estimate in estimates], moments)
 
@@ -136,7 +136,7 @@ def _dates(arguments: argparse.Namespace) -> list[date] | None:
 
 
 def _from_source(arguments: argparse.Namespace) -> tuple[str, Trend]:
-    from sunzi.trends import opening_moments
+    from sunzi.results.trends import opening_moments
 
     chosen = arguments.epoch or EpochChoice.parse("all")
     found = read_epochs(arguments.source, arguments.collection, chosen, arguments.labels, skip_small=True)
@@ -199,7 +199,7 @@ def _index(found: Trend, text: str) -> int:
 
 def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[int]) -> None:
     """Print the development of values; those that did not change are dimmed. Then the newest alarms."""
-    from sunzi.trends_page import shown_moment, slope_text
+    from sunzi.display.trends_page import shown_moment, slope_text
 
     rows = found.rows(chosen)
     decimals = decimals_for(row.change_error for row in rows)
@@ -226,7 +226,7 @@ def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[i
 
 
 def _print_alarms(alarms: Sequence[Alarm], one_in: float) -> None:
-    from sunzi.trends_page import shown_moment
+    from sunzi.display.trends_page import shown_moment
 
     newest = f", the newest {_LISTED_ALARMS}" if len(alarms) > _LISTED_ALARMS else ""
     listed = f"{newest}:" if alarms else "."

@@ -21,10 +21,10 @@ from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
 from sunzi.errors import EstimateError, ParameterError, ReportError, StoreError
-from sunzi.estimate import Estimate
 from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import shown
 from sunzi.plan import Plan
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 OldPlan = Literal["close", "keep"]

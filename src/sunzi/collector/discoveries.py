@@ -8,10 +8,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
-from sunzi.discovery import Discovery
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate
 from sunzi.plan import Plan
+from sunzi.results.discovery import Discovery
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 Use = Literal["candidates", "prior", "count"]

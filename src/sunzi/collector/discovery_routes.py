@@ -26,8 +26,8 @@ from sunzi.collector.routes import (
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName, whole_body
-from sunzi.discovery import Discovery
 from sunzi.errors import EstimateError
+from sunzi.results.discovery import Discovery
 from sunzi.tables.writers import histogram_table, records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)

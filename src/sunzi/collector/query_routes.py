@@ -16,7 +16,6 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sunzi.changes import Change, Difference, Verdict, difference
 from sunzi.collector.collector import LiveEpoch
 from sunzi.collector.refusals import giving
 from sunzi.collector.routes import (
@@ -34,13 +33,14 @@ from sunzi.collector.routes import (
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate
 from sunzi.groups import are_disjoint
-from sunzi.record_answers import Questions
+from sunzi.results.changes import Change, Difference, Verdict, difference
+from sunzi.results.estimate import Estimate
+from sunzi.results.record_answers import Questions
+from sunzi.results.uncertainty import Target
 from sunzi.tables.writers import records_as
-from sunzi.uncertainty import Target
 
 router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], route_class=OperatorRoute)
 

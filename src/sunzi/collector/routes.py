@@ -26,11 +26,11 @@ from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate
 from sunzi.groups import parse_group
-from sunzi.histogram import Postprocessing
 from sunzi.plan import Plan
-from sunzi.record_answers import comma_list
+from sunzi.results.estimate import Estimate
+from sunzi.results.histogram import Postprocessing
+from sunzi.results.record_answers import comma_list
 from sunzi.tables.writers import HistogramTable, histogram_table, records_as
 
 _MAX_FOUND = 1000

@@ -27,7 +27,7 @@ from sunzi.collector.store import Store
 from sunzi.collector.trends import TrendCache
 from sunzi.collector.writer import OverloadError, Result, Writer
 from sunzi.errors import StoreError
-from sunzi.trends import EPOCHS_PER_FALSE_ALARM
+from sunzi.results.trends import EPOCHS_PER_FALSE_ALARM
 
 Ticket = asyncio.Future[Outcome]
 Returned = TypeVar("Returned")

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.stores import stored_plan, stored_tally
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError
-from sunzi.estimate import Estimate
 from sunzi.plan import Plan
-from sunzi.trends import Alarm, Trend, opening_moments, population_variances
+from sunzi.results.estimate import Estimate
+from sunzi.results.trends import Alarm, Trend, opening_moments, population_variances
 
 LARGEST_BYTES = 256 << 20
 """The memory for estimates of closed epochs."""

@@ -19,7 +19,7 @@ from scipy import special
 from sunzi._typing import Progress
 from sunzi.batch import MOST_REPORTS, BatchGuarantee, check_delta, check_honest, honest_reports
 from sunzi.designs.choice import ERROR_TOLERANCE, optimal_block_size, subset_error
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.formatting import percent_of_three_digits
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.checks import whole_number

@@ -18,7 +18,7 @@ import numpy as np
 
 from sunzi._typing import Progress
 from sunzi.batch import check_delta
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan

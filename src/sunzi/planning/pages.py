@@ -8,9 +8,9 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sunzi.display.markup import facts_table, page, plain_table
 from sunzi.errors import MissingExtraError, ParameterError
 from sunzi.formatting import counted
-from sunzi.markup import facts_table, page, plain_table
 from sunzi.planning.axes_table import AxesTable
 from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
 from sunzi.planning.record_comparison import METHODS_HEADER, best_first

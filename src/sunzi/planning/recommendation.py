@@ -27,9 +27,9 @@ from typing import Any, Literal, get_args
 
 from sunzi._typing import Progress
 from sunzi.batch import check_delta
-from sunzi.domain import Domain
+from sunzi.display.markup import for_notebook, plain_table
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, PlanWarning, SunziError
-from sunzi.markup import for_notebook, plain_table
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import Axes, check_reference, evaluate

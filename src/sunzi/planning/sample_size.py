@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import Any
 
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, SunziError
 from sunzi.plan import Epsilon, Plan, make_plan
 from sunzi.planning.axes import error_curve

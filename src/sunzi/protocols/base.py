@@ -14,10 +14,9 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
-from sunzi.discovery import Discovery, Threshold
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.records import RecordDomain
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.estimate import Estimate
 from sunzi.formatting import counted
 from sunzi.numerics import kernels
 from sunzi.numerics.bit_sums import BitSums
@@ -27,7 +26,8 @@ from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.protocols.channel import Channel, FirstWord
 from sunzi.protocols.decoder_rows import DecoderRow
-from sunzi.records import RecordDomain
+from sunzi.results.discovery import Discovery, Threshold
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 

@@ -18,7 +18,6 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
-from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -26,8 +25,9 @@ from sunzi.numerics.toeplitz import ToeplitzGram, tile
 from sunzi.protocols.base import check_histogram
 from sunzi.protocols.information import BlockInformation, Information, MessageInformation, block_information
 from sunzi.protocols.modular_variance import BlockMoments, ModularVariance, own_count
+from sunzi.results.estimate import Errors, Estimate, Weights
+from sunzi.results.uncertainty import CombinedUncertainty, QueryErrors
 from sunzi.tally import Tally
-from sunzi.uncertainty import CombinedUncertainty, QueryErrors
 
 if TYPE_CHECKING:
     from sunzi.protocols.base import Protocol

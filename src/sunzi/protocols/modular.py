@@ -23,9 +23,8 @@ from sunzi.designs.choice import best_cyclotomic, optimal_block_size, subset_err
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.designs.subsets import Subsets
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError, PlanError
-from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.primes import is_prime
@@ -39,6 +38,7 @@ from sunzi.protocols.modular_estimation import ModularDecoder, linear_cost
 from sunzi.protocols.modular_variance import BlockMoments, flat_error, worst_error
 from sunzi.protocols.moduli import MOST_MODULI, check_affordable, default_moduli, residues_pay, warn_if_poor
 from sunzi.protocols.selection import JointMessages, SelectingProtocol
+from sunzi.results.estimate import Errors, Estimate, Weights
 from sunzi.tally import Tally
 from sunzi.wire import EncodedReports, ReportLayout
 

@@ -13,9 +13,8 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import DecodingCost
 from sunzi.designs.response import BlockResponse
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.estimate import Errors, Estimate
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.primes import next_prime
@@ -25,8 +24,9 @@ from sunzi.protocols.base import check_reports
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks, maximum_likelihood
 from sunzi.protocols.modular_variance import ModularVariance
 from sunzi.protocols.support import LEAST_SQUARES_EFFECT, LIKELIHOOD_EFFECT
+from sunzi.results.estimate import Errors, Estimate
+from sunzi.results.uncertainty import CombinedUncertainty, QueryErrors
 from sunzi.tally import Tally
-from sunzi.uncertainty import CombinedUncertainty, QueryErrors
 
 if TYPE_CHECKING:
     from sunzi.protocols.modular import ModularProtocol

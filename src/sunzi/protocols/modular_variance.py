@@ -76,7 +76,7 @@ class BlockMoments:
 
     def query(self, rows: Floats, frequencies: Floats, reports: float) -> tuple[Floats, Floats]:
         """For queries on the points, whose rows sum to 0, their covariance and its excess per point
-        (:class:`~sunzi.uncertainty.QueryErrors`): α and β drop out.
+        (:class:`~sunzi.results.uncertainty.QueryErrors`): α and β drop out.
 
         Frequencies are unbiased estimates, so that the variance is; Σ g·h² stays between the smallest and largest h².
         """

@@ -12,17 +12,17 @@ import numpy as np
 
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import only_parameters
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.estimate import Estimate
 from sunzi.formatting import counted
 from sunzi.numerics import dyadic
 from sunzi.numerics.checks import shown
-from sunzi.ordered import OrderedEstimate, TreeUncertainty
 from sunzi.protocols.alternatives import ordered_alternatives
 from sunzi.protocols.base import PlannedError, check_histogram, check_reports, check_users
 from sunzi.protocols.joint_fit import Solver
 from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
+from sunzi.results.estimate import Estimate
+from sunzi.results.ordered import OrderedEstimate, TreeUncertainty
 from sunzi.tally import Tally
 
 # With fewer reports than this the finest level says next to nothing, and would be weighted by chance.

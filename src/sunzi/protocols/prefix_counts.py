@@ -8,14 +8,14 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from sunzi._typing import Floats
-from sunzi.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
+from sunzi.domains.texts import TextList
 from sunzi.errors import EstimateError
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.open_domain import TextList
 from sunzi.protocols.prefix_tables import ViewTable, decoded, least_squares
+from sunzi.results.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
 
 if TYPE_CHECKING:
-    from sunzi.open_domain import Digits, OpenDomain
+    from sunzi.domains.texts import Digits, OpenDomain
     from sunzi.protocols.prefix_views import PrefixViews
     from sunzi.tally import Tally
 

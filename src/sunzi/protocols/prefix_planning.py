@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
-from sunzi.discovery import Threshold
 from sunzi.errors import ParameterError
 from sunzi.numerics.checks import whole_number
 from sunzi.numerics.finite_fields import LARGEST_ORDER, prime_power
@@ -22,9 +21,10 @@ from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.protocols.channel import SHARE_BITS
 from sunzi.protocols.prefix_search import BEAM, FINISHED, PROPOSED, is_searchable
 from sunzi.protocols.prefix_views import PrefixView, with_shares
+from sunzi.results.discovery import Threshold
 
 if TYPE_CHECKING:
-    from sunzi.open_domain import OpenDomain
+    from sunzi.domains.texts import OpenDomain
     from sunzi.protocols.prefix_views import PrefixViews
 
 MODULI = 2

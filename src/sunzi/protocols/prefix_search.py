@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
+from sunzi.domains.texts import Digits, OpenDomain, distinct
 from sunzi.errors import EstimateError
 from sunzi.numerics.polynomial_hash import AlignedDigits, all_endings, ending_digits, extended
-from sunzi.open_domain import Digits, OpenDomain, distinct
 from sunzi.protocols.prefix_tables import Cells, ViewTable, decoded, least_squares
 from sunzi.protocols.text_prior import TextPrior
 

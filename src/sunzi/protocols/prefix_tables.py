@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sunzi._typing import Floats, Integers
 
 if TYPE_CHECKING:
-    from sunzi.open_domain import Digits
+    from sunzi.domains.texts import Digits
     from sunzi.protocols.prefix_views import PrefixView
     from sunzi.tally import Tally
 

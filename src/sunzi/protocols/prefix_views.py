@@ -16,18 +16,18 @@ import numpy as np
 from sunzi._typing import Floats, Integers
 from sunzi.designs.base import integer_parameter, only_parameters
 from sunzi.designs.response import BlockResponse
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.texts import Digits, OpenDomain, distinct, read_texts
 from sunzi.errors import EstimateError, ParameterError, PlanError
 from sunzi.numerics.checks import shown
 from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
-from sunzi.open_domain import Digits, OpenDomain, distinct, read_texts
 from sunzi.protocols.base import check_users
 from sunzi.protocols.channel import SHARE_BITS, Channel
 from sunzi.protocols.joint_fit import JointFit, Solver
 from sunzi.protocols.views import View, ViewsProtocol, integer_shares, read_views
 
 if TYPE_CHECKING:
-    from sunzi.discovery import Discovery, TextEstimate, Threshold
+    from sunzi.results.discovery import Discovery, TextEstimate, Threshold
     from sunzi.tally import Tally
 
 Role = Literal["search", "count"]

@@ -15,17 +15,17 @@ from sunzi._typing import Floats, Integers
 from sunzi.designs.base import only_parameters
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource, uniform_below
-from sunzi.ordered import MeanEstimate, distinct
 from sunzi.protocols.alternatives import mean_alternatives
 from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import FirstWord
-from sunzi.ranges import OrderedDomain
+from sunzi.results.ordered import MeanEstimate, distinct
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 

@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError
-from sunzi.estimate import Errors, Estimate, Weights
 from sunzi.numerics import simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 from sunzi.numerics.toeplitz import ToeplitzGram
@@ -24,8 +23,9 @@ from sunzi.protocols.decoder_rows import DecoderRow, SupportRow
 from sunzi.protocols.efficient import Pilot, efficient_estimate, expected_error, is_linear, read_pilot, whole_blocks
 from sunzi.protocols.likelihood import CountedBlocks, maximum_likelihood
 from sunzi.protocols.modular_variance import BlockMoments
+from sunzi.results.estimate import Errors, Estimate, Weights
+from sunzi.results.uncertainty import JointErrors, SupportUncertainty
 from sunzi.tally import Tally
-from sunzi.uncertainty import JointErrors, SupportUncertainty
 
 LIKELIHOOD_EFFECT = "maximum likelihood over all histograms; rare items pulled to 0, bias vanishes as reports grow"
 LEAST_SQUARES_EFFECT = (

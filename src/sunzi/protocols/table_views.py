@@ -12,11 +12,10 @@ from typing import Any, Self
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.cross_tables import TableEstimate, TableUncertainty
 from sunzi.designs.base import only_parameters
-from sunzi.domain import Domain
+from sunzi.domains.labels import Domain
+from sunzi.domains.records import RecordDomain
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.estimate import Estimate
 from sunzi.formatting import counted
 from sunzi.numerics import effects
 from sunzi.numerics.checks import shown
@@ -25,7 +24,8 @@ from sunzi.protocols.alternatives import table_alternatives
 from sunzi.protocols.base import PlannedError, check_reports, check_users
 from sunzi.protocols.joint_fit import Solver
 from sunzi.protocols.views import View, ViewsProtocol, best_response, integer_shares, read_views
-from sunzi.records import RecordDomain
+from sunzi.results.cross_tables import TableEstimate, TableUncertainty
+from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.open_domain import Digits
+from sunzi.domains.texts import Digits
 
 _LARGEST_TABLE = 1 << 22
 # Every token counts as seen this often, all together once per context.

@@ -14,15 +14,15 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.errors import EstimateError, MissingExtraError, ParameterError
-from sunzi.estimate import Estimate
 from sunzi.formatting import counted
-from sunzi.histogram import Row, data_frame
 from sunzi.numerics.checks import whole_number
 from sunzi.plan import Plan
+from sunzi.results.estimate import Estimate
+from sunzi.results.histogram import Row, data_frame
+from sunzi.results.uncertainty import Target
 from sunzi.tables.group_counts import Key
 from sunzi.tables.writers import HistogramTable, Note, histogram_table
 from sunzi.tally import Tally
-from sunzi.uncertainty import Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

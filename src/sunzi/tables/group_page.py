@@ -8,16 +8,16 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from sunzi.chart_page import CHART_STYLE, Axis
+from sunzi.display.chart_page import CHART_STYLE, Axis
+from sunzi.display.markup import page
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound, shortened
-from sunzi.markup import page
-from sunzi.verdicts import MEANINGS, Verdict, verdicts
+from sunzi.results.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
-    from sunzi.estimate import Estimate
-    from sunzi.histogram import Row
+    from sunzi.results.estimate import Estimate
+    from sunzi.results.histogram import Row
+    from sunzi.results.uncertainty import Target
     from sunzi.tables.group_estimates import GroupEstimates
-    from sunzi.uncertainty import Target
 
 _LONGEST_LABEL = 28
 _STYLE = """

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, shortened
-from sunzi.plotting import INTERVAL, SHADES, drawable, legend_handles
-from sunzi.verdicts import verdicts
+from sunzi.results.verdicts import verdicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sunzi.histogram import Row
+    from sunzi.results.histogram import Row
+    from sunzi.results.uncertainty import Target
+    from sunzi.results.verdicts import Verdict
     from sunzi.tables.group_estimates import GroupEstimates
-    from sunzi.uncertainty import Target
-    from sunzi.verdicts import Verdict
 
 _ACROSS = 3
 _MOST_PANELS = 30

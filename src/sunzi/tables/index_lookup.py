@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domain import MISSING, UNKNOWN, Domain, is_located
+from sunzi.domains.labels import MISSING, UNKNOWN, Domain, is_located
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
+from sunzi.domains.texts import LONGER, OpenDomain
 from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted
 from sunzi.numerics.checks import shown
-from sunzi.open_domain import LONGER, OpenDomain
-from sunzi.ranges import OrderedDomain
-from sunzi.records import RecordDomain
 from sunzi.tables.column_rows import Rows
 
 FOLDS = ("case", "space")

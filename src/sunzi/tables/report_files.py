@@ -9,7 +9,7 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.client import Client
-from sunzi.domain import is_located
+from sunzi.domains.labels import is_located
 from sunzi.errors import ParameterError
 from sunzi.tables.arrow import need_pyarrow
 from sunzi.tables.column_rows import ROWS_AT_ONCE, Rows

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from sunzi.domain import MISSING, UNKNOWN
+from sunzi.domains.labels import MISSING, UNKNOWN
 from sunzi.errors import DomainError, MissingExtraError, ParameterError
 from sunzi.formatting import counted
 from sunzi.plan import Plan

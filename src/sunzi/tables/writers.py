@@ -16,10 +16,10 @@ import numpy as np
 
 from sunzi._typing import Integers
 from sunzi.errors import ParameterError
-from sunzi.estimate import Estimate
-from sunzi.histogram import PostprocessedHistogram
+from sunzi.results.estimate import Estimate
+from sunzi.results.histogram import PostprocessedHistogram
+from sunzi.results.uncertainty import Target
 from sunzi.tables.arrow import need_pyarrow
-from sunzi.uncertainty import Target
 
 Columns = Mapping[str, list[Any]]
 Note = str | int | float | Mapping[str, Any] | None

@@ -1,0 +1,127 @@
+"""Plots of distributions and cross tables. Needs matplotlib (the ``plot`` extra)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from sunzi.display.plotting import INTERVAL, SHADES, legend_handles, saved
+from sunzi.errors import EstimateError
+from sunzi.formatting import percent, shortened
+from sunzi.results.verdicts import verdicts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sunzi.results.cross_tables import TableEstimate
+    from sunzi.results.ordered import OrderedEstimate
+    from sunzi.results.uncertainty import Target
+
+_BINS = 32
+_MARKED = (0.5, 0.95)
+_LONGEST_LABEL = 18
+_MOST_CELLS = 1600
+_DARK = 0.6  # of the largest frequency: text on darker cells is white
+
+
+def plot_ordered(
+    estimate: OrderedEstimate,
+    path: str | Path | None = None,
+    *,
+    bins: int = _BINS,
+    confidence: float = 0.95,
+    target: Target = "reporters",
+) -> Figure:
+    """The histogram of wider bins with intervals, and below it the cumulative distribution with its band."""
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    _draw_density(upper, estimate, bins, confidence, target)
+    _draw_cumulative(lower, estimate, confidence, target)
+    unit = estimate.bins.unit
+    lower.set_xlabel("date" if estimate.bins.is_dates else unit or "value")
+    upper.set_title(f"{estimate.reports:,} reports", loc="left")
+    for axes in (upper, lower):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.yaxis.set_major_formatter(PercentFormatter(1))
+    if estimate.bins.is_dates:
+        places = np.linspace(0, estimate.domain.size, 6).astype(int)
+        edges = estimate.bins.edges[places]
+        lower.set_xticks(edges, [estimate.bins.shown_edge(int(place)) for place in places])
+    return saved(figure, path)
+
+
+def _draw_density(axes: Axes, estimate: OrderedEstimate, bins: int, confidence: float, target: Target) -> None:
+    wide = estimate.histogram(bins)
+    low, high = wide.interval(confidence, target=target)
+    found = verdicts(wide, confidence, target)
+    width = (estimate.bins.high - estimate.bins.low) / len(wide)
+    middles = estimate.bins.low + width * (np.arange(len(wide)) + 0.5)
+    faces, edges = ([SHADES[verdict][part] for verdict in found] for part in (0, 1))
+    axes.bar(middles, wide.frequencies, 0.85 * width, color=faces, edgecolor=edges)
+    spread = np.maximum([wide.frequencies - low, high - wide.frequencies], 0)
+    axes.errorbar(middles, wide.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
+    axes.axhline(0, color=INTERVAL, linewidth=0.8)
+    axes.set_ylabel("share of a bin (unbiased, can be below 0)")
+    axes.legend(handles=legend_handles(confidence), frameon=False, fontsize="small", loc="upper right")
+
+
+def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, target: Target) -> None:
+    found = estimate.cdf(confidence, target=target)
+    blue = SHADES["clear"][0]
+    axes.fill_between(found.edges, found.low, found.high, color=blue, alpha=0.35, linewidth=0)
+    axes.plot(found.edges, found.values, color=INTERVAL, linewidth=1.2)
+    for probability in _MARKED:
+        each = estimate.quantile(probability, confidence, target=target)
+        axes.plot([each.low, each.high], [probability, probability], color="#D55E00", linewidth=2)
+        axes.plot([each.value], [probability], marker="D", color="#D55E00", markersize=5)
+        name = "median" if probability == 0.5 else f"{100 * probability:g} %"
+        value, low, high = (estimate.bins.shown_number(end) for end in (each.value, each.low, each.high))
+        axes.annotate(
+            f"{name}: {value}, {low} to {high}",
+            (each.high, probability),
+            (6, -14),
+            textcoords="offset points",
+            fontsize="small",
+        )
+    axes.set_ylim(-0.05, 1.08)
+    axes.set_ylabel(f"share below, with {100 * confidence:g} % band")
+
+
+def plot_table(
+    estimate: TableEstimate,
+    path: str | Path | None = None,
+    *,
+    confidence: float = 0.95,
+    target: Target = "reporters",
+) -> Figure:
+    """A heat map of a table of two attributes, with its margins; cells that may be noise are grey."""
+    sizes = estimate.table.shape
+    if len(sizes) != 2 or estimate.table.size > _MOST_CELLS:
+        raise EstimateError(f"a heat map shows two attributes and at most {_MOST_CELLS} cells, got {list(sizes)}")
+    names = estimate.attributes
+    figure = Figure(figsize=(2.6 + 1.05 * sizes[1], 1.8 + 0.55 * sizes[0]), layout="constrained")
+    axes = figure.add_subplot()
+    unclear = np.array([verdict == "unclear" for verdict in verdicts(estimate, confidence, target)]).reshape(sizes)
+    shown = np.ma.masked_array(np.maximum(estimate.table, 0), unclear)
+    axes.set_facecolor(SHADES["unclear"][0])
+    image = axes.imshow(shown, cmap="Blues", vmin=0, aspect="auto")
+    errors = estimate.standard_errors(target).reshape(sizes)
+    largest = float(shown.max()) if shown.count() else 1.0
+    for (row, column), share in np.ndenumerate(estimate.table):
+        text = f"{percent(float(share), 1)}\n± {percent(float(errors[row, column]), 1)}"
+        is_dark = not unclear[row, column] and share > _DARK * largest
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if is_dark else "black")
+    for set_ticks, name, size in ((axes.set_yticks, names[0], sizes[0]), (axes.set_xticks, names[1], sizes[1])):
+        margin = estimate.margin(name)
+        labels = [shortened(row.label.removeprefix(f"{name} "), _LONGEST_LABEL) for row in margin]
+        shares = [percent(float(share), 1) for share in margin.frequencies]
+        set_ticks(range(size), [f"{label}\n{share}" for label, share in zip(labels, shares, strict=True)], fontsize=8)
+    axes.set_ylabel(names[0])
+    axes.set_xlabel(f"{names[1]} (grey: not distinguishable from 0; ± is a standard error)")
+    axes.set_title(f"{estimate.reports:,} reports", loc="left")
+    figure.colorbar(image, ax=axes, format=PercentFormatter(1))
+    return saved(figure, path)

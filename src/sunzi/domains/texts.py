@@ -1,0 +1,344 @@
+"""Domains without a list of values: texts, read as digits of a public alphabet (docs/mathematics.md §18)."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sunzi._typing import Integers
+from sunzi.domains.labels import MISSING, UNUSABLE, Domain, as_list, check_column, is_missing
+from sunzi.domains.ranges import CONTROL
+from sunzi.errors import DomainError, PlanError
+from sunzi.numerics.checks import shown, whole_number
+
+MOST_SYMBOLS = 1 << 15
+LONGEST = 1 << 10
+"""The most tokens of a text that a plan can tell apart."""
+
+LONGER = "…"
+"""Stands after the first tokens of texts that are longer than planned."""
+
+Digits = NDArray[np.uint16]
+"""One row per text: token i of the alphabet as i + 1, then the end digit, then zeros."""
+
+_LETTERS, _BYTES = "letters", "bytes"
+_LARGEST_SIZE = (1 << 53) - 1
+_LONGEST_NOTE = 200
+_TEXTS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class OpenDomain(Domain):
+    """All texts. Every text is read as tokens of an alphabet, and no text is refused. Immutable.
+
+    Tokens are found by greedy longest match; a character that begins no token counts as ``unknown``. Texts of more than
+    ``longest`` tokens count as their first ``longest`` tokens with an ellipsis: a value of its own for each beginning.
+    An empty text is a value. A lone surrogate, which is no character, counts as U+FFFD.
+
+    Parameters
+    ----------
+    alphabet: "letters" (a to z), "bytes" (those of UTF-8), or a list of tokens such as "https://", "www.", "a", "b".
+    longest: how many tokens are told apart. More tokens need more users.
+    unknown: the token for characters that begin no token, added to the alphabet if it is not in it.
+    note: what the application does to texts beforehand, such as "lower case, NFC"; for people, since nothing is done to
+        texts here.
+
+    >>> import sunzi
+    >>> domain = sunzi.OpenDomain("letters", longest=5)
+    >>> domain.text(domain.digits(["don't"])[0]), domain.text(domain.digits(["letters"])[0])
+    ('don?t', 'lette…')
+    """
+
+    symbols: tuple[str, ...]
+    unknown: str | None
+    longest: int
+    note: str
+
+    def __init__(
+        self, alphabet: str | Iterable[str], longest: int, *, unknown: str | None = None, note: str = ""
+    ) -> None:
+        if alphabet == _BYTES and unknown is not None:
+            raise DomainError(f"every text is bytes, so there is no unknown token; leave unknown={unknown!r} out")
+        if type(note) is not str or len(note) > _LONGEST_NOTE or CONTROL.search(note):
+            raise DomainError(f"a note is printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
+        symbols = _symbols(alphabet)
+        unknown = None if alphabet == _BYTES else "?" if unknown is None else _checked_symbol(unknown)
+        if unknown is not None and unknown not in symbols:
+            symbols = (*symbols, unknown)
+        if not 2 <= len(symbols) <= MOST_SYMBOLS:
+            raise DomainError(f"an alphabet has between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
+        longest = whole_number("longest", longest, 1, LONGEST)
+        size = min(sum(len(symbols) ** length for length in range(longest + 1)), _LARGEST_SIZE)
+        self._set(size, None, None, None)
+        vars(self).update(symbols=symbols, unknown=unknown, longest=longest, note=note)
+
+    @property
+    def is_indices(self) -> bool:
+        """They are texts."""
+        return False
+
+    @property
+    def is_open(self) -> bool:
+        """There is no list of values."""
+        return True
+
+    @property
+    def end(self) -> int:
+        """The digit after the last token, and the largest one."""
+        return len(self.symbols) + 1
+
+    @property
+    def width(self) -> int:
+        """The most digits of a text: its tokens and the end."""
+        return self.longest + 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The choices of a random text: one token after the other."""
+        return (len(self.symbols),) * self.longest
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether tokens are bytes."""
+        return self.unknown is None
+
+    def digits(self, texts: Sequence[str]) -> Digits:
+        """The digits of texts, one row each."""
+        parts = [self._digits(texts[start : start + _TEXTS_AT_ONCE]) for start in range(0, len(texts), _TEXTS_AT_ONCE)]
+        return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.uint16)
+
+    def _digits(self, texts: Sequence[str]) -> Digits:
+        tokens, lengths = self._tokens(texts if "".join(texts).isascii() else [_valid(text) for text in texts])
+        starts, found = np.cumsum(lengths) - lengths, np.zeros((len(texts), self.width), dtype=np.uint16)
+        for length in range(self.longest + 1):
+            rows = np.flatnonzero(lengths == length if length < self.longest else lengths >= length)
+            found[rows, :length] = tokens[starts[rows, None] + np.arange(length)]
+        whole = np.flatnonzero(lengths <= self.longest)
+        found[whole, lengths[whole]] = self.end
+        return found
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[Digits, Integers]:
+        """The tokens of all texts, one after the other, and their number in each text."""
+        if self.is_bytes:
+            encoded = [text.encode() for text in texts]
+            return np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.uint16) + np.uint16(1), _lengths(encoded)
+        if self._longest_symbol == 1:
+            codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+            return self._of_characters[np.minimum(codes, self._of_characters.size - 1)], _lengths(texts)
+        found = [self._matched(text) for text in texts]
+        return np.array([digit for row in found for digit in row], dtype=np.uint16), _lengths(found)
+
+    def _matched(self, text: str) -> list[int]:
+        """The tokens of one text by greedy longest match, no more than tell it apart."""
+        numbers, unknown, place = self._numbers, self._numbers[self.unknown or ""], 0
+        found: list[int] = []
+        while place < len(text) and len(found) <= self.longest:
+            for length in range(min(self._longest_symbol, len(text) - place), 0, -1):
+                digit = numbers.get(text[place : place + length])
+                if digit is not None:
+                    break
+            else:
+                digit = unknown
+            found.append(digit)
+            place += length
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {symbol: place + 1 for place, symbol in enumerate(self.symbols)}
+
+    @cached_property
+    def _longest_symbol(self) -> int:
+        return max(map(len, self.symbols))
+
+    @cached_property
+    def _of_characters(self) -> Digits:
+        """The digit of every character up to the last one of the alphabet; all others are at the end."""
+        table = np.full(max(map(ord, self.symbols)) + 2, self._numbers[self.unknown or ""], dtype=np.uint16)
+        table[[ord(symbol) for symbol in self.symbols]] = np.arange(1, len(self.symbols) + 1)
+        return table
+
+    def text(self, digits: Sequence[int] | Digits) -> str:
+        """The text with these digits; :data:`LONGER` ends those that are longer than planned."""
+        row = [int(digit) for digit in digits if digit]
+        joined = "".join(self.symbols[digit - 1] for digit in row if digit != self.end)
+        if self.is_bytes:
+            joined = joined.encode("latin-1").decode(errors="backslashreplace")
+        return joined if self.end in row else joined + LONGER
+
+    def is_longer(self, digits: Digits) -> NDArray[np.bool_]:
+        """Which rows are texts of more tokens than planned."""
+        return ~(digits == self.end).any(axis=1)
+
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
+        """The digits of every text; rows of UNUSABLE and MISSING for values that are no texts."""
+        listed = list(values)
+        found = np.full((len(listed), self.width), MISSING, dtype=np.int64)
+        places = [place for place, value in enumerate(listed) if isinstance(value, str)]
+        found[places] = self.digits([listed[place] for place in places])
+        for place, value in enumerate(listed):
+            if not isinstance(value, str) and not is_missing(value):
+                found[place] = UNUSABLE
+        return found
+
+    def indices(self, values: object) -> Integers:
+        """The digits of many texts: a list, an array, or a column of a data frame."""
+        listed = as_list(check_column(values, "values must be a list, an array or a column"))
+        found = self.locate(listed)
+        wrong = np.flatnonzero(found[:, 0] < 0)
+        if wrong.size:
+            raise self.refusal(listed[int(wrong[0])])
+        return found
+
+    def index(self, value: object) -> Any:
+        """The digits of one text, which take the place of an index."""
+        return tuple(self.indices([value])[0].tolist())
+
+    def index_array(self, index: Any) -> Integers:
+        """The digits of one text as an array of one row."""
+        found = np.array([index], dtype=np.int64)
+        self.check_indices(found)
+        return found
+
+    def check_indices(self, indices: Integers) -> None:
+        """Raise DomainError unless these are rows of digits."""
+        if indices.ndim != 2 or (indices.size and not 0 <= indices.min() <= indices.max() <= self.end):
+            raise DomainError(f"texts are rows of digits from 0 to {self.end}: use the domain's indices")
+
+    def joined(self, digits: Sequence[int]) -> Any:
+        """A text of as many tokens as are told apart."""
+        return (*(digit + 1 for digit in digits), self.end)
+
+    def refusal(self, value: object) -> DomainError:
+        """The error that says why a value is no text."""
+        if is_missing(value):
+            return DomainError(
+                "a value is missing (null or NaN); fill it in, for example with '', or leave its row out"
+            )
+        return DomainError(f"value {shown(value)} is not text; use str() on it")
+
+    def label(self, index: int) -> str:
+        """There are no numbered values."""
+        raise DomainError(f"an open domain has no list of values, so there is no value {index}")
+
+    def shown(self, index: int) -> str:
+        """As :meth:`label`."""
+        return self.label(index)
+
+    def in_words(self) -> str:
+        """The alphabet, and how many tokens are told apart."""
+        kind = "bytes" if self.is_bytes else f"{len(self.symbols):,} tokens"
+        note = f" ({self.note})" if self.note else ""
+        return f"texts{note} of up to {self.longest:,} out of {kind}; longer ones count as their beginning"
+
+    @property
+    def size_in_words(self) -> str:
+        """There is no number of values."""
+        return "texts without a list"
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as a plan file records it."""
+        named = {"symbols": _BYTES} if self.is_bytes else {"symbols": list(self.symbols), "unknown": self.unknown}
+        return {**named, "longest": self.longest, **({"note": self.note} if self.note else {})}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> OpenDomain:
+        """The inverse of :meth:`to_json`."""
+        symbols, unknown = record["symbols"], record.get("unknown")
+        needed = {"symbols", "longest"} if symbols == _BYTES else {"symbols", "longest", "unknown"}
+        if set(record) - {"note"} != needed or record.get("note", "note") == "":
+            raise PlanError(
+                f"an open domain has symbols, unknown and longest, and may have a note, got {shown(record)}"
+            )
+        if symbols != _BYTES and (not isinstance(symbols, list) or not isinstance(unknown, str)):
+            raise PlanError(f'symbols are "bytes" or a list of tokens, and unknown is one of them, got {shown(record)}')
+        domain = cls(symbols, record["longest"], unknown=unknown, note=record.get("note", ""))
+        if symbols != _BYTES and list(domain.symbols) != symbols:
+            raise PlanError(f"unknown must be one of the symbols, got {shown(unknown)}")
+        return domain
+
+    def __repr__(self) -> str:
+        """The alphabet and the length."""
+        return f"OpenDomain({self.in_words()})"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class TextList(Domain):
+    """Some texts of an open domain, one or none included; each is found by any text that reads the same. Immutable."""
+
+    source: OpenDomain
+
+    def __init__(self, source: OpenDomain, digits: Digits) -> None:
+        self._set(len(digits), tuple(source.text(row) for row in digits), None, None)
+        vars(self)["source"] = source
+
+    def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
+        """The place of each text in the list, or UNKNOWN, UNUSABLE or MISSING if it has none."""
+        return super().locate([self._read(value) if isinstance(value, str) else value for value in values])
+
+    def _read(self, text: str) -> str:
+        return text if text in self._positions else self.source.text(self.source.digits([text])[0])
+
+
+def distinct(digits: Digits) -> Digits:
+    """The different rows, in order of appearance."""
+    rows = np.ascontiguousarray(digits).view(np.dtype((np.void, digits.dtype.itemsize * digits.shape[1])))[:, 0]
+    return digits[np.sort(np.unique(rows, return_index=True)[1])]
+
+
+def read_texts(source: str | Path | Iterable[str]) -> Iterator[list[str]]:
+    """Texts in pieces: those given, or the lines of a UTF-8 file, which may be compressed by gzip."""
+    if not isinstance(source, (str, Path)):
+        if not _is_texts(listed := list(source)):
+            raise DomainError("expected texts, or the name of a file with one text per line")
+        yield listed
+        return
+    opened = gzip.open if Path(source).suffix == ".gz" else open
+    try:
+        with opened(source, "rt", encoding="utf-8-sig", newline=None) as stream:
+            while piece := stream.read(_TEXTS_AT_ONCE << 3):
+                yield (piece + stream.readline()).removesuffix("\n").split("\n")
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise DomainError(f"{source} is not UTF-8 text with one text per line: {error}") from None
+
+
+def _is_texts(values: list[Any]) -> TypeGuard[list[str]]:
+    return all(isinstance(value, str) for value in values)
+
+
+def _symbols(alphabet: object) -> tuple[str, ...]:
+    if alphabet == _LETTERS:
+        return tuple("abcdefghijklmnopqrstuvwxyz")
+    if alphabet == _BYTES:
+        return tuple(map(chr, range(256)))
+    if isinstance(alphabet, str) or not isinstance(alphabet, Iterable):
+        raise DomainError(f'an alphabet is "letters", "bytes" or a list of tokens, got {shown(alphabet)}')
+    found = tuple(_checked_symbol(symbol) for symbol in alphabet)
+    if len(set(found)) != len(found):
+        twice = next(symbol for symbol in found if found.count(symbol) > 1)
+        raise DomainError(f"the token {shown(twice)} occurs twice in the alphabet")
+    return found
+
+
+def _checked_symbol(symbol: object) -> str:
+    if not isinstance(symbol, str) or not symbol or _valid(symbol) != symbol:
+        raise DomainError(f"a token is a text of at least one character, got {shown(symbol)}")
+    return symbol
+
+
+def _valid(text: str) -> str:
+    """The text, with U+FFFD for lone surrogates; two halves of a character are joined."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _lengths(values: Sequence[Any]) -> Integers:
+    return np.fromiter(map(len, values), dtype=np.int64, count=len(values))

@@ -1,0 +1,391 @@
+"""Estimates of cross tables: cells, margins, conditional shares, and a test of independence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from scipy.special import chdtrc  # importing scipy.stats takes half a second
+
+from sunzi._typing import Floats
+from sunzi.domains.records import RecordDomain
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.numerics import intervals, simplex
+from sunzi.numerics.effects import Attributes, Effects, spread, subsets
+from sunzi.results.estimate import Estimate
+from sunzi.results.uncertainty import JointErrors, Method, QueryErrors, Target, sum_intervals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_TESTED_CELLS = 2500
+
+
+@dataclass(frozen=True, eq=False)
+class TableUncertainty:
+    """The errors of a table that is joined from views (docs/mathematics.md §14), given the reports of every view."""
+
+    effects: Effects
+    wanted: Attributes
+    views: Mapping[Attributes, tuple[ViewErrors, int]]
+    """How errors of one report go together, and the number of reports, of every view that has some."""
+    plausible: Mapping[Attributes, Floats]
+    """The histogram of every view at which variances are computed."""
+    frequencies: Floats
+    reports: int
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of linear queries on the table."""
+        covariance, excess = np.zeros((len(rows), len(rows))), np.zeros(rows.shape)
+        for view, (errors, reports) in self.views.items():
+            if set(view).isdisjoint(self.wanted):
+                continue
+            directions = self.effects.rows(rows, self.wanted, view)
+            added, more = errors.query(directions, self.plausible[view], reports)
+            covariance += added
+            excess += self._on_cells(more, view)
+        return QueryErrors(rows, covariance, excess, self.frequencies, self.reports)
+
+    def _on_cells(self, excess: Floats, view: Attributes) -> Floats:
+        """What the cells of a view add, for the cells of the table: the mean over attributes that it lacks."""
+        sizes, count = self.effects.sizes, len(excess)
+        table = excess.reshape(count, *(sizes[attribute] for attribute in view))
+        others = tuple(1 + place for place, attribute in enumerate(view) if attribute not in self.wanted)
+        table = table.mean(axis=others) if others else table
+        shape = [sizes[attribute] if attribute in view else 1 for attribute in self.wanted]
+        full = [sizes[attribute] for attribute in self.wanted]
+        return np.broadcast_to(table.reshape(count, *shape), (count, *full)).reshape(count, -1)
+
+    @cached_property
+    def _of_cells(self) -> tuple[Floats, Floats]:
+        """The variance of every cell about a population, and how fast it grows with the cell's own frequency.
+
+        The weight of a view's cell for the estimate of a cell c depends only on which attributes agree with c, so that
+        sums over these patterns take the place of rows with a weight for every cell.
+        """
+        shape = [self.effects.sizes[attribute] for attribute in self.wanted]
+        weights = np.maximum(self.frequencies, 0.0).reshape(shape) + 1e-12
+        variances, excess, own = np.zeros(shape), np.zeros(shape), 0.0
+        for view, (errors, reports) in self.views.items():
+            shared = tuple(attribute for attribute in self.wanted if attribute in view)
+            if not shared:
+                continue
+            entries, counts = self._entries(view, shared)
+            squares = {pattern: entry**2 for pattern, entry in entries.items()}
+            table = self.plausible[view].reshape([self.effects.sizes[attribute] for attribute in view])
+            masses = _agreeing(table, view, shared)
+            light = sum(counts[pattern] * square for pattern, square in squares.items())
+            heavy = sum(masses[pattern] * square for pattern, square in squares.items())
+            mean = sum(masses[pattern] * entry for pattern, entry in entries.items())
+            clipped = np.clip(heavy, min(squares.values()), max(squares.values()))
+            found = (errors.light * light + errors.heavy * clipped - mean**2) / reports
+            variances = variances + spread(found, shared, self.wanted)
+            rate = errors.heavy / reports
+            among = _agreeing(weights, self.wanted, shared)
+            total = sum(among[pattern] * square for pattern, square in squares.items())
+            excess = excess + rate * spread(np.asarray(total), shared, self.wanted)
+            own += rate * squares[shared]
+        outside = (excess - own * weights) / (weights.sum() - weights)
+        slopes = own - outside + 2 / (self.frequencies.size * self.reports)
+        return variances.reshape(-1), slopes.reshape(-1)
+
+    def _entries(self, view: Attributes, shared: Attributes) -> tuple[dict[Attributes, float], dict[Attributes, int]]:
+        """For each set of attributes in which a view's cell agrees with c, and differs in the others: its weight for
+        the estimate of c, and how many such cells there are.
+        """
+        effects, sizes = self.effects, self.effects.sizes
+        scale = effects.weights[view] / (effects.cells(view) * effects.cells(self.wanted))
+        beyond = effects.cells(attribute for attribute in view if attribute not in shared)
+        entries, counts = {}, {}
+        for pattern in ((), *subsets(shared)):
+            parts = (
+                effects.cells(part)
+                / effects.information[part]
+                * prod((attribute in pattern) - 1 / sizes[attribute] for attribute in part)
+                for part in subsets(shared)
+            )
+            entries[pattern] = scale * sum(parts)
+            counts[pattern] = beyond * prod(sizes[attribute] - 1 for attribute in shared if attribute not in pattern)
+        return entries, counts
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every cell."""
+        if target == "population":
+            return self._of_cells[0]
+        return self._of_cells[0] - self.frequencies * (1 - self.frequencies) / self.reports
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Score intervals of every cell; normal ones on request."""
+        return sum_intervals(
+            self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
+        )
+
+
+def _agreeing(table: Floats, attributes: Attributes, shared: Attributes) -> dict[Attributes, Floats]:
+    """For every cell c of the shared attributes: how much of the table agrees with c in exactly these attributes."""
+    others = tuple(place for place, attribute in enumerate(attributes) if attribute not in shared)
+    joint = table.sum(axis=others)
+    margins = {}
+    for part in ((), *subsets(shared)):
+        summed = joint.sum(axis=tuple(place for place, attribute in enumerate(shared) if attribute not in part))
+        margins[part] = spread(np.asarray(summed), part, shared)
+    return {
+        pattern: np.asarray(
+            sum(
+                (-1) ** (len(part) - len(pattern)) * margin
+                for part, margin in margins.items()
+                if set(pattern) <= set(part)
+            )
+        )
+        for pattern in margins
+    }
+
+
+class ViewErrors(JointErrors, Protocol):
+    """The errors of one report of a view."""
+
+    @property
+    def light(self) -> float:
+        """d0."""
+
+    @property
+    def heavy(self) -> float:
+        """d1."""
+
+
+@dataclass(frozen=True)
+class ConditionalShare:
+    """The share of some values among the records with others. Without ``is_bounded`` the reports do not tell that there
+    are such records at all, so that the interval is everything.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    is_bounded: bool
+
+
+@dataclass(frozen=True)
+class IndependenceTest:
+    """A test of "the two attributes are independent", whose covariance knows the noise."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableEstimate(Estimate):
+    """The table of some attributes: an estimate with one value per cell. Tables of one tally agree in their margins."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes in the order of the table's axes."""
+        return tuple(self._records.attributes)
+
+    @property
+    def _records(self) -> RecordDomain:
+        assert isinstance(self.domain, RecordDomain), "a plan of tables makes it"
+        return self.domain
+
+    @property
+    def table(self) -> Floats:
+        """The frequencies as an array with one axis per attribute."""
+        return self.frequencies.reshape(self._records.sizes)
+
+    def cell(self, index: int) -> dict[str, str]:
+        """The attributes of a cell with their labels."""
+        parts = zip(self._records.attributes.items(), self._records.digits(index), strict=True)
+        return {name: domain.shown(digit) for (name, domain), digit in parts}
+
+    def margin(self, *names: str) -> Estimate:
+        """The table of some of the attributes, summed over the others, with intervals.
+
+        Parameters
+        ----------
+        names: attributes of this table.
+        """
+        numbers = self._records.numbers(names)
+        part = self._records.part(numbers)
+        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)
+        cells = np.ravel_multi_index([digits[number] for number in numbers], part.sizes)
+        rows = np.zeros((part.size, self.domain.size))
+        rows[cells, np.arange(self.domain.size)] = 1.0
+        return self._regrouped(part, rows)
+
+    def _matching(self, values: Mapping[str, object]) -> Floats:
+        """1 for the cells with these values, 0 for others."""
+        if not values:
+            raise ParameterError(f"give a mapping of attributes to values, got {values!r}")
+        self._records.numbers(values)
+        found = np.ones(self._records.sizes)
+        for axis, (name, domain) in enumerate(self._records.attributes.items()):
+            if name in values:
+                chosen = np.zeros(domain.size)
+                chosen[domain.exact_index(values[name])] = 1.0
+                found = found * chosen.reshape([-1 if place == axis else 1 for place in range(found.ndim)])
+        return found.reshape(-1)
+
+    def share(
+        self,
+        values: Mapping[str, object],
+        given: Mapping[str, object],
+        confidence: float = 0.95,
+        *,
+        target: Target = "reporters",
+    ) -> ConditionalShare:
+        """The share of some values among the records with others, by Fieller's method.
+
+        Parameters
+        ----------
+        values: attributes and their values, whose share is wanted.
+        given: other attributes and their values.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], 3)
+        >>> records = [{"version": "2", "crashed": "yes"}] * 3000 + [{"version": "2", "crashed": "no"}] * 7000
+        >>> estimate = plan.estimate(plan.simulate(records, seed=1))
+        >>> found = estimate.share({"crashed": "yes"}, given={"version": "2"})
+        >>> found.low < 0.3 < found.high
+        True
+        """
+        if set(values) & set(given):
+            raise ParameterError(f"{sorted(set(values) & set(given))[0]!r} is both asked about and given")
+        confidence = intervals.check_confidence(confidence)
+        rows = np.stack([self._matching({**given, **values}), self._matching(given)])
+        found = self._query(rows)
+        return _fieller(found.values, found.covariance(target), confidence)
+
+    def shares(
+        self, given: str | Sequence[str], confidence: float = 0.95, *, target: Target = "reporters"
+    ) -> list[ConditionalShare]:
+        """For every cell, its share among the records with the same values of some attributes.
+
+        Parameters
+        ----------
+        given: one or more attributes of this table, not all.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"version": ["1", "2"], "crashed": ["no", "yes"]}, [("version", "crashed")], 3)
+        >>> records = [{"version": "2", "crashed": "yes"}] * 3000 + [{"version": "2", "crashed": "no"}] * 7000
+        >>> found = plan.estimate(plan.simulate(records, seed=1)).shares("version")
+        >>> [share.is_bounded for share in found]
+        [False, False, True, True]
+        """
+        numbers = self._records.numbers(given)
+        if len(numbers) == len(self.attributes):
+            raise ParameterError(f"shares are of values other than the given ones, got all of {list(self.attributes)}")
+        confidence = intervals.check_confidence(confidence)
+        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)[list(numbers)]
+        conditions = np.ravel_multi_index(tuple(digits), self._records.part(numbers).sizes)
+        found: dict[int, ConditionalShare] = {}
+        for condition in range(int(conditions.max()) + 1):
+            cells = np.flatnonzero(conditions == condition)
+            rows = np.zeros((len(cells) + 1, self.domain.size))
+            rows[np.arange(len(cells)), cells], rows[-1, cells] = 1.0, 1.0
+            answers = self._query(rows)
+            covariance = answers.covariance(target)
+            for place, cell in enumerate(cells.tolist()):
+                pair = [place, -1]
+                found[cell] = _fieller(answers.values[pair], covariance[np.ix_(pair, pair)], confidence)
+        return [found[cell] for cell in range(self.domain.size)]
+
+    def independence(self) -> IndependenceTest:
+        """Whether the two attributes of this table are independent in the population: a χ² test.
+
+        The covariance of all cells accounts for the noise. Pearson's test on an estimated table does not, and raises an
+        alarm always.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=3)
+        >>> records = [{"a": x, "b": x} for x in "01"] * 5000
+        >>> plan.estimate(plan.simulate(records, seed=1)).independence().p_value < 1e-6
+        True
+        """
+        sizes = self._records.sizes
+        if len(sizes) != 2:
+            raise EstimateError(f"a test of independence takes a table of two attributes, got {list(self.attributes)}")
+        if prod(sizes) > _MOST_TESTED_CELLS:
+            raise EstimateError(
+                f"a test of independence takes at most {_MOST_TESTED_CELLS} cells, got {prod(sizes)}; regroup first"
+            )
+        known = self._known_uncertainty()
+        assert isinstance(known, TableUncertainty), "a plan of tables makes it"
+        table = self.table
+        margins = table.sum(axis=1), table.sum(axis=0)
+        bases = [_contrasts(size) for size in sizes]
+        # The product of margins is not linear: its derivative at the margins takes their part.
+        sides = [
+            base @ (np.eye(size) - np.outer(margin, np.ones(size)))
+            for base, size, margin in zip(bases, sizes, margins, strict=True)
+        ]
+        residuals = (bases[0] @ (table - np.outer(*margins)) @ bases[1].T).reshape(-1)
+        projected = [simplex.project(margin) for margin in margins]
+        flat = {known.wanted: np.outer(*projected), known.wanted[:1]: projected[0], known.wanted[1:]: projected[1]}
+        plausible = {
+            view: flat[view].reshape(-1) if view in flat else known.plausible[view] for view in known.plausible
+        }
+        under = replace(known, plausible=plausible, frequencies=flat[known.wanted].reshape(-1))
+        covariance = under.query(np.asarray(np.kron(*sides), dtype=np.float64)).population
+        statistic = float(residuals @ np.linalg.solve(covariance, residuals))
+        degrees = (sizes[0] - 1) * (sizes[1] - 1)
+        return IndependenceTest(statistic, degrees, float(chdtrc(degrees, statistic)))
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 20,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """A heat map of two attributes with their margins, in which cells that may be noise are grey; for other numbers
+        of attributes bars, as for any estimate. Needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top, truth: for bars.
+        confidence, target: as in :meth:`interval`.
+        """
+        if len(self.attributes) != 2 or truth is not None:
+            return super().plot(path, top=top, confidence=confidence, target=target, truth=truth)
+        with needing_matplotlib():
+            from sunzi.display.record_plots import plot_table
+        return plot_table(self, path, confidence=confidence, target=target)
+
+    def __repr__(self) -> str:
+        """The attributes and the number of reports."""
+        return f"TableEstimate({' × '.join(self.attributes)}, {self.reports} reports)"
+
+
+def _fieller(values: Floats, covariance: Floats, confidence: float) -> ConditionalShare:
+    """All ratios of two numbers that their estimates do not contradict (docs/mathematics.md §14)."""
+    (x, y), factor = values, float(intervals.normal_quantile(confidence)) ** 2
+    constant, middle, square = (
+        x**2 - factor * covariance[0, 0],
+        x * y - factor * covariance[0, 1],
+        y**2 - factor * covariance[1, 1],
+    )
+    value = float(x / y) if y else inf
+    if square <= 0:
+        return ConditionalShare(value, -inf, inf, confidence, False)
+    spread = max(middle**2 - constant * square, 0.0) ** 0.5
+    return ConditionalShare(
+        value, float((middle - spread) / square), float((middle + spread) / square), confidence, True
+    )
+
+
+def _contrasts(size: int) -> Floats:
+    """size − 1 orthonormal rows that sum to 0."""
+    basis, _ = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))
+    return basis[:, 1:].T

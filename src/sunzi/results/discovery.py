@@ -1,0 +1,161 @@
+"""What was found in an open domain: frequent texts with intervals that hold after the search, and what it can find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from sunzi._typing import Floats
+from sunzi.errors import EstimateError
+from sunzi.numerics import intervals
+from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.results.estimate import Estimate
+from sunzi.results.histogram import PostprocessedHistogram, Postprocessing, data_frame
+from sunzi.results.uncertainty import Method, QueryErrors, Target
+
+# With fewer expected false supports than this times the squared normal quantile, intervals are exact ones.
+_FEW_COUNTS = 25
+
+
+@dataclass(frozen=True)
+class FoundText:
+    """One text that was found."""
+
+    label: str
+    frequency: float
+    low: float
+    high: float
+    p_value: float
+    """How likely at least this count is for a text that nobody has."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """How frequent texts of one length must be to be found in four of five collections."""
+
+    tokens: int | None
+    """The number of tokens; None for texts from a list of candidates."""
+    frequency: float
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The texts that were found, most frequent first.
+
+    Of all rows, an expected share of at most ``false_share`` is held by nobody. Intervals account for the selection: an
+    expected share of at most 5 % of them misses the true frequency. Both hold whatever the search did, since the texts
+    are counted by reports that the search has not seen.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)
+    >>> tally = plan.simulate(["yes"] * 6000 + ["no"] * 3000, seed=1)
+    >>> plan.discover(tally).labels
+    ('yes', 'no')
+    """
+
+    rows: tuple[FoundText, ...]
+    reports: int
+    candidates: int
+    """How many texts the search proposed and the other reports counted."""
+    false_share: float
+    threshold: float
+    """The frequency at which a proposed text is accepted in half of all collections."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The texts alone."""
+        return tuple(row.label for row in self.rows)
+
+    def __len__(self) -> int:
+        """The number of texts."""
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[FoundText]:
+        """The rows, most frequent first."""
+        return iter(self.rows)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries, for CSV and Parquet."""
+        return [asdict(row) for row in self.rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        about = {name: getattr(self, name) for name in ("reports", "candidates", "false_share", "threshold")}
+        return {**about, "found": self.records()}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """A data frame with a row per text.
+
+        Parameters
+        ----------
+        library: "pandas" or "polars"; by default pandas if it is installed, else polars.
+        """
+        names = tuple(FoundText.__annotations__)
+        return data_frame({name: [getattr(row, name) for row in self.rows] for name in names}, library)
+
+
+@dataclass(frozen=True)
+class CountUncertainty:
+    """The errors of texts that some of the reports count, at cells that they may share with other texts."""
+
+    frequencies: Floats
+    variance: float
+    """Of a text that nobody has: the noise, and what other texts in its cells add."""
+    reports: int
+    counting: int
+    """The number of reports that count whole texts."""
+    probabilities: SupportProbabilities
+
+    @property
+    def _slope(self) -> float:
+        """How fast the variance grows with the frequency, without sampling."""
+        true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
+        return (true - false) / self.probabilities.gap**2 / self.counting
+
+    def _sampling(self, target: Target) -> float:
+        """The users whose reports count are a random part of all reporters, who are a sample of the population."""
+        return 1 / self.counting - (1 / self.reports if target == "reporters" else 0.0)
+
+    def variances(self, target: Target) -> Floats:
+        """At the estimated frequencies, none below 0 or above 1."""
+        plausible = np.clip(self.frequencies, 0.0, 1.0)
+        sampling = plausible * (1 - plausible) * self._sampling(target)
+        return self.variance + self._slope * plausible + sampling
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Score intervals; exact ones where supports are few; normal ones on request."""
+        quantile, rates = intervals.normal_quantile(confidence), self.probabilities
+        if method == "auto":
+            rarest = min(rates.false, 1 - rates.true)
+            method = "exact" if self.counting * rarest < _FEW_COUNTS * quantile**2 else "score"
+        if method == "exact":
+            return intervals.exact(self.supports, self.counting, rates, confidence, at_hand=False)
+        if method == "normal":
+            half = quantile * intervals.standard_error(self.variances(target))
+            return self.frequencies - half, self.frequencies + half
+        sampling = self._sampling(target)
+        return intervals.score_of(self.frequencies, self.variance, self._slope + sampling, sampling, quantile)
+
+    def query(self, rows: Floats) -> QueryErrors:  # noqa: ARG002 - there is no answer
+        """Texts that are not all there are do not add up to 1, so that sums have no error here."""
+        raise EstimateError("sums and differences of texts have no interval; estimate each text by itself")
+
+    @property
+    def supports(self) -> Any:
+        """How many reports support every text, as far as its estimate tells."""
+        found = self.counting * (self.probabilities.false + self.probabilities.gap * self.frequencies)
+        return np.clip(np.rint(found), 0, self.counting).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextEstimate(Estimate):
+    """The frequencies of some texts of an open domain. They do not add up to 1, since there are others."""
+
+    def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
+        """As in :meth:`Estimate.postprocess`, but only "clip" and "significant": these texts are not all there are."""
+        if method not in ("clip", "significant"):
+            raise EstimateError(f"{method} needs all values, and these texts are not all there are; take clip")
+        return super().postprocess(method, confidence)

@@ -1,0 +1,436 @@
+"""Estimates of ordered values: ranges, the cumulative distribution, quantiles and the mean, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sunzi._typing import Floats, Integers
+from sunzi.display.estimate_page import EstimatePage
+from sunzi.domains.labels import Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.numerics import intervals
+from sunzi.numerics.checks import real_number, whole_number
+from sunzi.numerics.dyadic import Dyadic
+from sunzi.results.estimate import Estimate
+from sunzi.results.histogram import PostprocessedHistogram, Postprocessing
+from sunzi.results.queries import QueryResult
+from sunzi.results.uncertainty import Method, QueryErrors, Target
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from matplotlib.figure import Figure
+
+    from sunzi.batch import BatchGuarantee
+
+_RANGES_AT_ONCE = 512
+_MOST_CELLS = 1 << 26
+_SMOOTHED = (
+    "details that noise explains are shrunk at every level, and the cumulative distribution made to rise: biased, so "
+    "without intervals"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeUncertainty:
+    """The errors of an estimate from halving levels (docs/mathematics.md §13), given the reports n_l of every level."""
+
+    tree: Dyadic
+    light: Floats
+    """d0/n of every level, 0 for one without reports; so are the next two."""
+    heavy: Floats
+    """d1/n."""
+    inverse: Floats
+    """1/n."""
+    plausible: Floats
+    """The histogram at which variances are computed: the estimate, in which they are linear up to a square."""
+    reports: int
+
+    @cached_property
+    def _cumulative(self) -> Floats:
+        return np.concatenate([[0.0], np.cumsum(self.plausible)])
+
+    def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
+        """The variances of the frequencies of ranges of bins [low, high)."""
+        parts = [np.zeros(0)]
+        for start in range(0, low.size, _RANGES_AT_ONCE):
+            place = slice(start, start + _RANGES_AT_ONCE)
+            sums = self.tree.range_sums(low[place], high[place], self._cumulative)
+            level = self.light * sums.squares + self.heavy * np.maximum(sums.weighted, 0.0)
+            parts.append((level - self.inverse * sums.means**2) @ (self.tree.weights * self.tree.widths) ** 2)
+        variances = np.concatenate(parts)
+        if target == "population":
+            return variances
+        share = np.clip(self._cumulative[high] - self._cumulative[low], 0.0, 1.0)
+        return variances - share * (1 - share) / self.reports
+
+    @cached_property
+    def _prefix_errors(self) -> dict[Target, Floats]:
+        return {}
+
+    def prefix_errors(self, target: Target) -> Floats:
+        """The standard errors of the cumulative distribution at all edges; kept, since all quantiles need them."""
+        if target not in self._prefix_errors:
+            ends = np.arange(1, self.tree.size)
+            inner = intervals.standard_error(self.ranges(np.zeros_like(ends), ends, target))
+            self._prefix_errors[target] = np.concatenate([[0.0], inner, [0.0]])
+        return self._prefix_errors[target]
+
+    def variances(self, target: Target) -> Floats:
+        """The variance of every bin."""
+        bins = np.arange(self.tree.size)
+        return self.ranges(bins, bins + 1, target)
+
+    def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
+        """Normal intervals of every bin."""
+        if method == "exact":
+            raise EstimateError("method 'exact' is for protocols that count each value; leave it out")
+        half = intervals.normal_quantile(confidence) * intervals.standard_error(self.variances(target))
+        return self.plausible - half, self.plausible + half
+
+    def query(self, rows: Floats) -> QueryErrors:
+        """The errors of any linear queries, in O(D) each."""
+        solved = self.tree.solve(rows)
+        covariance, excess = np.zeros((len(rows), len(rows))), np.zeros(rows.shape)
+        for level in np.flatnonzero(self.inverse).tolist():
+            directions = self.tree.weights[level] * self.tree.node_sums(solved, level + 1)
+            nodes = self.tree.node_sums(self.plausible, level + 1)
+            means, weighted = directions @ nodes, (directions * nodes) @ directions.T
+            np.fill_diagonal(weighted, np.maximum(weighted.diagonal(), 0.0))
+            covariance += self.light[level] * directions @ directions.T + self.heavy[level] * weighted
+            covariance -= self.inverse[level] * np.outer(means, means)
+            excess += self.heavy[level] * np.repeat(directions**2, self.tree.widths[level], axis=1)
+        return QueryErrors(rows, covariance, excess, self.plausible, self.reports)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile with its interval; both ends are edges of bins."""
+
+    probability: float
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeDistribution:
+    """The share of values below every edge of a bin, with intervals; raw, so that it may fall a little."""
+
+    edges: Floats
+    values: Floats
+    standard_errors: Floats
+    low: Floats
+    high: Floats
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderedEstimate(Estimate):
+    """The histogram of an ordered plan, which also answers ranges, quantiles and the mean."""
+
+    @property
+    def bins(self) -> OrderedDomain:
+        """The range and its bins."""
+        if not isinstance(self.domain, OrderedDomain):
+            raise EstimateError("this plan's values are indices or labels without numbers; plan with make_ordered")
+        return self.domain
+
+    @property
+    def _tree(self) -> TreeUncertainty:
+        found = self._known_uncertainty()
+        assert isinstance(found, TreeUncertainty), "an ordered plan makes it"
+        return found
+
+    def range(
+        self, low: object, high: object, confidence: float = 0.95, *, target: Target = "reporters"
+    ) -> QueryResult:
+        """The share of values from ``low`` to below ``high``, with its interval.
+
+        Parameters
+        ----------
+        low, high: edges of bins, as numbers or dates.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_ordered(0, 1000, 64, epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate([300] * 5000 + [700] * 5000, seed=1))
+        >>> share = estimate.range(0, 500)
+        >>> share.low < 0.5 < share.high
+        True
+        """
+        ends = self.bins.position(low), self.bins.position(high)
+        if not ends[0] < ends[1]:
+            raise ParameterError(f"low must be below high, got {low} and {high}")
+        confidence = intervals.check_confidence(confidence)
+        variance = self._tree.ranges(np.array(ends[:1]), np.array(ends[1:]), target)
+        value = float(self.frequencies[ends[0] : ends[1]].sum())
+        error = float(intervals.standard_error(variance)[0])
+        half = float(intervals.normal_quantile(confidence)) * error
+        return QueryResult(value, error, value - half, value + half, confidence)
+
+    def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
+        """The cumulative distribution at all edges of bins.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`; each interval covers with this probability.
+        """
+        confidence = intervals.check_confidence(confidence)
+        errors = self._tree.prefix_errors(target)
+        values = np.concatenate([[0.0], np.cumsum(self.frequencies)])
+        half = float(intervals.normal_quantile(confidence)) * errors
+        return CumulativeDistribution(self.bins.edges, values, errors, values - half, values + half, confidence)
+
+    def quantile(self, probability: float, confidence: float = 0.95, *, target: Target = "reporters") -> Quantile:
+        """A quantile, such as the median for ½, with its interval.
+
+        Parameters
+        ----------
+        probability: the share of values below the quantile, between 0 and 1.
+        confidence, target: as in :meth:`interval`.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_ordered(0, 1000, 64, epsilon=2)
+        >>> estimate = plan.estimate(plan.simulate([300] * 5000 + [700] * 4000, seed=1))
+        >>> median = estimate.quantile(0.5)
+        >>> median.low <= 300 <= median.high
+        True
+        """
+        share = real_number("probability", probability)
+        if not 0 < share < 1:
+            raise ParameterError(f"probability must lie between 0 and 1, got {probability}")
+        found = self.cdf(confidence, target=target)
+        inner = slice(1, -1)
+        weights = 1 / np.maximum(found.standard_errors[inner], 1e-12) ** 2
+        rising = _made_to_rise(found.values[inner], weights)
+        half = found.high[inner] - found.values[inner]
+        curves = [np.concatenate([[0.0], curve, [1.0]]) for curve in (rising, rising + half, rising - half)]
+        middle, first, last = (int(np.argmax(curve[1:] >= share)) for curve in curves)
+        step = curves[0][middle + 1] - curves[0][middle]
+        within = float((share - curves[0][middle]) / step) if step > 0 else 0.5
+        value = float(found.edges[middle] + within * self.bins.width)
+        return Quantile(share, value, float(found.edges[first]), float(found.edges[last + 1]), found.confidence)
+
+    def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
+        """The mean of the values, each counted as the middle of its bin, with its interval.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`.
+        """
+        return self.combine(self.bins.centres, confidence, target=target)
+
+    def histogram(self, edges: int | Sequence[object]) -> Estimate:
+        """The histogram of wider bins, with intervals.
+
+        Parameters
+        ----------
+        edges: the ends of the bins, from the range's low to its high end, all of them edges of the plan's bins; or how
+            many bins of equal width there are to be, at most.
+        """
+        places = self._places(edges)
+        if len(places) * self.domain.size > _MOST_CELLS:
+            raise ParameterError(
+                f"{len(places) - 1:,} bins of {self.domain.size:,} take too much memory; ask for fewer"
+            )
+        rows, labels = np.zeros((len(places) - 1, self.domain.size)), []
+        for row, (start, stop) in zip(rows, pairwise(places), strict=True):
+            row[start:stop] = 1.0
+            labels.append(self.bins.shown_range(start, stop))
+        return self._regrouped(Domain(distinct(labels)), rows)
+
+    def _places(self, edges: int | Sequence[object]) -> list[int]:
+        size = self.domain.size
+        if not isinstance(edges, Sequence):
+            number = 1 << (whole_number("edges", edges, 2).bit_length() - 1)
+            return list(range(0, size + 1, max(1, size // number)))
+        places = [self.bins.position(edge) for edge in edges]
+        if len(places) < 3 or places[0] != 0 or places[-1] != size or places != sorted(set(places)):
+            ends = f"{self.bins.shown_edge(0)} to {self.bins.shown_edge(size)}"
+            raise ParameterError(f"edges must rise from {ends} in at least two bins, got {list(edges)}")
+        return places
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 32,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """The histogram of wider bins with intervals, and the cumulative distribution with its band and two quantiles;
+        needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: the number of bins, at most.
+        confidence, target: as in :meth:`interval`.
+        truth: not for distributions.
+        """
+        if truth is not None:
+            raise ParameterError("a plot of a distribution has no place for the truth; leave it out")
+        if not isinstance(self.domain, OrderedDomain):
+            return super().plot(path, top=top, confidence=confidence, target=target)
+        with needing_matplotlib():
+            from sunzi.display.record_plots import plot_ordered
+        return plot_ordered(self, path, bins=top, confidence=confidence, target=target)
+
+    def postprocess(
+        self, method: Postprocessing | Literal["smooth"], confidence: float = 0.95
+    ) -> PostprocessedHistogram:
+        """As for any estimate; ``"smooth"`` is :meth:`smooth`.
+
+        Parameters
+        ----------
+        method: the name of a post-processing.
+        confidence: used by ``"significant"`` only.
+        """
+        return self.smooth() if method == "smooth" else super().postprocess(method, confidence)
+
+    def smooth(self) -> PostprocessedHistogram:
+        """A picture of the histogram without most of its noise; biased, so without intervals.
+
+        The details of every level are shrunk as far as noise explains them (positive-part James and Stein), then the
+        cumulative distribution is made to rise.
+        """
+        tree = self._tree.tree
+        coarser = np.full(tree.size, 1 / tree.size)
+        smooth = coarser.copy()
+        for level, value in enumerate(tree.spectrum.tolist(), start=1):
+            width = int(tree.widths[level - 1])
+            finer = np.repeat(tree.node_sums(self.frequencies, level) / width, width)
+            detail = finer - coarser
+            noise, energy = ((1 << level) // 2 - 2) / value, float(detail @ detail)
+            smooth += max(0.0, 1 - max(noise, 0.0) / energy) * detail if energy > 0 else 0.0
+            coarser = finer
+        rising = _made_to_rise(np.cumsum(smooth)[:-1])
+        frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
+        return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
+
+    def to_html(
+        self,
+        title: str | None = None,
+        *,
+        collection: str | None = None,
+        day: date | None = None,
+        top: int = 32,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        postprocess: Postprocessing | None = None,
+        batch: BatchGuarantee | None = None,
+    ) -> str:
+        """The histogram of wider bins in their order, with the median, the 95 % quantile and the mean, as one
+        self-contained web page.
+
+        Parameters
+        ----------
+        title, collection, day, confidence, target, batch: as in :meth:`Estimate.to_html`.
+        top: the number of bins, at most.
+        postprocess: not for distributions.
+        """
+        if postprocess is not None:
+            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
+        if not isinstance(self.domain, OrderedDomain):
+            return super().to_html(
+                title, collection=collection, day=day, top=top, confidence=confidence, target=target, batch=batch
+            )
+        return replace(self._page(top, confidence, target), batch=batch).page(title, collection, day)
+
+    def _page(self, bins: int, confidence: float, target: Target) -> EstimatePage:
+        remark = self.summary(confidence, target=target)
+        return EstimatePage(self.histogram(bins), bins, confidence, target, in_order=True, remark=remark)
+
+    def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
+        """The median and the 95 % quantile in a sentence, with their intervals.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`interval`.
+        """
+        parts = []
+        for name, probability in (("Half", 0.5), ("95 %", 0.95)):
+            found = self.quantile(probability, confidence, target=target)
+            value, low, high = (self.bins.shown_number(end) for end in (found.value, found.low, found.high))
+            parts.append(f"{name} of the values are below {value} (interval {low} to {high}).")
+        return " ".join(parts)
+
+    def _repr_html_(self) -> str:
+        """The histogram of wider bins, for notebooks."""
+        if not isinstance(self.domain, OrderedDomain):
+            return super()._repr_html_()
+        return self._page(16, 0.95, "reporters").fragment()
+
+    def __repr__(self) -> str:
+        """Size only; use :meth:`quantile`, :meth:`range` or :meth:`top`."""
+        return f"OrderedEstimate({self.domain!r}, {self.reports} reports)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanEstimate(Estimate):
+    """The mean of numbers, from the frequencies of the points that they were rounded to."""
+
+    grid: Floats = field(kw_only=True)
+    """The points."""
+    unit: str = field(default="", kw_only=True)
+    """Of the numbers."""
+
+    def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
+        """The mean, with its interval.
+
+        Parameters
+        ----------
+        confidence: the coverage probability; a little more for reporters, since how their numbers were rounded is
+            unknown.
+        target: "reporters" for the mean of the users who reported, "population" for that of the population that they
+            are a random sample of.
+
+        >>> import sunzi
+        >>> plan = sunzi.make_number(0, 100, epsilon=2)
+        >>> mean = plan.estimate(plan.simulate([20] * 5000 + [60] * 5000, seed=1)).mean()
+        >>> mean.low < 40 < mean.high
+        True
+        """
+        found = self.combine(self.grid, confidence, target="population")
+        if target == "population":
+            return found
+        # Of the variance of rounded numbers, rounding itself makes up at most a quarter of the squared step; only the
+        # rest is sampling error.
+        spread = float(self.frequencies @ (self.grid - found.value) ** 2) - float(self.grid[1] - self.grid[0]) ** 2 / 4
+        variance = found.standard_error**2 - max(spread, 0.0) / self.reports
+        error = float(intervals.standard_error(np.array([variance]))[0])
+        half = float(intervals.normal_quantile(confidence)) * error
+        return QueryResult(found.value, error, found.value - half, found.value + half, found.confidence)
+
+    def __repr__(self) -> str:
+        """The number of points and reports."""
+        return f"MeanEstimate({self.grid.size} points, {self.reports} reports)"
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """The labels, numbered if some are equal, as those of tiny bins may be.
+
+    >>> distinct(["1", "1"])
+    ['1 (1)', '1 (2)']
+    """
+    if len(set(labels)) == len(labels):
+        return list(labels)
+    return [f"{label} ({number})" for number, label in enumerate(labels, start=1)]
+
+
+def _made_to_rise(shares: Floats, weights: Floats | None = None) -> Floats:
+    """The closest shares from 0 to 1 that never fall."""
+    from scipy.optimize import isotonic_regression  # takes a tenth of a second to import
+
+    return np.asarray(np.clip(isotonic_regression(shares, weights=weights).x, 0.0, 1.0), dtype=np.float64)

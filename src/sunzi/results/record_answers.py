@@ -1,0 +1,196 @@
+"""Questions about numbers and tables as texts, as commands and web pages ask them, and their answers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from sunzi.errors import ParameterError
+from sunzi.results.cross_tables import ConditionalShare, TableEstimate
+from sunzi.results.estimate import Estimate
+from sunzi.results.ordered import MeanEstimate, OrderedEstimate
+from sunzi.results.uncertainty import Target
+
+_UNBOUNDED = (
+    "An interval without ends: the reports do not tell that anybody meets the condition, so the share may be anything."
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and what was found, in the unit of the values or as a share."""
+
+    question: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    standard_error: float | None = None
+    is_share: bool = False
+    unit: str = ""
+    """Of numbers and their means, such as "ms" or "days since 1970-01-01"."""
+    note: str = ""
+    """What to know about the answer, in a sentence."""
+
+    def record(self) -> dict[str, Any]:
+        """For JSON and CSV; None where there is no number."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "standard_error": self.standard_error}
+        finite = {name: None if number is None or not isfinite(number) else number for name, number in numbers.items()}
+        return {
+            "question": self.question,
+            **finite,
+            "is_share": self.is_share,
+            "unit": self.unit,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What to ask an estimate; errors name the option ``dashes`` + its name."""
+
+    ranges: Sequence[str] = ()
+    """Each as ``LOW:HIGH``."""
+    quantiles: Sequence[float] = ()
+    mean: bool = False
+    shares: Sequence[str] = ()
+    """Each as ``ATTRIBUTE=VALUE``, or several with commas."""
+    given: str | None = None
+    """The condition of the shares, in the same form; without shares, attributes: the share of every cell among the
+    records with the same values of them.
+    """
+    independence: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.ranges or self.quantiles or self.mean or self.shares or self.given or self.independence)
+
+    def check(self) -> None:
+        """Raise ParameterError for shares without a condition, and the reverse."""
+        if self.shares and not self.given:
+            raise ParameterError("a share needs a condition: share crashed=yes, given version=2")
+        if self.given and "=" in self.given and not self.shares:
+            raise ParameterError(
+                f"give a share with the condition {self.given}, such as crashed=yes; or only an attribute, for the "
+                "shares of all cells"
+            )
+
+    def ask(self, estimate: Estimate, confidence: float = 0.95, target: Target = "reporters") -> list[Answer]:
+        """All answers, in the order of the fields.
+
+        Parameters
+        ----------
+        estimate: of an ordered plan, of a number, or of a table.
+        confidence, target: as in :meth:`Estimate.interval`.
+        """
+        self.check()
+        return [*self._about_numbers(estimate, confidence, target), *self._about_tables(estimate, confidence, target)]
+
+    def _about_numbers(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
+        for text in self.ranges:
+            low, separator, high = text.partition(":")
+            if not separator:
+                raise ParameterError(f"a range is LOW:HIGH such as 100:250, got {text!r}")
+            yield _range(_ordered(estimate, "a range"), low, high, confidence, target)
+        for probability in self.quantiles:
+            yield _quantile(_ordered(estimate, "a quantile"), probability, confidence, target)
+        if self.mean:
+            asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean")
+            mean = asked.mean(confidence, target=target)
+            unit = asked.unit if isinstance(asked, MeanEstimate) else asked.bins.unit
+            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=unit)
+
+    def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
+        for text in self.shares:
+            values, given = _pairs(text), _pairs(self.given or "")
+            share = _table(estimate, "a share").share(values, given, confidence, target=target)
+            yield _share(f"{text} among {self.given}", share)
+        if self.given and not self.shares:
+            yield from _every_share(_table(estimate, "a share"), comma_list(self.given), confidence, target)
+        if self.independence:
+            test = _table(estimate, "independence").independence()
+            yield Answer(f"χ² of independence, {test.degrees} degrees of freedom", test.statistic)
+            yield Answer("p-value of independence", test.p_value)
+
+
+def _range(estimate: OrderedEstimate, low: str, high: str, confidence: float, target: Target) -> Answer:
+    """The share of a range, or of the narrowest one of whole bins that encloses it."""
+    bins, ends = estimate.bins, (_end(low), _end(high))
+    start, stop = bins.enclosing(*ends)
+    share = estimate.range(bins.edges[start], bins.edges[stop], confidence, target=target)
+    question, note = f"{low} to {high}", ""
+    if not all(bins.is_edge(end) for end in ends):
+        question = f"{bins.shown_edge(start)} to {bins.shown_edge(stop)}"
+        note = f"{low} to {high} does not consist of whole bins; the answer is about {question}, which encloses it."
+    return Answer(question, share.value, share.low, share.high, share.standard_error, True, note=note)
+
+
+def _quantile(estimate: OrderedEstimate, probability: float, confidence: float, target: Target) -> Answer:
+    found, bins = estimate.quantile(probability, confidence, target=target), estimate.bins
+    question, note = f"quantile {probability:g}", ""
+    if bins.clamp and (found.low <= bins.low or found.high >= bins.high):
+        note = (
+            f"The interval of {question} reaches an end of the range, where all values beyond it are counted: the "
+            "quantile may lie outside."
+        )
+    return Answer(question, found.value, found.low, found.high, unit=bins.unit, note=note)
+
+
+def _share(question: str, share: ConditionalShare) -> Answer:
+    note = "" if share.is_bounded else _UNBOUNDED
+    return Answer(question, share.value, share.low, share.high, is_share=True, note=note)
+
+
+def _every_share(table: TableEstimate, given: list[str], confidence: float, target: Target) -> Iterator[Answer]:
+    for index, share in enumerate(table.shares(given, confidence, target=target)):
+        texts = {name: f"{name}={label}" for name, label in table.cell(index).items()}
+        asked = ",".join(text for name, text in texts.items() if name not in given)
+        condition = ",".join(text for name, text in texts.items() if name in given)
+        yield _share(f"{asked} among {condition}", share)
+
+
+def comma_list(text: str) -> list[str]:
+    """Texts with commas between them, quoted as in CSV.
+
+    >>> comma_list('version,"a, b"')
+    ['version', 'a, b']
+    """
+    try:
+        found = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise ParameterError(f"expected texts with commas between them, got {text!r}: {error}") from None
+    if not found:
+        raise ParameterError("expected texts with commas between them, got none")
+    return found
+
+
+def _ordered(estimate: Estimate, what: str) -> OrderedEstimate:
+    if not isinstance(estimate, OrderedEstimate):
+        raise ParameterError(f"{what} needs an ordered plan: sunzi plan --ordered, or sunzi.make_ordered")
+    return estimate
+
+
+def _table(estimate: Estimate, what: str) -> TableEstimate:
+    if not isinstance(estimate, TableEstimate):
+        raise ParameterError(f"{what} needs a plan of tables: sunzi plan --tables, or sunzi.make_tables")
+    return estimate
+
+
+def _end(text: str) -> object:
+    """A number, or the text of a date."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _pairs(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for part in comma_list(text):
+        name, separator, value = part.partition("=")
+        if not separator:
+            raise ParameterError(f"values are ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
+        found[name] = value
+    return found
