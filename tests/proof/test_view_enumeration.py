@@ -70,7 +70,13 @@ VIEWS = {
         (2, 3, 2), [((1,), 1, Cyclotomic(5, 4, (0, 1))), ((0, 2), 4, Singletons(5)), ((1, 2), 3, Singletons(6))], 1, 3
     ),
     "prefixes": lambda: prefixes(
-        [(7, 5, Projective(2, 3), 2, 3, "search"), (5, 3, Cyclotomic(5, 2), 5, 2, "count")], 1, 3
+        [
+            (7, 3, Projective(2, 3), 2, 3, "search"),
+            (5, 3, Cyclotomic(5, 2), 5, 3, "search"),
+            (5, 2, Cyclotomic(5, 2), 5, 2, "count"),
+        ],
+        1,
+        3,
     ),
 }
 NUMBERS = {

@@ -48,7 +48,7 @@ def test_the_attacker_succeeds_as_often_as_on_real_reports(name, size, epsilon, 
     users = 40_000
     plan = sunzi.make_plan(name, size, epsilon, **options)
     values = Population.parse(population).draw(size, users, 5)
-    table = read_reports(plan, plan.client(seed=6).report_indices(values)).table(size)
+    table = read_reports(plan, plan.client(seed=6).report_indices(values)).table(np.arange(size))
     supported = table.sum(axis=1)
     chances = np.where(table[np.arange(users), values], 1 / np.maximum(supported, 1), 0.0)
     chances[supported == 0] = 1 / size

@@ -454,7 +454,7 @@ def test_texts_are_counted_without_a_list(spark, tmp_path):
     counted = tally(written, plan)
     reports = [bytes(row.report) for row in written.collect()]
     assert counted.to_bytes() == plan.tally(reports).to_bytes() == tally(str(tmp_path / "reports"), plan).to_bytes()
-    assert sorted(plan.discover(counted).labels) == ["lon…", "no", "yes"]
+    assert {"lon…", "no", "yes"} <= set(plan.discover(counted).labels)  # a few false ones are allowed
     missing = spark.createDataFrame([("yes",), (None,)], "word string")
     with pytest.raises(PythonException, match="a value is missing"):
         privatize(missing, plan, "word", str(tmp_path / "missing"))
