@@ -3,7 +3,8 @@
 A page has the same text on the site as in the repository, except that
 
 - a link to another page leads to that page, and a link to any other file to a copy of it on the site, which is shown as
-  a page if it is source code; a link to a missing file or to a folder is an error;
+  a page if it is source code; a link to a missing file or to a folder is an error. The README, which package indexes
+  show too, has the addresses of these files in the public repository;
 - lists get the indentation of four spaces and the empty line before them that Python-Markdown expects.
 """
 
@@ -28,13 +29,16 @@ NAMED = {
 }
 """Pages outside docs/, and their paths on the site."""
 
+PUBLIC = re.compile("https://(?:github.com/sunzi-ldp/sunzi/blob|raw.githubusercontent.com/sunzi-ldp/sunzi)/main/")
+"""Where the public repository shows its files, and as what they are."""
+
 COPIED = {".csv", ".ipynb", ".json", ".pdf", ".png", ".svg"}
 """Files that are linked as they are; all others become pages that show their source."""
 
 LANGUAGES = {".py": "python", ".conf": "nginx", ".js": "javascript", ".ts": "typescript", ".md": "markdown"}
 
 FENCE = re.compile(r"^( *)(```+)")
-LINK = re.compile(r"(`+[^`]*`+)|(\]\()([^()\s#]+)((?:#[^()\s]*)?\))")
+LINK = re.compile(r"(`+[^`]*`+)|(\]\(|^\[[^]\n]+\]: )([^()\s#]+)((?:#[^()\s]*)?\)?)", re.MULTILINE)
 ITEM = re.compile(r"( *)([-*] +|\d+\. +)")
 
 
@@ -84,9 +88,12 @@ def with_links(page: str, text: str, linked: set[str]) -> str:
 
     def moved(found: re.Match[str]) -> str:
         code, opening, target, closing = found.groups()
+        folder = (ROOT / page).parent
+        if target and PUBLIC.match(target):
+            folder, target = ROOT, PUBLIC.sub("", target)
         if code or ":" in target:
             return found[0]
-        path = os.path.relpath((ROOT / page).parent.joinpath(target).resolve(), ROOT).replace(os.sep, "/")
+        path = os.path.relpath(folder.joinpath(target).resolve(), ROOT).replace(os.sep, "/")
         if not (ROOT / path).is_file() or path.startswith("../"):
             raise LinkError(f"{page} links to {target}, which is not a file of the repository")
         linked.add(path)

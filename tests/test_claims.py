@@ -1,7 +1,8 @@
 """The numbers that README and pages state in a sentence, recomputed."""
 
+import itertools
 import re
-from math import exp, log2
+from math import exp, log, log2
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import simulation_statistics as statistics
 
 import sunzi
 from sunzi.numerics import simplex
+from sunzi.planning import evaluate
 from sunzi.protocols.efficient import _MOST_MESSAGES, FEWEST_REPORTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -230,3 +232,69 @@ def test_the_slow_geometry_of_the_paper():
     stated("docs/paper-notes.md", "the paper's PGR (2.9 and 11.5 s) 28 and 36 times slower")
     theirs, authors = np.array([2.897, 11.461]), np.array([0.102, 0.321])
     assert theirs / authors == pytest.approx([28, 36], abs=0.5)
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The cells of the rows below the header that starts with this cell."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    (start,) = [number for number, line in enumerate(lines) if line.startswith(f"| {first} |")]
+    below = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in below]
+
+
+def number(cell: str) -> float:
+    """A cell as a number; a percentage as a share."""
+    value = float(re.sub(r"[ ,%`]|: 1$", "", cell))
+    return value / 100 if "%" in cell else value
+
+
+def test_what_epsilon_means():
+    rows = table("docs/choosing-epsilon.md", "ε | odds of any report, at most e^ε : 1")
+    for epsilon, odds, right, _ in rows:
+        assert number(odds) == pytest.approx(exp(float(epsilon)), rel=5e-3)
+        assert number(right) == pytest.approx(exp(float(epsilon)) / (exp(float(epsilon)) + 1), abs=6e-4)
+
+
+@pytest.mark.slow
+def test_what_one_report_reveals_among_many_values():
+    rows = table("docs/choosing-epsilon.md", "values")
+    assert len(rows) == 5
+    for size, guess, *cells in rows:
+        values = int(number(size))
+        assert number(guess) == pytest.approx(1 / values, rel=2e-3)
+        for cell, epsilon in zip(cells, ("1/2", 1, 2, 4, 6, 8), strict=True):
+            plan = sunzi.make_plan("ss-compact", values, epsilon)
+            assert number(cell) == pytest.approx(plan.attackability, rel=5e-3), (size, epsilon)
+
+
+def test_what_can_be_detected():
+    rows = table("docs/choosing-epsilon.md", "ε | 10,000 users")
+    assert len(rows) == 5
+    for epsilon, *cells in rows:
+        plan = sunzi.make_plan("ss-compact", 1000, epsilon)
+        for cell, users in zip(cells, (10**4, 10**5, 10**6, 10**7), strict=True):
+            assert number(cell) == pytest.approx(evaluate(plan, users=users).detectable_share, rel=5e-3)
+    stated("docs/faq.md", "For values of 1 % and ε = 1, about 300,000.")
+    assert evaluate(sunzi.make_plan("ss-compact", 1000, 1), users=300_000).detectable_share == pytest.approx(
+        0.01, rel=0.03
+    )
+
+
+def test_epsilon_of_rappor_follows_from_its_parameters():
+    stated("docs/choosing-epsilon.md", "(h = 2 hash functions, f = 0.75, p = 0.5, q = 0.75)")
+    assert "0.53; 2.04" in (ROOT / "docs" / "choosing-epsilon.md").read_text(encoding="utf-8")
+    hashes, f, p, q = 2, 0.75, 0.5, 0.75
+    ones = [f * (p + q) / 2 + (1 - f) * bit for bit in (q, p)]  # of a report, where the Bloom filter has 1 and 0
+    assert hashes * log(ones[0] * (1 - ones[1]) / (ones[1] * (1 - ones[0]))) == pytest.approx(0.53, abs=0.005)
+    assert 2 * hashes * log((1 - f / 2) / (f / 2)) == pytest.approx(2.04, abs=0.005)
+
+
+def test_which_protocol():
+    rows = table("docs/which-protocol.md", "protocol")
+    assert [name.strip("`") for name, *_ in rows] == [name for name in sunzi.catalogue() if name != "prefixes"]
+    for name, *cells in rows:
+        for epsilon, (error, bits, attack) in zip((1, 3), (cells[:3], cells[3:]), strict=True):
+            plan = sunzi.make_plan(name.strip("`"), 1024, epsilon)
+            assert number(error) == pytest.approx(plan.expected_mse(10**6) ** 0.5, rel=5e-3)
+            assert number(bits) == round(plan.report_bits)
+            assert number(attack) == pytest.approx(plan.attackability, rel=5e-3)

@@ -31,7 +31,26 @@ def test_links_to_other_files_lead_to_their_copies():
     assert linked == {"tests/test_site.py", "docs/guide.md"}
 
 
-@pytest.mark.parametrize("target", ["missing.md", "../tests", "../../elsewhere.md"])
+def test_addresses_of_the_public_repository_lead_to_pages_of_the_site():
+    linked = set()
+    text = (
+        "![a](https://raw.githubusercontent.com/sunzi-ldp/sunzi/main/docs/pictures/batch.png) [b]\n"
+        "[b]: https://github.com/sunzi-ldp/sunzi/blob/main/docs/guide.md"
+    )
+    assert SITE["with_links"]("README.md", text, linked) == "![a](pictures/batch.png) [b]\n[b]: guide.md"
+    assert linked == {"docs/pictures/batch.png", "docs/guide.md"}
+
+
+def test_the_readme_has_absolute_links_only():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"(?:\]\(|^\[[^]]+\]: )([^()\s]+)", readme, flags=re.MULTILINE)
+    assert len(targets) > 40
+    assert [target for target in targets if not target.startswith("https://")] == []
+
+
+@pytest.mark.parametrize(
+    "target", ["missing.md", "../tests", "../../elsewhere.md", "https://github.com/sunzi-ldp/sunzi/blob/main/none.md"]
+)
 def test_a_link_that_leads_to_no_file_is_refused(target):
     with pytest.raises(SITE["LinkError"], match="not a file of the repository"):
         SITE["with_links"]("docs/cli.md", f"[a]({target})", set())
