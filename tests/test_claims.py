@@ -289,6 +289,13 @@ def test_epsilon_of_rappor_follows_from_its_parameters():
     assert 2 * hashes * log((1 - f / 2) / (f / 2)) == pytest.approx(2.04, abs=0.005)
 
 
+def test_where_values_themselves_are_the_best_reports():
+    stated("docs/which-protocol.md", "at most e^ε + 2 values: 4 at ε = 1, 9 at ε = 2, 22 at ε = 3 | `grr`")
+    for size, epsilon in ((4, 1), (9, 2), (22, 3)):
+        assert size == int(exp(epsilon) + 2)
+        assert ratio("grr", size, epsilon) < 1.001 < ratio("grr", 2 * size, epsilon)
+
+
 def test_which_protocol():
     rows = table("docs/which-protocol.md", "protocol")
     assert [name.strip("`") for name, *_ in rows] == [name for name in sunzi.catalogue() if name != "prefixes"]
