@@ -41,7 +41,7 @@ SUITES = {
         "page_questions": "sums, changes, trends and groups on the live page",
         "page_records": "numbers and tables on the live page",
         "power_cuts": "what a store has on disk when power fails",
-        "proxy": "the nginx of docs/threat-model.md",
+        "proxy": "the proxies of examples/",
         "snippets": "the programs that the live page shows",
     },
     "device": {
