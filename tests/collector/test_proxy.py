@@ -16,6 +16,7 @@ from pathlib import Path
 
 import packages
 import pytest
+from ports import free_port
 from running import running
 
 import sunzi
@@ -88,11 +89,6 @@ def program(request):
         if shutil.which(name) is None and (reason := packages.install(source)) is not None:
             pytest.skip(reason)
     return request.param
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @contextmanager
