@@ -31,7 +31,16 @@ NAMED = {
 COPIED = {".csv", ".ipynb", ".json", ".pdf", ".png", ".svg"}
 """Files that are linked as they are; all others become pages that show their source."""
 
-LANGUAGES = {".py": "python", ".conf": "nginx", ".js": "javascript", ".ts": "typescript", ".md": "markdown"}
+LANGUAGES = {
+    ".conf": "nginx",
+    ".js": "javascript",
+    ".md": "markdown",
+    ".py": "python",
+    ".service": "ini",
+    ".timer": "ini",
+    ".ts": "typescript",
+    ".yml": "yaml",
+}
 
 FENCE = re.compile(r"^( *)(```+)")
 LINK = re.compile(r"(`+[^`]*`+)|(\]\()([^()\s#]+)((?:#[^()\s]*)?\))")

@@ -118,7 +118,9 @@ def test_a_backup_of_a_running_collector_passes_the_drill(fresh_address, program
     store.close()
     copy.write_bytes(copy.read_bytes()[:5000])
     for _ in range(2):  # a damaged copy, and none
-        assert subprocess.run([SYSTEMD / "sunzi-restore-drill", copies], capture_output=True, check=False, **path).returncode
+        assert subprocess.run(
+            [SYSTEMD / "sunzi-restore-drill", copies], capture_output=True, check=False, **path
+        ).returncode
         for each in copies.glob("*.db"):
             each.unlink()
 
@@ -138,7 +140,11 @@ def prometheus(directory, target):
     """Prometheus with the configuration of the examples, but fast; yields what asks its interface."""
     port = free_port()
     config = (PROMETHEUS / "prometheus.yml").read_text()
-    changes = {"127.0.0.1:8765": target, "/etc/prometheus/sunzi-token": str(directory / "token"), "_interval: 30s": "_interval: 1s"}
+    changes = {
+        "127.0.0.1:8765": target,
+        "/etc/prometheus/sunzi-token": str(directory / "token"),
+        "_interval: 30s": "_interval: 1s",
+    }
     for old, new in changes.items():
         assert old in config
         config = config.replace(old, new)
@@ -148,7 +154,9 @@ def prometheus(directory, target):
     options = [f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data"]
 
     def ask(path, **parameters):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}") as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        ) as answer:
             return json.load(answer)["data"]
 
     command = ["prometheus", *options, f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
@@ -216,3 +224,14 @@ def test_the_dashboard_is_laid_out():
         assert panel["fieldConfig"]["defaults"]["unit"]
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+
+
+def test_the_page_lists_every_metric(tmp_path):
+    page = (ROOT / "docs" / "running.md").read_text("utf-8")
+    listed = {
+        name for row in re.findall(r"^\| (`sunzi_.*?) \|", page, re.MULTILINE) for name in re.findall(r"sunzi_\w+", row)
+    }
+    with running(tmp_path / "store.db", {"default": PLAN}) as service:
+        text = service.get("/metrics").body.decode()
+    exported = set(re.findall(r"^# TYPE (sunzi_\w+)", text, re.MULTILINE))
+    assert listed == {name for name in exported if not name.endswith("_created")}
