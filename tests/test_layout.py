@@ -34,6 +34,7 @@ SUITES = {
     "collector": {
         "damage": "damaged SQLite stores",
         "containerfile": "the container image",
+        "deployment": "the files of docs/running.md",
         "crashes": "processes and servers that are killed, on both kinds of store",
         "kills": "the whole service, killed while clients send",
         "malformed": "requests of all kinds that are broken",
