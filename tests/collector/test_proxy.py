@@ -206,6 +206,32 @@ def test_a_device_reports_through_it(program, tmp_path, monkeypatch):
     assert statuses(program, tmp_path)[-1] == "502"
 
 
+def test_a_web_page_of_another_origin_may_upload(program, tmp_path):
+    asked = {
+        "Origin": "https://example.org",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    with (
+        running(tmp_path / "store.db", {"default": PLAN}, allow_origins=("https://example.org",)) as service,
+        proxy(program, tmp_path, service.address.removeprefix("http://")) as port,
+    ):
+        context = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+        with closing(http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)) as connection:
+            connection.request("OPTIONS", f"{EPOCH}/reports", headers=asked)
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, "https://example.org")
+            assert answer.headers["Access-Control-Allow-Headers"].lower().count("authorization") == 1
+            answer.read()
+            connection.request("GET", f"{EPOCH}/plan", headers={"Accept-Encoding": "gzip"})
+            answer = connection.getresponse()
+            assert answer.headers["Content-Encoding"] == "gzip"
+            fresh = {"If-None-Match": answer.headers["ETag"], "Accept-Encoding": "gzip"}
+            answer.read()
+            connection.request("GET", f"{EPOCH}/plan", headers=fresh)
+            assert connection.getresponse().status == 304
+
+
 def statuses(program, directory):
     """The statuses in the access log, whose lines hold nothing else but the hour and the kind of request."""
     found = [re.fullmatch(LINES[program], line) for line in (directory / "sunzi.log").read_text().splitlines()]
