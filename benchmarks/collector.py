@@ -45,7 +45,7 @@ def throughput(scale: float) -> Iterator[Result]:
         host, port = served.host, served.port
 
         def rate(path: str, body: bytes) -> float:
-            return asyncio.run(_requests_per_second(host, port, path, body, seconds))
+            return asyncio.run(requests_per_second(host, port, path, body, seconds))
 
         measured = [
             (
@@ -198,7 +198,7 @@ def running_collector(plan: Plan, others: Mapping[str, Plan] | None = None, file
             process.wait(60)
 
 
-async def _requests_per_second(host: str, port: int, path: str, body: bytes, seconds: float) -> float:
+async def requests_per_second(host: str, port: int, path: str, body: bytes, seconds: float) -> float:
     """Answered requests per second over all connections."""
     begun = time.monotonic()
     counts = await asyncio.gather(*(_requests(host, port, path, body, begun + seconds) for _ in range(CONNECTIONS)))

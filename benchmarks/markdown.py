@@ -22,12 +22,17 @@ ELSEWHERE = ("planning", "open-domains", "record-errors", "parquet", "spark")
 
 def write_into(path: Path, results: Sequence[Result]) -> None:
     """Replace the text between the page's two marks and keep the rest."""
+    replace_between(path, BEGIN, END, section(_of_one_page(results)))
+
+
+def replace_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Replace the text between two marks of a page and keep the rest."""
     page = path.read_text(encoding="utf-8")
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} must contain the lines {BEGIN!r} and {END!r}")
-    path.write_text(f"{before}{BEGIN}\n\n{section(_of_one_page(results))}\n\n{END}{after}", encoding="utf-8")
+    before, first, rest = page.partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        raise ValueError(f"{path} must contain the lines {begin!r} and {end!r}")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
 def _of_one_page(results: Sequence[Result]) -> Sequence[Result]:

@@ -35,7 +35,16 @@ PUBLIC = re.compile("https://(?:github.com/sunzi-ldp/sunzi/blob|raw.githubuserco
 COPIED = {".csv", ".ipynb", ".json", ".pdf", ".png", ".svg"}
 """Files that are linked as they are; all others become pages that show their source."""
 
-LANGUAGES = {".py": "python", ".conf": "nginx", ".js": "javascript", ".ts": "typescript", ".md": "markdown"}
+LANGUAGES = {
+    ".conf": "nginx",
+    ".js": "javascript",
+    ".md": "markdown",
+    ".py": "python",
+    ".service": "ini",
+    ".timer": "ini",
+    ".ts": "typescript",
+    ".yml": "yaml",
+}
 
 FENCE = re.compile(r"^( *)(```+)")
 LINK = re.compile(r"(`+[^`]*`+)|(\]\(|^\[[^]\n]+\]: )([^()\s#]+)((?:#[^()\s]*)?\)?)", re.MULTILINE)

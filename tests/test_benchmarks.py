@@ -11,7 +11,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import markdown, measure, modular, record_errors, record_references, results, run, servers, settings
+from benchmarks import (
+    capacity,
+    markdown,
+    measure,
+    modular,
+    record_errors,
+    record_references,
+    results,
+    run,
+    servers,
+    settings,
+)
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.growth import fitted_law
 from benchmarks.results import Result
@@ -292,3 +303,17 @@ def test_values_are_indices_of_the_domain():
     values = settings.values(10_000, 50)
     assert values.min() == 0
     assert 40 <= values.max() < 50
+
+
+def test_capacity_tables_say_what_a_collector_takes(tmp_path):
+    found = capacity.capacity(make_plan("oue", 1000, 2), seconds=0.2)
+    assert (found.report_bytes, found.estimating_bytes >= found.counting_bytes) == (125, True)
+    assert found.counting_bytes > 1 << 24
+    assert min(found.alone, found.in_batches) > 0
+    size = capacity.bytes_per_id(str(tmp_path / "store.db"), ids=10_000)
+    assert 16 < size < 100
+    tables = capacity.section([found], {"SQLite": size}).splitlines()
+    assert len({line.count("|") for line in tables if line.startswith("|")}) == 2
+    assert any(line.startswith("| `oue` | 1,000 | 125 |") for line in tables)
+    page = (ROOT / "docs" / "running.md").read_text("utf-8")
+    assert page.index(capacity.BEGIN) < page.index("| SQLite |") < page.index(capacity.END)

@@ -34,6 +34,7 @@ SUITES = {
     "collector": {
         "damage": "damaged SQLite stores",
         "containerfile": "the container image",
+        "deployment": "the files of docs/running.md",
         "crashes": "processes and servers that are killed, on both kinds of store",
         "kills": "the whole service, killed while clients send",
         "malformed": "requests of all kinds that are broken",
@@ -41,7 +42,7 @@ SUITES = {
         "page_questions": "sums, changes, trends and groups on the live page",
         "page_records": "numbers and tables on the live page",
         "power_cuts": "what a store has on disk when power fails",
-        "proxy": "the nginx of docs/threat-model.md",
+        "proxy": "the proxies of examples/",
         "snippets": "the programs that the live page shows",
     },
     "device": {

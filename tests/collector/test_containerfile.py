@@ -1,14 +1,19 @@
-"""The container file, parsed as a builder would, because no builder runs here."""
+"""The container file, parsed as a builder would. scripts/container-smoke builds and runs it, which takes minutes."""
 
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
+from running import running
+
+import sunzi
 from sunzi.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-KNOWN = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "ENTRYPOINT"}
+KNOWN = {"ARG", "FROM", "LABEL", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK"}
 
 
 def instructions():
@@ -25,7 +30,7 @@ def installations():
 
 def test_every_instruction_is_one():
     words = [word for word, _ in instructions()]
-    assert set(words) <= KNOWN
+    assert set(words) <= KNOWN | {"ENTRYPOINT"}
     assert words[:2] == ["ARG", "FROM"]
     stages = [rest.split() for word, rest in instructions() if word == "FROM"]
     assert [stage[1:] for stage in stages] == [["AS", "build"], []]
@@ -40,6 +45,7 @@ def test_copied_files_exist():
     for *sources, _ in (words for words in copied if not words[0].startswith("--from")):
         for source in sources:
             assert (ROOT / source).exists(), source
+            assert f"\n!{source}\n" in (ROOT / ".dockerignore").read_text(), source
     assert ["--from=build", "/sunzi", "/sunzi"] in copied
 
 
@@ -59,6 +65,19 @@ def test_it_starts_a_collector_as_a_separate_user(tmp_path):
     arguments = build_parser("serve").parse_args(["serve", *options, "/plan.json"])
     assert (arguments.host, arguments.store) == ("0.0.0.0", "/data/sunzi.db")
     assert arguments.admin_token_file == "/token"
-    assert ("USER", "sunzi") in instructions()
+    (user,) = (rest for word, rest in instructions() if word == "USER")
+    assert user.isdigit()
+    assert any(word == "RUN" and f"useradd --system --uid {user} " in rest for word, rest in instructions())
     assert ("EXPOSE", str(arguments.port)) in instructions()
     assert ("VOLUME", str(Path(arguments.store).parent)) in instructions()
+
+
+def test_the_health_check_asks_the_collector(tmp_path):
+    plan = sunzi.make_plan("grr", ["yes", "no"], epsilon=1)
+    (check,) = (rest for word, rest in instructions() if word == "HEALTHCHECK")
+    _, _, program = json.loads(check[check.index("[") :])
+    with running(tmp_path / "store.db", {"default": plan}) as service:
+        here = program.replace("http://127.0.0.1:8765", service.address)
+        assert here != program
+        assert subprocess.run([sys.executable, "-c", here], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", here], capture_output=True, check=False).returncode != 0

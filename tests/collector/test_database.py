@@ -26,3 +26,11 @@ def test_a_closed_store_says_so(store):
     for use in (store.epochs, store.check, store.settle):
         with pytest.raises(StoreError, match="closed"):
             use()
+
+
+def test_the_size_grows_with_the_ids(store):
+    epoch = an_epoch(store)
+    before = store.size()
+    store.commit([a_deposit(epoch, number) for number in range(4000)])
+    assert before > 0
+    assert 16 * 4000 < store.size() - before < 200 * 4000

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -189,6 +190,8 @@ def test_live_ready_and_metrics(service):
     text = service.get("/metrics").body.decode()
     assert 'sunzi_reports{collection="default",epoch="1"} 7600.0' in text
     assert 'sunzi_uploads_total{collection="default",outcome="counted"} 1.0' in text
+    assert float(re.search(r"^sunzi_commit_seconds_total (.*)$", text, re.MULTILINE)[1]) > 0
+    assert float(re.search(r"^sunzi_store_bytes (.*)$", text, re.MULTILINE)[1]) == service.collector.store.size()
 
 
 def test_a_bad_plan_opens_nothing(service):

@@ -142,7 +142,7 @@ def open_browser(playwright: Playwright) -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def open_page(browser: Browser, address: str, **options: Any) -> Iterator[tuple[Page, Watch]]:
-    """A page in its own context, and the record of its requests and errors. Nothing moves, which would only take time."""
+    """A page in its own context, and the record of its requests and errors. Nothing moves, which would take time."""
     options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
     with contextlib.closing(browser.new_context(**options)) as context:
         context.set_default_timeout(SECONDS * 1000)

@@ -109,6 +109,10 @@ class Database(ABC):
         """Write a small setting durably; raise StoreError if the store cannot be written to."""
 
     @abstractmethod
+    def size(self) -> int:
+        """The bytes that the store takes on disk."""
+
+    @abstractmethod
     def transaction(self, *, reading: bool = False) -> AbstractContextManager[None]:
         """Run the block as one durable transaction; with ``reading``, on one consistent snapshot.
 

@@ -307,6 +307,14 @@ class PostgresStore(Store):
         with self.transaction():
             self._execute("UPDATE settings SET value = value WHERE name = 'shard'")
 
+    def size(self) -> int:
+        """The sizes of all tables of the schema, with their indexes."""
+        query = (
+            "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS bigint)"
+            " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ? AND c.relkind = 'r'"
+        )
+        return int(self._execute(query, (self.schema,))[0][0])
+
     def pages(self, contribution: int) -> Mapping[int, bytes]:
         """All pages of a contribution, by its key."""
         return dict(self._execute("SELECT page, counts FROM pages WHERE contribution = ?", (contribution,)))

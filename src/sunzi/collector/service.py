@@ -149,6 +149,8 @@ class Metrics:
         yield CounterMetricFamily("sunzi_commits", "Transactions", value=counts.groups)
         yield CounterMetricFamily("sunzi_committed_deposits", "Uploads in transactions", value=counts.deposits)
         yield CounterMetricFamily("sunzi_commit_failures", "Failed transactions", value=counts.failures)
+        yield CounterMetricFamily("sunzi_commit_seconds", "Time that transactions took", value=counts.seconds)
+        yield GaugeMetricFamily("sunzi_store_bytes", "Size of the store on disk", value=self._collector.store.size())
 
     def _alarms(self, collections: Iterable[str]) -> Iterable[Metric]:
         """Values that changed. A collection is missing until all its closed epochs are estimated, some per scrape."""

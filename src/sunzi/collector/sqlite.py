@@ -247,6 +247,10 @@ class SqliteStore(Store):
         with self.transaction():
             self._execute("INSERT OR REPLACE INTO settings VALUES ('checked_at', ?)", (str(time.time()),))
 
+    def size(self) -> int:
+        """The sizes of the file and its log. Deleted ids leave space in the file, which new ones fill."""
+        return sum(_size(self.path.with_name(self.path.name + suffix)) for suffix in ("", "-wal"))
+
     def pages(self, contribution: int) -> Mapping[int, bytes]:
         """All pages of a contribution, by its key."""
         first, end = self._place(contribution), self._place(contribution + 1)

@@ -48,6 +48,8 @@ class WriterCounts:
     groups: int = 0
     deposits: int = 0
     failures: int = 0
+    seconds: float = 0.0
+    """The time that commits took, also those that failed."""
     largest_group: int = 0
 
 
@@ -161,6 +163,7 @@ class Writer(Generic[Ticket]):
             if group:
                 self._busy_since = time.monotonic()
                 results = self._commit([deposit for deposit, _ in group])
+                self.counts.seconds += time.monotonic() - self._busy_since
                 self._busy_since = None
                 self._answer([ticket for _, ticket in group], results)
                 self._settle_at = self._settle_at or time.monotonic() + self._settle_seconds
