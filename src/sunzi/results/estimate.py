@@ -28,7 +28,7 @@ from sunzi.results.histogram import (
     read_only,
 )
 from sunzi.results.queries import QueryResult, group_rows, indicator, weights_row
-from sunzi.results.uncertainty import Method, QueryUncertainty, Target, Uncertainty
+from sunzi.results.uncertainty import Method, QueryUncertainty, Target, Uncertainty, check_target
 
 if TYPE_CHECKING:
     from datetime import date
@@ -79,7 +79,7 @@ class Estimate(Histogram):
 
     def standard_errors(self, target: Target = "reporters") -> Floats:
         """The standard error of every frequency, about the reporters or about the population."""
-        _check_target(target)
+        check_target(target)
         if target not in self._errors:
             variances = self._known_uncertainty().variances(target)
             self._errors[target] = read_only(intervals.standard_error(variances))
@@ -113,7 +113,7 @@ class Estimate(Histogram):
             modular protocols intervals whose tails account for errors that come in few large steps.
         """
         confidence = intervals.check_confidence(confidence)
-        _check_target(target)
+        check_target(target)
         if method not in get_args(Method):
             raise ParameterError(f"method must be auto, normal, score or exact, got {method!r}")
         each = intervals.simultaneous_confidence(confidence, self.domain.size) if simultaneous else confidence
@@ -198,7 +198,7 @@ class Estimate(Histogram):
         values: labels, or indices where there are no labels. Modular protocols take one solve for each.
         target: as in :meth:`interval`.
         """
-        _check_target(target)
+        check_target(target)
         rows = [indicator(self.domain, [value]) for value in values]
         if not rows:
             raise ParameterError("name at least one value")
@@ -240,7 +240,7 @@ class Estimate(Histogram):
 
     def _answer(self, row: Floats, confidence: float, target: Target) -> QueryResult:
         confidence = intervals.check_confidence(confidence)
-        _check_target(target)
+        check_target(target)
         uncertainty = self._query(row[None, :])
         low, high = uncertainty.interval(confidence, target, "auto")
         error = intervals.standard_error(uncertainty.variances(target))
@@ -362,8 +362,3 @@ class Estimate(Histogram):
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""
         return f"Estimate({self.domain.size} values from {self.reports} reports)"
-
-
-def _check_target(target: str) -> None:
-    if target not in ("reporters", "population"):
-        raise ParameterError(f"target must be reporters or population, got {target!r}")
