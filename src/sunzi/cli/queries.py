@@ -70,6 +70,10 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
 
 def estimated(plan: Plan, tally: Tally, weights: str, table: Sequence[str] | None = None) -> Estimate:
     """The estimate. Other protocols need not know the options, so their defaults are not passed on."""
+    from sunzi.domains.records import RecordDomain
+
+    if table is not None and not isinstance(plan.domain, RecordDomain):
+        raise ParameterError("--table needs a plan of tables: sunzi plan --tables, or sunzi.make_tables")
     options: dict[str, Any] = {} if weights == "efficient" else {"weights": weights}
     return plan.estimate(tally, **options, **({} if table is None else {"table": table}))
 
@@ -95,8 +99,12 @@ def parse_values(text: str, domain: Domain) -> list[Any]:
     if domain.is_indices:
         return list(parse_integers(text, "--sum"))
     if not text.startswith("["):
+        from sunzi.domains.records import RecordDomain
         from sunzi.results.record_answers import comma_list
 
+        if isinstance(domain, RecordDomain):
+            example = json.dumps([domain.example(0)], ensure_ascii=False)
+            raise ParameterError(f"--sum of a table takes a list of its cells, such as '{example}'; got {text}")
         return comma_list(text)
     try:
         values = json.loads(text)

@@ -117,7 +117,7 @@ class OrderedDomain(Domain):
         """Where a number or date lies between the edges, which are integers."""
         number = self._number(value)
         if number is None:
-            raise self.refusal(value)
+            raise DomainError(f"an end of a range is a {'date' if self.is_dates else 'number'}, got {shown(value)}")
         place = (number - self.low) / self.width
         nearest = round(place) if isfinite(place) else -1
         if abs(place - nearest) <= _EDGE_TOLERANCE:

@@ -18,7 +18,7 @@ from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.effects import Attributes, Effects, spread, subsets
 from sunzi.results.estimate import Estimate
-from sunzi.results.uncertainty import JointErrors, Method, QueryErrors, Target, sum_intervals
+from sunzi.results.uncertainty import JointErrors, Method, QueryErrors, Target, check_target, sum_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,7 +221,7 @@ class TableEstimate(Estimate):
 
     def _matching(self, values: Mapping[str, object]) -> Floats:
         """1 for the cells with these values, 0 for others."""
-        if not values:
+        if not isinstance(values, Mapping) or not values:
             raise ParameterError(f"give a mapping of attributes to values, got {values!r}")
         self._records.numbers(values)
         found = np.ones(self._records.sizes)
@@ -256,10 +256,13 @@ class TableEstimate(Estimate):
         >>> found.low < 0.3 < found.high
         True
         """
-        if set(values) & set(given):
-            raise ParameterError(f"{sorted(set(values) & set(given))[0]!r} is both asked about and given")
         confidence = intervals.check_confidence(confidence)
-        rows = np.stack([self._matching({**given, **values}), self._matching(given)])
+        check_target(target)
+        condition = self._matching(given)
+        rows = np.stack([self._matching(values) * condition, condition])
+        both = next((name for name in values if name in given), None)
+        if both is not None:
+            raise ParameterError(f"{both!r} is both asked about and given")
         found = self._query(rows)
         return _fieller(found.values, found.covariance(target), confidence)
 
@@ -284,6 +287,7 @@ class TableEstimate(Estimate):
         if len(numbers) == len(self.attributes):
             raise ParameterError(f"shares are of values other than the given ones, got all of {list(self.attributes)}")
         confidence = intervals.check_confidence(confidence)
+        check_target(target)
         digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)[list(numbers)]
         conditions = np.ravel_multi_index(tuple(digits), self._records.part(numbers).sizes)
         found: dict[int, ConditionalShare] = {}
