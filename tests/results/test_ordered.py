@@ -232,6 +232,16 @@ def test_pages_show_wider_bins_in_order(estimate):
         estimate.to_html(postprocess="clip")
 
 
+def test_pages_of_a_number_begin_with_the_mean():
+    plan = sunzi.make_number(0, 6000, epsilon=3, unit="ms")
+    estimate = plan.estimate(plan.simulate([1500] * 2000, seed=1))
+    mean = estimate.mean()
+    said = f"The mean is {mean.value:.5g} ms (interval {mean.low:.5g} ms to {mean.high:.5g} ms)."
+    assert said in estimate.to_html(postprocess="clip")
+    assert said in estimate._repr_html_()
+    assert [row.label for row in estimate] == ["0 ms", "2000 ms", "4000 ms", "6000 ms"]
+
+
 def test_a_number_of_bins_is_rounded_to_a_power_of_two(estimate):
     assert len(estimate.histogram(20)) == 16
     assert len(estimate.histogram(1000)) == BINS

@@ -160,12 +160,10 @@ class OrderedDomain(Domain):
         """Values as numbers, NaN if they are none."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
-        if values.dtype.kind == "M" and self.is_dates:
-            days = values.astype("datetime64[D]")
-            return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
         if values.dtype.kind == "M":
             days = values.astype("datetime64[D]")
-            return np.where(np.isnat(days) | (not self.is_dates), np.nan, days.astype(np.float64))
+            is_none = np.isnat(days) | (not self.is_dates)
+            return np.where(is_none, np.nan, days.astype(np.int64).astype(np.float64))
         found = (self._number(value) for value in values.tolist())
         return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 

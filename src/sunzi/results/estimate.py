@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -352,13 +352,24 @@ class Estimate(Histogram):
         (True, True)
         """
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        return EstimatePage(self, top, confidence, target, processed, batch=batch).page(title, collection, day)
+        page = replace(self._page(top, confidence, target, processed), batch=batch)
+        return page.page(title, collection, day)
+
+    def _page(
+        self,
+        top: int,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        processed: PostprocessedHistogram | None = None,
+    ) -> EstimatePage:
+        """What a page shows."""
+        return EstimatePage(self, top, confidence, target, processed)
 
     def _repr_html_(self) -> str:
         """The most frequent values with bars and intervals, for notebooks."""
         if not self.is_unbiased:
             return f"<p>{escape(repr(self))}, biased by its ridge, so without intervals.</p>"
-        return EstimatePage(self, top=10).fragment()
+        return self._page(10).fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""

@@ -26,11 +26,7 @@ from sunzi.results.queries import QueryResult
 from sunzi.results.uncertainty import Method, QueryErrors, SupportUncertainty, Target, check_target
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from matplotlib.figure import Figure
-
-    from sunzi.batch import BatchGuarantee
 
 _RANGES_AT_ONCE = 4096
 _MOST_CELLS = 1 << 26
@@ -327,38 +323,20 @@ class OrderedEstimate(Estimate):
         frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
         return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
 
-    def to_html(
+    def _page(
         self,
-        title: str | None = None,
-        *,
-        collection: str | None = None,
-        day: date | None = None,
-        top: int = 32,
+        top: int,
         confidence: float = 0.95,
         target: Target = "reporters",
-        postprocess: Postprocessing | None = None,
-        batch: BatchGuarantee | None = None,
-    ) -> str:
-        """The histogram of wider bins in their order, with the median, the 95 % quantile and the mean, as one
-        self-contained web page.
-
-        Parameters
-        ----------
-        title, collection, day, confidence, target, batch: as in :meth:`Estimate.to_html`.
-        top: the number of bins, at most.
-        postprocess: not for distributions.
-        """
-        if postprocess is not None:
-            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
+        processed: PostprocessedHistogram | None = None,
+    ) -> EstimatePage:
+        """Wider bins in their order, at most ``top``, with the median and the 95 % quantile."""
         if not isinstance(self.domain, OrderedDomain):
-            return super().to_html(
-                title, collection=collection, day=day, top=top, confidence=confidence, target=target, batch=batch
-            )
-        return replace(self._page(top, confidence, target), batch=batch).page(title, collection, day)
-
-    def _page(self, bins: int, confidence: float, target: Target) -> EstimatePage:
+            return super()._page(top, confidence, target, processed)
+        if processed is not None:
+            raise ParameterError(f"a page of a distribution shows wider bins, which {processed.method} is not for")
         remark = self.summary(confidence, target=target)
-        return EstimatePage(self.histogram(bins), bins, confidence, target, in_order=True, remark=remark)
+        return EstimatePage(self.histogram(top), top, confidence, target, in_order=True, remark=remark)
 
     def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
         """The median and the 95 % quantile in a sentence, with their intervals.
@@ -375,10 +353,8 @@ class OrderedEstimate(Estimate):
         return " ".join(parts)
 
     def _repr_html_(self) -> str:
-        """The histogram of wider bins, for notebooks."""
-        if not isinstance(self.domain, OrderedDomain):
-            return super()._repr_html_()
-        return self._page(16, 0.95, "reporters").fragment()
+        """Sixteen bins, for notebooks."""
+        return self._page(16).fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`quantile`, :meth:`range` or :meth:`top`."""
@@ -391,8 +367,8 @@ class MeanEstimate(Estimate):
 
     grid: Floats = field(kw_only=True)
     """The points."""
-    unit: str = field(default="", kw_only=True)
-    """Of the numbers."""
+    bins: OrderedDomain = field(kw_only=True)
+    """The range and its steps."""
 
     def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
         """The mean, with its interval.
@@ -428,6 +404,52 @@ class MeanEstimate(Estimate):
         error = float(variance**0.5)
         half = float(intervals.normal_quantile(confidence)) * error
         return QueryResult(value, error, value - half, value + half, confidence)
+
+    def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
+        """The mean in a sentence, with its interval.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`mean`.
+        """
+        mean = self.mean(confidence, target=target)
+        value, low, high = (self.bins.shown_number(number) for number in (mean.value, mean.low, mean.high))
+        return f"The mean is {value} (interval {low} to {high})."
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 32,  # noqa: ARG002 - all points are shown
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """The mean with its interval, over the shares of the points; needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: not used: all points are shown.
+        confidence, target: as in :meth:`mean`.
+        truth: not for means.
+        """
+        if truth is not None:
+            raise ParameterError("a plot of a mean has no place for the truth; leave it out")
+        with needing_matplotlib():
+            from sunzi.display.record_plots import plot_mean
+        return plot_mean(self, path, confidence=confidence, target=target)
+
+    def _page(
+        self,
+        top: int,
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        processed: PostprocessedHistogram | None = None,
+    ) -> EstimatePage:
+        """The mean, and the points in their order."""
+        remark = self.summary(confidence, target=target)
+        return EstimatePage(self, top, confidence, target, processed, in_order=True, remark=remark)
 
     def __repr__(self) -> str:
         """The number of points and reports."""
