@@ -397,7 +397,7 @@ def test_what_is_reported_as_another_value_is_counted_by_attribute(spark, tmp_pa
     with pytest.warns(UnknownValuesWarning, match=f"^{said}$"):
         written = privatize(df, plan, "record", str(tmp_path / "out"))
     assert tally(written, plan).reports == 100
-    with pytest.raises(DomainError, match="crashed: of 100 rows, 30 unknown and 10 missing .* max_unknown=1"):
+    with pytest.raises(DomainError, match=r"crashed: of 100 rows, 30 unknown and 10 missing .* max_unknown=1"):
         privatize(df, plan, "record", str(tmp_path / "refused"), max_unknown=0.2)
     assert not (tmp_path / "refused").exists()
 

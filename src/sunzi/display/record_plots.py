@@ -116,9 +116,7 @@ def plot_mean(
     width = 0.3 * (estimate.grid[1] - estimate.grid[0])
     axes.bar(estimate.grid, estimate.frequencies, width, color=SHADES["unclear"][0], label="rounded to this point")
     spread = np.maximum([estimate.frequencies - low, high - estimate.frequencies], 0)
-    axes.errorbar(
-        estimate.grid, estimate.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2
-    )
+    axes.errorbar(estimate.grid, estimate.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
     mean = estimate.mean(confidence, target=target)
     label = f"mean, with {100 * confidence:g} % interval"
     axes.axvspan(mean.low, mean.high, color=_MARK, alpha=0.25, linewidth=0)

@@ -219,7 +219,7 @@ class TableEstimate(Estimate):
         rows[cells, np.arange(self.domain.size)] = 1.0
         return self._regrouped(part, rows)
 
-    def _matching(self, values: Mapping[str, object]) -> Floats:
+    def _matching(self, values: object) -> Floats:
         """1 for the cells with these values, 0 for others."""
         if not isinstance(values, Mapping) or not values:
             raise ParameterError(f"give a mapping of attributes to values, got {values!r}")

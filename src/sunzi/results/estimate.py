@@ -276,8 +276,9 @@ class Estimate(Histogram):
                 raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
             frequencies, effect = self._refit(), self._refit_effect
         else:
-            known = f"{', '.join(POSTPROCESSING)}, or for ordered plans smooth"
-            raise ParameterError(f"method must be one of {known}; got {method!r}")
+            raise ParameterError(
+                f"method must be one of {', '.join(POSTPROCESSING)}, or for ordered plans smooth; got {method!r}"
+            )
         return PostprocessedHistogram(self.domain, self.reports, frequencies, method, effect)
 
     def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:

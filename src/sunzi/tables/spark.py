@@ -196,13 +196,10 @@ def _count_replaced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[p
         for name, part in _replacing(plan.domain).items():
             values = [None if record is None else record.get(name) for record in column] if name else column
             located = part.locate(values)
-            counts = {
-                "row_count": located.size,
-                "unknown": np.count_nonzero(located == UNKNOWN),
-                "missing": np.count_nonzero(located == MISSING),
-                "clamped": part.count_outside(values) if isinstance(part, OrderedDomain) else 0,
-            }
-            rows.append({"part": name, **{key: int(count) for key, count in counts.items()}})
+            clamped = part.count_outside(values) if isinstance(part, OrderedDomain) else 0
+            unknown, missing = (int(np.count_nonzero(located == reason)) for reason in (UNKNOWN, MISSING))
+            counts = {"row_count": located.size, "unknown": unknown, "missing": missing, "clamped": clamped}
+            rows.append({"part": name, **counts})
         yield pyarrow.RecordBatch.from_pylist(rows)
 
 
