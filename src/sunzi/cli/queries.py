@@ -70,10 +70,6 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
 
 def estimated(plan: Plan, tally: Tally, weights: str, table: Sequence[str] | None = None) -> Estimate:
     """The estimate. Other protocols need not know the options, so their defaults are not passed on."""
-    from sunzi.domains.records import RecordDomain
-
-    if table is not None and not isinstance(plan.domain, RecordDomain):
-        raise ParameterError("--table needs a plan of tables: sunzi plan --tables, or sunzi.make_tables")
     options: dict[str, Any] = {} if weights == "efficient" else {"weights": weights}
     return plan.estimate(tally, **options, **({} if table is None else {"table": table}))
 
