@@ -75,8 +75,7 @@ def questions(arguments: argparse.Namespace) -> Questions:
 
 def has_record_queries(arguments: argparse.Namespace) -> bool:
     """Whether some option asks for answers instead of a histogram."""
-    about_numbers = arguments.ranges or arguments.quantile or arguments.mean
-    return bool(about_numbers or arguments.shares or arguments.given or arguments.independence)
+    return bool(questions(arguments))
 
 
 def check_record_queries(arguments: argparse.Namespace) -> None:

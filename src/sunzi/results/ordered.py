@@ -400,7 +400,7 @@ class MeanEstimate(Estimate):
             # Rounding is part of the spread of rounded numbers: at most a quarter of the squared step.
             spread = min(spread, float(self.grid[1] - self.grid[0]) ** 2 / 4)
         variance = (shares @ noise + spread) / self.reports
-        value = float(self.combine(self.grid).value)
+        value = float(self.frequencies @ self.grid)
         error = float(variance**0.5)
         half = float(intervals.normal_quantile(confidence)) * error
         return QueryResult(value, error, value - half, value + half, confidence)

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask an estimate; errors name the option ``dashes`` + its name."""
+    """What to ask an estimate."""
 
     ranges: Sequence[str] = ()
     """Each as ``LOW:HIGH``."""
