@@ -352,19 +352,15 @@ class Estimate(Histogram):
         >>> page.startswith("<!DOCTYPE html>"), "<h1>A survey</h1>" in page
         (True, True)
         """
+        page = self._page(top, confidence, target)
+        if postprocess is not None and page.estimate is not self:
+            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        page = replace(self._page(top, confidence, target, processed), batch=batch)
-        return page.page(title, collection, day)
+        return replace(page, processed=processed, batch=batch).page(title, collection, day)
 
-    def _page(
-        self,
-        top: int,
-        confidence: float = 0.95,
-        target: Target = "reporters",
-        processed: PostprocessedHistogram | None = None,
-    ) -> EstimatePage:
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
         """What a page shows."""
-        return EstimatePage(self, top, confidence, target, processed)
+        return EstimatePage(self, top, confidence, target)
 
     def _repr_html_(self) -> str:
         """The most frequent values with bars and intervals, for notebooks."""

@@ -323,18 +323,10 @@ class OrderedEstimate(Estimate):
         frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
         return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
 
-    def _page(
-        self,
-        top: int,
-        confidence: float = 0.95,
-        target: Target = "reporters",
-        processed: PostprocessedHistogram | None = None,
-    ) -> EstimatePage:
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
         """Wider bins in their order, at most ``top``, with the median and the 95 % quantile."""
         if not isinstance(self.domain, OrderedDomain):
-            return super()._page(top, confidence, target, processed)
-        if processed is not None:
-            raise ParameterError(f"a page of a distribution shows wider bins, which {processed.method} is not for")
+            return super()._page(top, confidence, target)
         remark = self.summary(confidence, target=target)
         return EstimatePage(self.histogram(top), top, confidence, target, in_order=True, remark=remark)
 
@@ -440,16 +432,10 @@ class MeanEstimate(Estimate):
             from sunzi.display.record_plots import plot_mean
         return plot_mean(self, path, confidence=confidence, target=target)
 
-    def _page(
-        self,
-        top: int,
-        confidence: float = 0.95,
-        target: Target = "reporters",
-        processed: PostprocessedHistogram | None = None,
-    ) -> EstimatePage:
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
         """The mean, and the points in their order."""
         remark = self.summary(confidence, target=target)
-        return EstimatePage(self, top, confidence, target, processed, in_order=True, remark=remark)
+        return EstimatePage(self, top, confidence, target, in_order=True, remark=remark)
 
     def __repr__(self) -> str:
         """The number of points and reports."""
