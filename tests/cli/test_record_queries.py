@@ -190,6 +190,14 @@ def test_records_name_their_columns_themselves(folder, tmp_path, monkeypatch, ca
     assert message in capsys.readouterr().err
 
 
+def test_columns_of_durations_are_refused(folder, tmp_path, capsys):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"load": pyarrow.array([3, 4], pyarrow.duration("ns"))}), tmp_path / "t.parquet")
+    words = ["privatize", str(folder / "ordered.json"), str(tmp_path / "t.parquet"), "-o", str(tmp_path / "reports")]
+    assert main(words) != 0
+    assert "'load' holds duration[ns]; cast it to numbers in the plan's unit" in capsys.readouterr().err
+
+
 def test_records_and_numbers_come_from_parquet_too(folder, tmp_path, capsys):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = {"load": [1.5, 2000.0], "version": ["1", "2"], "crashed": ["no", None], "country": ["DE", "FR"]}

@@ -160,6 +160,8 @@ class OrderedDomain(Domain):
         """Values as numbers, NaN if they are none."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
+        if values.dtype.kind == "m":  # a duration says nothing of the unit that the plan means
+            return np.full(values.shape, np.nan)
         if values.dtype.kind == "M":
             days = values.astype("datetime64[D]")
             is_none = np.isnat(days) | (not self.is_dates)
@@ -178,7 +180,7 @@ class OrderedDomain(Domain):
             value = value.astimezone(UTC).date() if value.tzinfo else value.date()
         if isinstance(value, date):
             return float((value - _EPOCH).days) if self.is_dates else None
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
             return None
         try:
             return float(value)
@@ -197,7 +199,9 @@ class OrderedDomain(Domain):
         if is_missing(value):
             return DomainError("a value is missing (null, NaN or empty text); fill it in or leave its row out")
         if self._number(value) is None:
-            return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}")
+            is_duration = isinstance(value, (timedelta, np.timedelta64))
+            hint = "; divide it by the unit, as in value / timedelta(milliseconds=1)" if is_duration else ""
+            return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}{hint}")
         return DomainError(
             f"value {shown(value)} is outside {self.shown_edge(0)} to {self.shown_edge(self.size)}; leave it out, or "
             "plan with a wider range or with clamp"
