@@ -17,6 +17,7 @@ ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
         ([("a", "b"), ("b", "a")], "a table is wanted twice"),
         ([("a", "d")], "no attribute 'd'"),
         ([("a", "a"), ("b",)], "different attributes"),
+        ([5], "a table is a list of attributes, got 5"),
     ],
 )
 def test_wrong_tables_are_refused(wanted, message):
@@ -78,7 +79,27 @@ def test_planned_errors_are_about_the_users_on_both_sides():
     assert found.alternatives == {name: pytest.approx(found.variance) for name in found.alternatives}
 
 
-@pytest.mark.parametrize("name", ["RS+FD", "rs-fd"])
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        (None, "attributes are a mapping of names to values, got None"),
+        ({"a": sunzi.RecordDomain(ATTRIBUTES)}, "attribute 'a' is a record itself"),
+    ],
+)
+def test_wrong_attributes_are_refused(attributes, message):
+    with pytest.raises(SunziError, match=message):
+        sunzi.make_tables(attributes, [("a",)], epsilon=1)
+
+
+@pytest.mark.parametrize("wanted", [(0, 2), (0, 3), ()])
+def test_only_tables_of_the_plan_have_a_planned_error(wanted):
+    plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"], "c": ["0", "1"]}, [("a", "b"), ("c",)], epsilon=1)
+    assert plan.protocol.table_variance((0, 1), 100) > 0
+    with pytest.raises(ParameterError, match="this plan has the views"):
+        plan.protocol.table_variance(wanted, 100)
+
+
+@pytest.mark.parametrize("name", ["RS+FD", "rs-fd", "RS+FD[GRR]"])
 def test_rs_fd_is_refused_with_the_reason(name):
     with pytest.raises(ParameterError, match="only between records that differ in one attribute"):
         sunzi.make_plan(name, 4, epsilon=1)

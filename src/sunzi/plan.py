@@ -404,6 +404,8 @@ def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[
             raise
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         reason = f"there is no option {unknown[1]!r}" if unknown else str(error)
+        if unknown and unknown[1] == "table":
+            reason = "only plans of tables have tables, those of sunzi plan --tables or sunzi.make_tables"
         raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {reason}") from error
 
 

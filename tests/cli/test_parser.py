@@ -75,6 +75,14 @@ def test_whole_numbers_may_be_written_with_an_exponent():
     assert parser.parse_args(["estimate", "a", "b", "--confidence", "9/10"]).confidence == 0.9
 
 
+def test_negative_numbers_follow_their_option():
+    parser = build_parser("estimate", "plan")
+    words = ["estimate", "a", "-", "--range", "-5:5", "--range=-4:4", "--quantile", ".5", "--mean"]
+    parsed = parser.parse_args(words)
+    assert (parsed.ranges, parsed.tally, parsed.mean) == (["-5:5", "-4:4"], "-", True)
+    assert parser.parse_args(["plan", "--ordered", "-.5:0", "--clamp"]).ordered == "-.5:0"
+
+
 def parsers(parser: argparse.ArgumentParser):
     yield parser
     for action in parser._actions:

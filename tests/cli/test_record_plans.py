@@ -76,6 +76,7 @@ def test_on_a_terminal_it_says_what_is_asked(shown):
         (["--ordered", "0:1", "--epsilon", "1", "--histogram", "skewed"], "--histogram is for plans of single values"),
         (["--ordered", "0:1", "--epsilon", "1", "-o", "x.html"], "has no page of protocols"),
         (["--size", "8", "--epsilon", "1", "--users", "9", "--clamp"], "--clamp needs --ordered or --number"),
+        (["--size", "8", "--epsilon", "1", "--bins", "4"], "--bins needs --ordered\n"),
     ],
 )
 def test_wrong_options_are_refused(words, message, capsys):

@@ -147,6 +147,12 @@ def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
     [
         ("number", ["--range", "0:256"], "a range needs an ordered plan"),
         ("ordered", ["--range=-1:300"], "-1.0 is outside"),
+        ("ordered", ["--range", "-1:300"], "-1.0 is outside"),
+        ("ordered", ["--range", "low:300"], "an end of a range is a number, got 'low'"),
+        ("ordered", ["--table", "version"], "only plans of tables have tables"),
+        ("ordered", ["--mean", "--sum", "1,100"], "--sum and other questions"),
+        ("tables", ["--sum", "version 1"], """such as '[{"version": "1", "crashed": "no"}]'"""),
+        ("tables", ["--postprocess", "smooth"], "or for ordered plans smooth"),
         ("ordered", ["--range", "300"], "LOW:HIGH"),
         ("ordered", ["--quantile", "2"], "between 0 and 1"),
         ("ordered", ["--mean", "--top", "3"], "--top is for histograms"),
@@ -182,6 +188,14 @@ def test_records_name_their_columns_themselves(folder, tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     assert main(["privatize", str(folder / "tables.json"), str(folder / "table.csv"), *words]) != 0
     assert message in capsys.readouterr().err
+
+
+def test_columns_of_durations_are_refused(folder, tmp_path, capsys):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"load": pyarrow.array([3, 4], pyarrow.duration("ns"))}), tmp_path / "t.parquet")
+    words = ["privatize", str(folder / "ordered.json"), str(tmp_path / "t.parquet"), "-o", str(tmp_path / "reports")]
+    assert main(words) != 0
+    assert "'load' holds duration[ns]; cast it to numbers in the plan's unit" in capsys.readouterr().err
 
 
 def test_records_and_numbers_come_from_parquet_too(folder, tmp_path, capsys):

@@ -124,6 +124,8 @@ def test_a_number_has_its_mean_and_nothing_else(visit, service):
     expect(figure).to_have_count(1)
     assert number(figure.inner_text()) == pytest.approx(answer["value"], abs=0.6)
     expect(page.locator("#measures .soft")).to_contain_text("95 % interval")
+    expect(page.locator("#values")).to_have_text("Numbers")
+    expect(page.locator("#values-words")).to_contain_text(re.compile(r"^0 to 4000 ms rounded to \d points; numbers"))
     expect(page.locator("#views")).to_be_hidden()
     expect(page.locator("#controls")).to_be_hidden()
 

@@ -37,7 +37,28 @@ def test_distributions_have_bars_with_intervals_and_a_curve_with_a_band(estimate
 def test_dates_are_on_the_axis():
     plan = sunzi.make_ordered(date(2026, 1, 1), date(2026, 1, 9), 8, epsilon=4)
     figure = plan.estimate(plan.simulate(["2026-01-02"] * 500, seed=1)).plot()
-    assert figure.axes[1].get_xticklabels()[0].get_text() == "2026-01-01"
+    assert [label.get_text()[-2:] for label in figure.axes[1].get_xticklabels()] == ["01", "03", "05", "07", "09"]
+    figure.canvas.draw()
+    axes = figure.axes[1]
+    for text in axes.texts:  # within the axes, whose width they must not take
+        assert axes.bbox.x0 <= text.get_window_extent().x0 < text.get_window_extent().x1 <= axes.bbox.x1
+
+
+def test_means_are_shown_with_their_interval_over_the_points():
+    plan = sunzi.make_number(0, 6000, epsilon=3, unit="ms")
+    estimate = plan.estimate(plan.simulate([1500] * 2000, seed=1))
+    axes = estimate.plot().axes[0]
+    mean, band = estimate.mean(), axes.patches[-1]
+    assert [mean.value] * 2 in [list(line.get_xdata()) for line in axes.lines]
+    assert band.get_x() == pytest.approx(mean.low)
+    assert band.get_x() + band.get_width() == pytest.approx(mean.high)
+    assert [bar.get_height() for bar in axes.patches[:-1]] == pytest.approx(estimate.frequencies.tolist())
+    assert f"The mean is {mean.value:.5g} ms (interval" in axes.get_title(loc="left")
+    with pytest.raises(ParameterError, match="truth"):
+        estimate.plot(truth=[0.5] * 4)
+    dated = sunzi.make_number(date(2026, 1, 1), date(2026, 3, 2), epsilon=4)
+    picture = dated.estimate(dated.simulate(["2026-02-01"] * 900, seed=1)).plot()
+    assert picture.axes[0].get_xticklabels()[-1].get_text() == "2026-03-02"
 
 
 def test_tables_are_heat_maps_with_margins_and_grey_noise(table):

@@ -1,6 +1,6 @@
 """Domains of numbers, dates and records."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -59,6 +59,17 @@ def test_numbers_outside_are_refused(times, value):
 def test_what_is_no_number_is_refused(times, value):
     with pytest.raises(DomainError, match="is not a number"):
         times.indices([value])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[timedelta(seconds=1)], [np.timedelta64(3, "ns")], np.array([3], "m8[ns]"), np.array([3], "m8[ms]")],
+    ids=["timedelta", "timedelta64", "nanoseconds", "milliseconds"],
+)
+def test_durations_need_a_unit(times, values):
+    """As plain numbers they would count in a unit of their own: pandas' are nanoseconds."""
+    with pytest.raises(DomainError, match="is not a number; divide it by the unit"):
+        times.indices(values)
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), "", np.float64("nan")])

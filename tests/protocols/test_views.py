@@ -170,6 +170,11 @@ def test_a_power_of_two_is_needed():
         sunzi.make_ordered(0, 1, 100, epsilon=1)
 
 
+def test_bins_beyond_all_designs_are_refused_before_any_work():
+    with pytest.raises(ParameterError, match="at most 2\\^24 bins, got 1,073,741,824; take fewer"):
+        sunzi.make_ordered(0, 1, 1 << 30, epsilon=1)
+
+
 def test_views_without_reports_are_left_out_or_refused(ordered, tables):
     finest = ordered.protocol.views[-1].response
     counters = finest.design.message_count

@@ -94,6 +94,33 @@ def test_shares_of_all_cells_are_those_of_each(given):
         estimate.shares("d")
 
 
+@pytest.mark.parametrize("target", ["reporters", "population"])
+@pytest.mark.parametrize("given", [("a",), ("b", "c")])
+def test_covariances_with_a_margin_are_those_of_sums_of_cells(given, target):
+    """Against one row with a weight for every cell, for views that have all, some and none of the given attributes."""
+    plan = sunzi.make_tables(ATTRIBUTES, [("a", "b", "c"), ("b",), ("c",), ("a", "c")], epsilon=2)
+    assert len(plan.protocol.tables) > 2
+    estimate = plan.estimate(plan.simulate(records(3000), seed=1), table=("a", "b", "c"))
+    known, margin = (each._known_uncertainty() for each in (estimate, estimate.margin(*given)))
+    same = [
+        [all(estimate.cell(i)[name] == estimate.cell(j)[name] for name in given) for j in range(24)] for i in range(24)
+    ]
+    rows = np.concatenate([np.eye(24), np.array(same, dtype=float)])
+    matrix = known.query(rows).covariance(target)
+    np.testing.assert_allclose(known.covariances(margin, target), matrix[:24, 24:].diagonal(), rtol=1e-9)
+    np.testing.assert_allclose(known.spread(margin.variances(target), margin), matrix[24:, 24:].diagonal(), rtol=1e-9)
+
+
+def test_shares_of_many_cells_take_no_matrix():
+    """300 × 300 cells, of which a matrix of all rows would take 60 GB."""
+    labels = [str(value) for value in range(300)]
+    plan = sunzi.make_tables({"a": labels, "b": labels}, [("a", "b")], epsilon=4)
+    estimate = plan.estimate(plan.simulate({"a": ["7"] * 5000, "b": ["8"] * 5000}, seed=1))
+    found = estimate.shares("a")
+    assert found[7 * 300 + 8].low < 1 < found[7 * 300 + 8].high
+    assert estimate.margin("a")[{"a": "7"}].low > 0.5
+
+
 def test_a_condition_that_nobody_may_meet_leaves_the_share_unbounded():
     plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=1)
     estimate = plan.estimate(plan.simulate({"a": ["0"] * 500, "b": ["1"] * 500}, seed=1))
@@ -109,6 +136,8 @@ def test_a_condition_that_nobody_may_meet_leaves_the_share_unbounded():
         ({"d": "1"}, {"b": "1"}, "no attribute 'd'"),
         ({"c": "1"}, {"c": "2"}, "both asked about and given"),
         ({"c": "1"}, {}, "mapping"),
+        ({"c": "1"}, None, "give a mapping of attributes to values, got None"),
+        ("c", {"b": "1"}, "give a mapping of attributes to values, got 'c'"),
     ],
 )
 def test_wrong_shares_are_refused(plan, tally, values, given, message):

@@ -125,7 +125,7 @@ def test_confidence_levels(confidence):
 
 @pytest.mark.parametrize("method", ["magic", None, "_read_only"])
 def test_post_processing_methods(method):
-    with pytest.raises(ParameterError, match="method must be one of clip, simplex, significant, constrained; got"):
+    with pytest.raises(ParameterError, match="method must be one of clip, simplex, significant, constrained, or for"):
         ESTIMATE.postprocess(method)
 
 

@@ -382,6 +382,26 @@ def test_labels_in_a_file_of_their_own_travel_along(spark, tmp_path):
     assert abs(shares - [0.6, 0.3, 0.1]).max() < 0.085
 
 
+def test_what_is_reported_as_another_value_is_counted_by_attribute(spark, tmp_path):
+    attributes = {
+        "crashed": sunzi.Domain(["no", "yes", "unknown"], other="unknown"),
+        "load": sunzi.OrderedDomain(0, 8, 4, clamp=True),
+    }
+    plan = sunzi.make_tables(attributes, [("crashed", "load")], epsilon=4)
+    rows = [("no", 3.0)] * 60 + [("maybe", 9.5)] * 30 + [(None, -1.0)] * 10
+    df = spark.createDataFrame([(row,) for row in rows], "record struct<crashed: string, load: double>")
+    said = (
+        "crashed: of 100 rows, 30 unknown and 10 missing are reported as 'unknown'; "
+        "load: 40 of 100 rows outside the range are reported as its nearest end"
+    )
+    with pytest.warns(UnknownValuesWarning, match=f"^{said}$"):
+        written = privatize(df, plan, "record", str(tmp_path / "out"))
+    assert tally(written, plan).reports == 100
+    with pytest.raises(DomainError, match=r"crashed: of 100 rows, 30 unknown and 10 missing .* max_unknown=1"):
+        privatize(df, plan, "record", str(tmp_path / "refused"), max_unknown=0.2)
+    assert not (tmp_path / "refused").exists()
+
+
 def test_bad_columns_and_values_are_refused_before_anything_is_written(spark, tmp_path, values):
     plan = sunzi.make_plan("grr", 3, 1)
     with pytest.raises(ParameterError, match=r"no column 'values'; the columns are 'row.number', 'value'"):

@@ -287,7 +287,8 @@ def _print_table(histogram: _Histogram) -> None:
     histogram = histogram if wide is None else replace(histogram, estimate=wide)
     rows = histogram.rows(_SHOWN if wide is None else None)
     found = histogram.verdicts(rows)
-    values = counted(histogram.estimate.domain.size, "value" if histogram.arguments.groups is None else "group")
+    noun = "group" if histogram.arguments.groups is not None else "value" if wide is None else "bin"
+    values = counted(histogram.estimate.domain.size, noun)
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
     say_wrapped(privacy_bound(plan.epsilon))
     say()

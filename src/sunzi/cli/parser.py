@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 _HANGING = re.compile(r" +\S+ +")
+_NEGATIVE = re.compile(r"-\.?[0-9]")
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -59,12 +60,23 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse unknown arguments here, where the command's own usage is known."""
-        words = list(sys.argv[1:] if args is None else args)
+        words = self._joined(sys.argv[1:] if args is None else args)
         if not self._subparsers:  # an unknown option before a missing argument, which it may be meant to be
             self._refuse([word for word in self._options_in(words) if word not in self._option_string_actions])
         parsed, unknown = super().parse_known_args(words, namespace)
         self._refuse(unknown)
         return parsed, unknown
+
+    def _joined(self, words: Iterable[str]) -> list[str]:
+        """Make ``--range -5:5`` one word, since argparse takes all that begins with - for an option."""
+        found: list[str] = []
+        for word in words:
+            option = self._option_string_actions.get(found[-1]) if found else None
+            if option is not None and option.nargs is None and _NEGATIVE.match(word):
+                found[-1] += f"={word}"
+            else:
+                found.append(word)
+        return found
 
     def _options_in(self, words: Sequence[str]) -> list[str]:
         before = words[: words.index("--")] if "--" in words else words

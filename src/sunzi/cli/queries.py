@@ -95,8 +95,12 @@ def parse_values(text: str, domain: Domain) -> list[Any]:
     if domain.is_indices:
         return list(parse_integers(text, "--sum"))
     if not text.startswith("["):
+        from sunzi.domains.records import RecordDomain
         from sunzi.results.record_answers import comma_list
 
+        if isinstance(domain, RecordDomain):
+            example = json.dumps([domain.example(0)], ensure_ascii=False)
+            raise ParameterError(f"--sum of a table takes a list of its cells, such as '{example}'; got {text}")
         return comma_list(text)
     try:
         values = json.loads(text)

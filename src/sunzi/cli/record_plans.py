@@ -84,7 +84,7 @@ def check_record_options(arguments: argparse.Namespace) -> None:
     if not is_record_plan(arguments):
         for name in ("bins", "unit", "clamp"):
             if getattr(arguments, name):
-                raise ParameterError(f"--{name} needs --ordered or --number")
+                raise ParameterError(f"--{name} needs --ordered{'' if name == 'bins' else ' or --number'}")
         return
     check_other_options(arguments)
     if arguments.tables is not None and (arguments.unit or arguments.clamp):

@@ -75,8 +75,7 @@ def questions(arguments: argparse.Namespace) -> Questions:
 
 def has_record_queries(arguments: argparse.Namespace) -> bool:
     """Whether some option asks for answers instead of a histogram."""
-    about_numbers = arguments.ranges or arguments.quantile or arguments.mean
-    return bool(about_numbers or arguments.shares or arguments.given or arguments.independence)
+    return bool(questions(arguments))
 
 
 def check_record_queries(arguments: argparse.Namespace) -> None:
@@ -84,6 +83,8 @@ def check_record_queries(arguments: argparse.Namespace) -> None:
     if arguments.shares and not arguments.given:
         raise ParameterError("--share needs --given: --share crashed=yes --given version=2")
     if has_record_queries(arguments):
+        if arguments.sums:
+            raise ParameterError("--sum and other questions have tables of their own; ask one after the other")
         for name in ("top", "postprocess", "title", "groups"):
             if getattr(arguments, name) is not None:
                 raise ParameterError(f"--{name} is for histograms; leave it out, or the question")

@@ -155,6 +155,7 @@ def described(live: LiveEpoch) -> dict[str, Any]:
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
         "domain_size": plan.domain.size,
+        "values": plan.protocol.values_in_words(plan.domain),
         "report_bits": plan.report_bits,
         "attackability": plan.attackability,
         "guessed": plan.protocol.guessed,

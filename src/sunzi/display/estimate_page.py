@@ -50,7 +50,8 @@ class EstimatePage:
 
     def fragment(self) -> str:
         """The table with its legend, for a notebook."""
-        return chart_fragment(f"{self._size()}. {self._legend()}", self._table())
+        remark = f"{escape(self.remark)} " if self.remark else ""
+        return chart_fragment(f"{remark}{self._size()}. {self._legend()}", self._table())
 
     def _batch(self) -> str:
         """What readers can learn, in words, with all conditions folded below; empty if nothing is claimed."""

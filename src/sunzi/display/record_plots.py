@@ -17,14 +17,17 @@ from sunzi.results.verdicts import verdicts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from sunzi.domains.ranges import OrderedDomain
     from sunzi.results.cross_tables import TableEstimate
-    from sunzi.results.ordered import OrderedEstimate
+    from sunzi.results.ordered import MeanEstimate, OrderedEstimate
     from sunzi.results.uncertainty import Target
 
 _BINS = 32
+_DATES = 5
 _MARKED = (0.5, 0.95)
 _LONGEST_LABEL = 18
 _MOST_CELLS = 1600
+_MARK = "#D55E00"
 _DARK = 0.6  # of the largest frequency: text on darker cells is white
 
 
@@ -41,17 +44,23 @@ def plot_ordered(
     upper, lower = figure.subplots(2, 1, sharex=True)
     _draw_density(upper, estimate, bins, confidence, target)
     _draw_cumulative(lower, estimate, confidence, target)
-    unit = estimate.bins.unit
-    lower.set_xlabel("date" if estimate.bins.is_dates else unit or "value")
+    _name_axis(lower, estimate.bins)
     upper.set_title(f"{estimate.reports:,} reports", loc="left")
     for axes in (upper, lower):
         axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_formatter(PercentFormatter(1))
-    if estimate.bins.is_dates:
-        places = np.linspace(0, estimate.domain.size, 6).astype(int)
-        edges = estimate.bins.edges[places]
-        lower.set_xticks(edges, [estimate.bins.shown_edge(int(place)) for place in places])
+    # Distributions have any shape, so no corner is surely free: the legend is below.
+    handles = legend_handles(confidence)
+    figure.legend(handles=handles, loc="outside lower left", ncols=2, frameon=False, fontsize="small")
     return saved(figure, path)
+
+
+def _name_axis(axes: Axes, bins: OrderedDomain) -> None:
+    """The unit of the numbers; of dates some dates."""
+    axes.set_xlabel("date" if bins.is_dates else bins.unit or "value")
+    if bins.is_dates:
+        days = np.linspace(bins.low, bins.high, _DATES).round()
+        axes.set_xticks(days, [bins.shown_number(day) for day in days.tolist()])
 
 
 def _draw_density(axes: Axes, estimate: OrderedEstimate, bins: int, confidence: float, target: Target) -> None:
@@ -66,7 +75,6 @@ def _draw_density(axes: Axes, estimate: OrderedEstimate, bins: int, confidence: 
     axes.errorbar(middles, wide.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
     axes.axhline(0, color=INTERVAL, linewidth=0.8)
     axes.set_ylabel("share of a bin (unbiased, can be below 0)")
-    axes.legend(handles=legend_handles(confidence), frameon=False, fontsize="small", loc="upper right")
 
 
 def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, target: Target) -> None:
@@ -76,19 +84,51 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
     axes.plot(found.edges, found.values, color=INTERVAL, linewidth=1.2)
     for probability in _MARKED:
         each = estimate.quantile(probability, confidence, target=target)
-        axes.plot([each.low, each.high], [probability, probability], color="#D55E00", linewidth=2)
-        axes.plot([each.value], [probability], marker="D", color="#D55E00", markersize=5)
+        axes.plot([each.low, each.high], [probability, probability], color=_MARK, linewidth=2)
+        axes.plot([each.value], [probability], marker="D", color=_MARK, markersize=5)
         name = "median" if probability == 0.5 else f"{100 * probability:g} %"
         value, low, high = (estimate.bins.shown_number(end) for end in (each.value, each.low, each.high))
+        # The curve rises from the lower left to the upper right, and leaves the other two corners free.
+        is_late = each.high > (estimate.bins.low + estimate.bins.high) / 2
         axes.annotate(
             f"{name}: {value}, {low} to {high}",
-            (each.high, probability),
-            (6, -14),
+            (each.low if is_late else each.high, probability),
+            (-6, 6) if is_late else (6, -14),
             textcoords="offset points",
+            horizontalalignment="right" if is_late else "left",
             fontsize="small",
         )
     axes.set_ylim(-0.05, 1.08)
     axes.set_ylabel(f"share below, with {100 * confidence:g} % band")
+
+
+def plot_mean(
+    estimate: MeanEstimate,
+    path: str | Path | None = None,
+    *,
+    confidence: float = 0.95,
+    target: Target = "reporters",
+) -> Figure:
+    """The mean with its interval, over the shares of the points to which numbers were rounded."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    low, high = estimate.interval(confidence, target=target)
+    width = 0.3 * (estimate.grid[1] - estimate.grid[0])
+    axes.bar(estimate.grid, estimate.frequencies, width, color=SHADES["unclear"][0], label="rounded to this point")
+    spread = np.maximum([estimate.frequencies - low, high - estimate.frequencies], 0)
+    axes.errorbar(estimate.grid, estimate.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
+    mean = estimate.mean(confidence, target=target)
+    label = f"mean, with {100 * confidence:g} % interval"
+    axes.axvspan(mean.low, mean.high, color=_MARK, alpha=0.25, linewidth=0)
+    axes.axvline(mean.value, color=_MARK, linewidth=2, label=label)
+    axes.axhline(0, color=INTERVAL, linewidth=0.8)
+    axes.set_title(f"{estimate.reports:,} reports. {estimate.summary(confidence, target=target)}", loc="left")
+    axes.set_ylabel("share of a point")
+    _name_axis(axes, estimate.bins)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize="small")
+    return saved(figure, path)
 
 
 def plot_table(

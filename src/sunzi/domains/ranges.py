@@ -117,7 +117,7 @@ class OrderedDomain(Domain):
         """Where a number or date lies between the edges, which are integers."""
         number = self._number(value)
         if number is None:
-            raise self.refusal(value)
+            raise DomainError(f"an end of a range is a {'date' if self.is_dates else 'number'}, got {shown(value)}")
         place = (number - self.low) / self.width
         nearest = round(place) if isfinite(place) else -1
         if abs(place - nearest) <= _EDGE_TOLERANCE:
@@ -160,12 +160,12 @@ class OrderedDomain(Domain):
         """Values as numbers, NaN if they are none."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
-        if values.dtype.kind == "M" and self.is_dates:
-            days = values.astype("datetime64[D]")
-            return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
+        if values.dtype.kind == "m":  # a duration says nothing of the unit that the plan means
+            return np.full(values.shape, np.nan)
         if values.dtype.kind == "M":
             days = values.astype("datetime64[D]")
-            return np.where(np.isnat(days) | (not self.is_dates), np.nan, days.astype(np.float64))
+            is_none = np.isnat(days) | (not self.is_dates)
+            return np.where(is_none, np.nan, days.astype(np.int64).astype(np.float64))
         found = (self._number(value) for value in values.tolist())
         return np.array([np.nan if number is None else number for number in found], dtype=np.float64)
 
@@ -180,7 +180,7 @@ class OrderedDomain(Domain):
             value = value.astimezone(UTC).date() if value.tzinfo else value.date()
         if isinstance(value, date):
             return float((value - _EPOCH).days) if self.is_dates else None
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
             return None
         try:
             return float(value)
@@ -199,7 +199,9 @@ class OrderedDomain(Domain):
         if is_missing(value):
             return DomainError("a value is missing (null, NaN or empty text); fill it in or leave its row out")
         if self._number(value) is None:
-            return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}")
+            is_duration = isinstance(value, (timedelta, np.timedelta64))
+            hint = "; divide it by the unit, as in value / timedelta(milliseconds=1)" if is_duration else ""
+            return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}{hint}")
         return DomainError(
             f"value {shown(value)} is outside {self.shown_edge(0)} to {self.shown_edge(self.size)}; leave it out, or "
             "plan with a wider range or with clamp"

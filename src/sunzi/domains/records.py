@@ -39,6 +39,8 @@ class RecordDomain(Domain):
     attributes: Mapping[str, Domain]
 
     def __init__(self, attributes: Mapping[str, Domain | Iterable[str]]) -> None:
+        if not isinstance(attributes, Mapping):
+            raise DomainError(f"attributes are a mapping of names to values, got {shown(attributes)}")
         if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
             raise DomainError(f"a record has 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
         for name in attributes:
@@ -48,6 +50,9 @@ class RecordDomain(Domain):
         filed = next((name for name, domain in found.items() if domain.labels_sha256), None)
         if filed is not None:
             raise DomainError(f"the labels of attribute {filed!r} must be in the plan: give them as a list")
+        nested = next((name for name, domain in found.items() if isinstance(domain, RecordDomain)), None)
+        if nested is not None:
+            raise DomainError(f"attribute {nested!r} is a record itself; list its attributes beside the others")
         unlisted = next((name for name, domain in found.items() if domain.is_open), None)
         if unlisted is not None:
             raise DomainError(f"attribute {unlisted!r} needs a list of values or a range; plan texts by themselves")
@@ -73,6 +78,8 @@ class RecordDomain(Domain):
     def numbers(self, names: Iterable[str]) -> tuple[int, ...]:
         """The places of these attributes, rising."""
         known = list(self.attributes)
+        if not isinstance(names, Iterable):
+            raise DomainError(f"a table is a list of attributes, got {shown(names)}")
         wanted = [names] if isinstance(names, str) else list(names)
         for name in wanted:
             if name not in known:

@@ -80,10 +80,11 @@ class Dyadic:
         return 1 / self.size + self.solve(total)
 
     def range_sums(self, low: Integers, high: Integers, cumulative: Floats) -> RangeSums:
-        """The sums of :class:`RangeSums` for the ranges [low, high), in O(log² D) each.
+        """The sums of :class:`RangeSums` for the ranges [low, high), in O(log D) each.
 
-        T⁻¹a is constant between neighbouring *cuts*: the ends of the nodes of all levels that an end of the range lies
-        in.
+        Two *paths* lead from the root to the first and to the last bin of the range. T⁻¹a is constant within every node
+        that is on neither of them, so that all nodes of a level are those on the paths, and what is below the siblings
+        of these and of the ones before.
 
         Parameters
         ----------
@@ -91,20 +92,34 @@ class Dyadic:
         cumulative: the frequency of all bins before each of the D + 1 ends of bins.
         """
         low, high = low[:, np.newaxis], high[:, np.newaxis]
-        nodes = [end // self.widths * self.widths for end in (low, high)]
-        cuts = np.concatenate([low * 0, *nodes, *(node + self.widths for node in nodes), low * 0 + self.size], axis=1)
-        cuts = np.sort(np.minimum(cuts, self.size), axis=1)
-        starts, sizes = cuts[:, :-1], np.diff(cuts, axis=1)
-        masses = cumulative[cuts[:, 1:]] - cumulative[starts]
-        left = starts[:, :, np.newaxis] // self.widths * self.widths
-        ends = np.minimum(high[:, np.newaxis], left + self.widths) - np.maximum(low[:, np.newaxis], left)
-        shares = np.maximum(ends, 0) / self.widths  # of the node around each piece, at every level
-        root = np.broadcast_to(((high - low) / self.size)[:, np.newaxis], (*starts.shape, 1))
-        means = np.cumsum(np.diff(shares, prepend=root) / self.spectrum, axis=2)
+
+        def shares(nodes: Integers) -> Floats:
+            """How much of each node is in its range."""
+            starts = nodes * self.widths
+            return np.maximum(np.minimum(high, starts + self.widths) - np.maximum(low, starts), 0) / self.widths
+
+        def masses(nodes: Integers) -> Floats:
+            return cumulative[(nodes + 1) * self.widths] - cumulative[nodes * self.widths]
+
+        # Axes: the two paths, ranges, levels.
+        paths = np.stack([low, high - 1]) // self.widths
+        siblings = paths ^ 1
+        is_counted = np.stack([np.ones(paths.shape[1:], dtype=np.bool_), paths[0] != paths[1]])
+        root = np.broadcast_to((high - low) / self.size, (2, low.size, 1))
+        covered = np.concatenate([root, shares(paths)], axis=2)
+        steps = np.concatenate([0 * root, np.cumsum(np.diff(covered) / self.spectrum, axis=2)], axis=2)
+        on = np.where(is_counted, steps[..., 1:], 0.0)
+        beside = steps[..., :-1] + (shares(siblings) - covered[..., :-1]) / self.spectrum
+        beside = np.where(is_counted & (siblings != paths[::-1]), beside, 0.0)
+        on_mass, beside_mass = masses(paths), masses(siblings)
+
+        def total(on_paths: Floats, besides: Floats) -> Floats:
+            return np.asarray((on_paths + np.cumsum(besides, axis=2)).sum(axis=0))
+
         return RangeSums(
-            np.einsum("rp,rpl->rl", sizes, means**2) / self.widths,
-            np.einsum("rp,rpl->rl", masses, means**2),
-            np.einsum("rp,rpl->rl", masses, means),
+            total(on**2 * self.widths, beside**2 * self.widths) / self.widths,
+            total(on**2 * on_mass, beside**2 * beside_mass),
+            total(on * on_mass, beside * beside_mass),
         )
 
 

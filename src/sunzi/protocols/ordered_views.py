@@ -27,6 +27,8 @@ from sunzi.tally import Tally
 
 # With fewer reports than this the finest level says next to nothing, and would be weighted by chance.
 _LEAST_SHARE = 1e-3
+# With so many bins a tally has hundreds of millions of counters.
+_MOST_BINS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class OrderedViews(ViewsProtocol):
                 f"an ordered plan needs a power of two of bins, got {domain_size}; take {near[0]} or {near[1]}: "
                 "histograms of any wider bins are sums"
             )
+        if domain_size > _MOST_BINS:
+            raise ParameterError(f"an ordered plan has at most 2^24 bins, got {domain_size:,}; take fewer")
         made = [View(1 << level, 1, best_response(1 << level, epsilon)) for level in range(1, height + 1)]
         costs = np.array([view.variance * view.cells / domain_size for view in made])
         shares = dyadic.best_shares(costs, dyadic.workload_energies(height))

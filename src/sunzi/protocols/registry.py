@@ -6,6 +6,8 @@ loaded when that name is first needed, so importing Sunzi costs nothing more.
 
 from __future__ import annotations
 
+import re
+
 from sunzi.errors import ParameterError, UnknownProtocolError
 from sunzi.numerics.checks import shown
 from sunzi.protocols.base import Protocol
@@ -71,7 +73,7 @@ def find(name: object) -> type[Protocol]:
 
 def _load(name: str) -> type[Protocol]:
     """Load and register the protocol that an installed package offers under this name."""
-    if name.casefold().replace("-", "+") in ("rs+fd", "rsfd"):
+    if re.match(r"rs[+-]?fd", name.casefold()):
         raise UnknownProtocolError(
             "RS+FD keeps epsilon only between records that differ in one attribute (docs/mathematics.md §14 enumerates "
             "it), so there is no such plan; plan tables with make_tables, or sunzi plan --tables"

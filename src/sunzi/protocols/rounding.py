@@ -194,10 +194,12 @@ class RoundedNumbers(Protocol):
         assert isinstance(domain, OrderedDomain), "the plan has checked it"
         half = domain.width / 2
         grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
-        points = Domain(distinct([f"{point:.10g}" for point in grid]))
+        # The first and the last step are the ends of the range, but for half of a millionth.
+        labels = [domain.shown_number(point) for point in np.linspace(domain.low, domain.high, self.grid_points)]
+        points = Domain(distinct(labels))
         found = self._rounded.estimate(points, tally)
         uncertainty = found._known_uncertainty()
-        return MeanEstimate(points, tally.reports, found.frequencies, uncertainty, grid=grid, unit=domain.unit)
+        return MeanEstimate(points, tally.reports, found.frequencies, uncertainty, grid=grid, bins=domain)
 
     def flat_points(self, channel: int) -> Floats:  # noqa: ARG002 - there is one
         """The ends get half as many numbers as the other points."""

@@ -224,7 +224,11 @@ class TableViews(ViewsProtocol):
     def table_variance(self, wanted: Attributes, users: int) -> float:
         """The mean variance of a cell of a table at the flat histogram, about a population."""
         check_users(users)
-        return effects.cell_variance(self.effects(self._planned), wanted) / users
+        solved = self.effects(self._planned)
+        if not wanted or any(part not in solved.information for part in effects.subsets(wanted)):
+            asked = ", ".join(map(str, self.tables))
+            raise ParameterError(f"no view tells about the attributes {shown(wanted)}; this plan has the views {asked}")
+        return effects.cell_variance(solved, wanted) / users
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
         """Of a cell, in the mean over the tables of all views, at the flat histogram."""

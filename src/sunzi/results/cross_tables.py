@@ -18,7 +18,7 @@ from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.effects import Attributes, Effects, spread, subsets
 from sunzi.results.estimate import Estimate
-from sunzi.results.uncertainty import JointErrors, Method, QueryErrors, Target, sum_intervals
+from sunzi.results.uncertainty import JointErrors, Method, QueryErrors, Target, check_target, sum_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,39 +57,42 @@ class TableUncertainty:
         table = excess.reshape(count, *(sizes[attribute] for attribute in view))
         others = tuple(1 + place for place, attribute in enumerate(view) if attribute not in self.wanted)
         table = table.mean(axis=others) if others else table
-        shape = [sizes[attribute] if attribute in view else 1 for attribute in self.wanted]
-        full = [sizes[attribute] for attribute in self.wanted]
-        return np.broadcast_to(table.reshape(count, *shape), (count, *full)).reshape(count, -1)
+        shared = tuple(attribute for attribute in view if attribute in self.wanted)
+        return _over(table.reshape(count, -1), shared, self.wanted, sizes)
 
     @cached_property
-    def _of_cells(self) -> tuple[Floats, Floats]:
-        """The variance of every cell about a population, and how fast it grows with the cell's own frequency.
+    def _patterns(self) -> list[_Patterns]:
+        """Those of all views that tell about the table.
 
         The weight of a view's cell for the estimate of a cell c depends only on which attributes agree with c, so that
         sums over these patterns take the place of rows with a weight for every cell.
         """
+        found = []
+        for view in self.views:
+            shared = tuple(attribute for attribute in self.wanted if attribute in view)
+            if shared:
+                table = self.plausible[view].reshape([self.effects.sizes[attribute] for attribute in view])
+                found.append(_Patterns(view, shared, *self._entries(view, shared), _agreeing(table, view, shared)))
+        return found
+
+    @cached_property
+    def _of_cells(self) -> tuple[Floats, Floats]:
+        """The variance of every cell about a population, and how fast it grows with the cell's own frequency."""
         shape = [self.effects.sizes[attribute] for attribute in self.wanted]
         weights = np.maximum(self.frequencies, 0.0).reshape(shape) + 1e-12
         variances, excess, own = np.zeros(shape), np.zeros(shape), 0.0
-        for view, (errors, reports) in self.views.items():
-            shared = tuple(attribute for attribute in self.wanted if attribute in view)
-            if not shared:
-                continue
-            entries, counts = self._entries(view, shared)
-            squares = {pattern: entry**2 for pattern, entry in entries.items()}
-            table = self.plausible[view].reshape([self.effects.sizes[attribute] for attribute in view])
-            masses = _agreeing(table, view, shared)
-            light = sum(counts[pattern] * square for pattern, square in squares.items())
-            heavy = sum(masses[pattern] * square for pattern, square in squares.items())
-            mean = sum(masses[pattern] * entry for pattern, entry in entries.items())
-            clipped = np.clip(heavy, min(squares.values()), max(squares.values()))
-            found = (errors.light * light + errors.heavy * clipped - mean**2) / reports
-            variances = variances + spread(found, shared, self.wanted)
+        for patterns in self._patterns:
+            errors, reports = self.views[patterns.view]
+            squares = {pattern: entry**2 for pattern, entry in patterns.entries.items()}
+            heavy = np.clip(patterns.mean(squares), min(squares.values()), max(squares.values()))
+            squared_mean = patterns.mean(patterns.entries) ** 2
+            found = (errors.light * patterns.sum(squares) + errors.heavy * heavy - squared_mean) / reports
+            variances = variances + spread(found, patterns.shared, self.wanted)
             rate = errors.heavy / reports
-            among = _agreeing(weights, self.wanted, shared)
+            among = _agreeing(weights, self.wanted, patterns.shared)
             total = sum(among[pattern] * square for pattern, square in squares.items())
-            excess = excess + rate * spread(np.asarray(total), shared, self.wanted)
-            own += rate * squares[shared]
+            excess = excess + rate * spread(np.asarray(total), patterns.shared, self.wanted)
+            own += rate * squares[patterns.shared]
         outside = (excess - own * weights) / (weights.sum() - weights)
         slopes = own - outside + 2 / (self.frequencies.size * self.reports)
         return variances.reshape(-1), slopes.reshape(-1)
@@ -113,6 +116,39 @@ class TableUncertainty:
             counts[pattern] = beyond * prod(sizes[attribute] - 1 for attribute in shared if attribute not in pattern)
         return entries, counts
 
+    def margin(self, wanted: Attributes) -> TableUncertainty:
+        """The errors of the table of some of the attributes."""
+        places = tuple(place for place, attribute in enumerate(self.wanted) if attribute not in wanted)
+        table = self.frequencies.reshape([self.effects.sizes[attribute] for attribute in self.wanted])
+        return replace(self, wanted=wanted, frequencies=table.sum(axis=places).reshape(-1))
+
+    def covariances(self, margin: TableUncertainty, target: Target) -> Floats:
+        """The covariance of every cell with the cell of a margin that it is part of."""
+        shape = [self.effects.sizes[attribute] for attribute in self.wanted]
+        found = np.zeros(shape)
+        for patterns in self._patterns:
+            known = tuple(attribute for attribute in margin.wanted if attribute in patterns.view)
+            if not known:
+                continue
+            errors, reports = self.views[patterns.view]
+            entries, _ = margin._entries(patterns.view, known)
+            of_sums = {
+                pattern: entries[tuple(attribute for attribute in pattern if attribute in known)]
+                for pattern in patterns.entries
+            }
+            products = {pattern: entry * of_sums[pattern] for pattern, entry in patterns.entries.items()}
+            means = patterns.mean(patterns.entries) * patterns.mean(of_sums)
+            added = (errors.light * patterns.sum(products) + errors.heavy * patterns.mean(products) - means) / reports
+            found = found + spread(np.asarray(added), patterns.shared, self.wanted)
+        if target == "reporters":
+            sums = self.spread(margin.frequencies, margin)
+            found = found - (self.frequencies * (1 - sums)).reshape(shape) / self.reports
+        return found.reshape(-1)
+
+    def spread(self, values: Floats, margin: TableUncertainty) -> Floats:
+        """Numbers of the cells of a margin, for every cell of the table."""
+        return _over(values, margin.wanted, self.wanted, self.effects.sizes)
+
     def variances(self, target: Target) -> Floats:
         """The variance of every cell."""
         if target == "population":
@@ -124,6 +160,38 @@ class TableUncertainty:
         return sum_intervals(
             self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
         )
+
+
+def _over(values: Floats, part: Attributes, wanted: Attributes, sizes: Sequence[int]) -> Floats:
+    """Numbers of the cells of some attributes, for every cell of a table with more of them; along the last axis."""
+    leading = values.shape[:-1]
+    table = spread(values.reshape(*leading, *(sizes[attribute] for attribute in part)), part, wanted)
+    return np.broadcast_to(table, (*leading, *(sizes[attribute] for attribute in wanted))).reshape(*leading, -1)
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    """How the estimates of the cells c of a table depend on a view, by the attributes in which its cells agree with c
+    while they differ in the others that both have.
+    """
+
+    view: Attributes
+    shared: Attributes
+    """The attributes that the view and the table both have."""
+    entries: Mapping[Attributes, float]
+    """The weight of a cell of the view."""
+    counts: Mapping[Attributes, int]
+    """The number of cells of the view."""
+    masses: Mapping[Attributes, Floats]
+    """The frequency of these cells, for every c."""
+
+    def sum(self, weights: Mapping[Attributes, float]) -> float:
+        """Over all cells of the view, with a weight for every pattern."""
+        return sum(self.counts[pattern] * weight for pattern, weight in weights.items())
+
+    def mean(self, weights: Mapping[Attributes, float]) -> Floats:
+        """Over the frequencies of the view's cells, for every c."""
+        return np.asarray(sum(self.masses[pattern] * weight for pattern, weight in weights.items()))
 
 
 def _agreeing(table: Floats, attributes: Attributes, shared: Attributes) -> dict[Attributes, Floats]:
@@ -204,7 +272,7 @@ class TableEstimate(Estimate):
         parts = zip(self._records.attributes.items(), self._records.digits(index), strict=True)
         return {name: domain.shown(digit) for (name, domain), digit in parts}
 
-    def margin(self, *names: str) -> Estimate:
+    def margin(self, *names: str) -> TableEstimate:
         """The table of some of the attributes, summed over the others, with intervals.
 
         Parameters
@@ -212,16 +280,20 @@ class TableEstimate(Estimate):
         names: attributes of this table.
         """
         numbers = self._records.numbers(names)
-        part = self._records.part(numbers)
-        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)
-        cells = np.ravel_multi_index([digits[number] for number in numbers], part.sizes)
-        rows = np.zeros((part.size, self.domain.size))
-        rows[cells, np.arange(self.domain.size)] = 1.0
-        return self._regrouped(part, rows)
+        known = self._table_uncertainty
+        part = known.margin(tuple(known.wanted[number] for number in numbers))
+        domain = self._records.part(numbers)
+        return TableEstimate(domain, self.reports, part.frequencies, part, weights=self.weights, plan=self.plan)
 
-    def _matching(self, values: Mapping[str, object]) -> Floats:
+    @property
+    def _table_uncertainty(self) -> TableUncertainty:
+        found = self._known_uncertainty()
+        assert isinstance(found, TableUncertainty), "a plan of tables makes it"
+        return found
+
+    def _matching(self, values: object) -> Floats:
         """1 for the cells with these values, 0 for others."""
-        if not values:
+        if not isinstance(values, Mapping) or not values:
             raise ParameterError(f"give a mapping of attributes to values, got {values!r}")
         self._records.numbers(values)
         found = np.ones(self._records.sizes)
@@ -256,12 +328,16 @@ class TableEstimate(Estimate):
         >>> found.low < 0.3 < found.high
         True
         """
-        if set(values) & set(given):
-            raise ParameterError(f"{sorted(set(values) & set(given))[0]!r} is both asked about and given")
         confidence = intervals.check_confidence(confidence)
-        rows = np.stack([self._matching({**given, **values}), self._matching(given)])
+        check_target(target)
+        condition = self._matching(given)
+        rows = np.stack([self._matching(values) * condition, condition])
+        both = next((name for name in values if name in given), None)
+        if both is not None:
+            raise ParameterError(f"{both!r} is both asked about and given")
         found = self._query(rows)
-        return _fieller(found.values, found.covariance(target), confidence)
+        (part, whole), covariance = found.values.tolist(), found.covariance(target).tolist()
+        return _fieller(part, whole, covariance[0][0], covariance[1][1], covariance[0][1], confidence)
 
     def shares(
         self, given: str | Sequence[str], confidence: float = 0.95, *, target: Target = "reporters"
@@ -284,19 +360,15 @@ class TableEstimate(Estimate):
         if len(numbers) == len(self.attributes):
             raise ParameterError(f"shares are of values other than the given ones, got all of {list(self.attributes)}")
         confidence = intervals.check_confidence(confidence)
-        digits = np.indices(self._records.sizes).reshape(len(self._records.sizes), -1)[list(numbers)]
-        conditions = np.ravel_multi_index(tuple(digits), self._records.part(numbers).sizes)
-        found: dict[int, ConditionalShare] = {}
-        for condition in range(int(conditions.max()) + 1):
-            cells = np.flatnonzero(conditions == condition)
-            rows = np.zeros((len(cells) + 1, self.domain.size))
-            rows[np.arange(len(cells)), cells], rows[-1, cells] = 1.0, 1.0
-            answers = self._query(rows)
-            covariance = answers.covariance(target)
-            for place, cell in enumerate(cells.tolist()):
-                pair = [place, -1]
-                found[cell] = _fieller(answers.values[pair], covariance[np.ix_(pair, pair)], confidence)
-        return [found[cell] for cell in range(self.domain.size)]
+        check_target(target)
+        known = self._table_uncertainty
+        margin = known.margin(tuple(known.wanted[number] for number in numbers))
+        wholes, errors = (known.spread(each, margin) for each in (margin.frequencies, margin.variances(target)))
+        columns = (known.frequencies, wholes, known.variances(target), errors, known.covariances(margin, target))
+        return [
+            _fieller(part, whole, part_variance, whole_variance, covariance, confidence)
+            for part, whole, part_variance, whole_variance, covariance in np.column_stack(columns).tolist()
+        ]
 
     def independence(self) -> IndependenceTest:
         """Whether the two attributes of this table are independent in the population: a χ² test.
@@ -317,8 +389,7 @@ class TableEstimate(Estimate):
             raise EstimateError(
                 f"a test of independence takes at most {_MOST_TESTED_CELLS} cells, got {prod(sizes)}; regroup first"
             )
-        known = self._known_uncertainty()
-        assert isinstance(known, TableUncertainty), "a plan of tables makes it"
+        known = self._table_uncertainty
         table = self.table
         margins = table.sum(axis=1), table.sum(axis=0)
         bases = [_contrasts(size) for size in sizes]
@@ -368,21 +439,19 @@ class TableEstimate(Estimate):
         return f"TableEstimate({' × '.join(self.attributes)}, {self.reports} reports)"
 
 
-def _fieller(values: Floats, covariance: Floats, confidence: float) -> ConditionalShare:
+def _fieller(
+    part: float, whole: float, part_variance: float, whole_variance: float, covariance: float, confidence: float
+) -> ConditionalShare:
     """All ratios of two numbers that their estimates do not contradict (docs/mathematics.md §14)."""
-    (x, y), factor = values, float(intervals.normal_quantile(confidence)) ** 2
-    constant, middle, square = (
-        x**2 - factor * covariance[0, 0],
-        x * y - factor * covariance[0, 1],
-        y**2 - factor * covariance[1, 1],
-    )
-    value = float(x / y) if y else inf
+    factor = intervals.normal_quantile(confidence) ** 2
+    constant = part**2 - factor * part_variance
+    middle = part * whole - factor * covariance
+    square = whole**2 - factor * whole_variance
+    value = part / whole if whole else inf
     if square <= 0:
         return ConditionalShare(value, -inf, inf, confidence, False)
-    spread = max(middle**2 - constant * square, 0.0) ** 0.5
-    return ConditionalShare(
-        value, float((middle - spread) / square), float((middle + spread) / square), confidence, True
-    )
+    reach = max(middle**2 - constant * square, 0.0) ** 0.5
+    return ConditionalShare(value, (middle - reach) / square, (middle + reach) / square, confidence, True)
 
 
 def _contrasts(size: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -28,7 +28,7 @@ from sunzi.results.histogram import (
     read_only,
 )
 from sunzi.results.queries import QueryResult, group_rows, indicator, weights_row
-from sunzi.results.uncertainty import Method, QueryUncertainty, Target, Uncertainty
+from sunzi.results.uncertainty import Method, QueryUncertainty, Target, Uncertainty, check_target
 
 if TYPE_CHECKING:
     from datetime import date
@@ -79,7 +79,7 @@ class Estimate(Histogram):
 
     def standard_errors(self, target: Target = "reporters") -> Floats:
         """The standard error of every frequency, about the reporters or about the population."""
-        _check_target(target)
+        check_target(target)
         if target not in self._errors:
             variances = self._known_uncertainty().variances(target)
             self._errors[target] = read_only(intervals.standard_error(variances))
@@ -113,7 +113,7 @@ class Estimate(Histogram):
             modular protocols intervals whose tails account for errors that come in few large steps.
         """
         confidence = intervals.check_confidence(confidence)
-        _check_target(target)
+        check_target(target)
         if method not in get_args(Method):
             raise ParameterError(f"method must be auto, normal, score or exact, got {method!r}")
         each = intervals.simultaneous_confidence(confidence, self.domain.size) if simultaneous else confidence
@@ -198,7 +198,7 @@ class Estimate(Histogram):
         values: labels, or indices where there are no labels. Modular protocols take one solve for each.
         target: as in :meth:`interval`.
         """
-        _check_target(target)
+        check_target(target)
         rows = [indicator(self.domain, [value]) for value in values]
         if not rows:
             raise ParameterError("name at least one value")
@@ -240,7 +240,7 @@ class Estimate(Histogram):
 
     def _answer(self, row: Floats, confidence: float, target: Target) -> QueryResult:
         confidence = intervals.check_confidence(confidence)
-        _check_target(target)
+        check_target(target)
         uncertainty = self._query(row[None, :])
         low, high = uncertainty.interval(confidence, target, "auto")
         error = intervals.standard_error(uncertainty.variances(target))
@@ -276,7 +276,9 @@ class Estimate(Histogram):
                 raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
             frequencies, effect = self._refit(), self._refit_effect
         else:
-            raise ParameterError(f"method must be one of {', '.join(POSTPROCESSING)}; got {method!r}")
+            raise ParameterError(
+                f"method must be one of {', '.join(POSTPROCESSING)}, or for ordered plans smooth; got {method!r}"
+            )
         return PostprocessedHistogram(self.domain, self.reports, frequencies, method, effect)
 
     def to_frame(self, library: str | None = None, confidence: float = 0.95) -> Any:
@@ -350,20 +352,22 @@ class Estimate(Histogram):
         >>> page.startswith("<!DOCTYPE html>"), "<h1>A survey</h1>" in page
         (True, True)
         """
+        page = self._page(top, confidence, target)
+        if postprocess is not None and page.estimate is not self:
+            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        return EstimatePage(self, top, confidence, target, processed, batch=batch).page(title, collection, day)
+        return replace(page, processed=processed, batch=batch).page(title, collection, day)
+
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
+        """What a page shows."""
+        return EstimatePage(self, top, confidence, target)
 
     def _repr_html_(self) -> str:
         """The most frequent values with bars and intervals, for notebooks."""
         if not self.is_unbiased:
             return f"<p>{escape(repr(self))}, biased by its ridge, so without intervals.</p>"
-        return EstimatePage(self, top=10).fragment()
+        return self._page(10).fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`top`."""
         return f"Estimate({self.domain.size} values from {self.reports} reports)"
-
-
-def _check_target(target: str) -> None:
-    if target not in ("reporters", "population"):
-        raise ParameterError(f"target must be reporters or population, got {target!r}")

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
 from sunzi.display.estimate_page import EstimatePage
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
-from sunzi.numerics import intervals
+from sunzi.numerics import intervals, simplex
 from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.dyadic import Dyadic
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing
 from sunzi.results.queries import QueryResult
-from sunzi.results.uncertainty import Method, QueryErrors, Target
+from sunzi.results.uncertainty import Method, QueryErrors, SupportUncertainty, Target, check_target
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from matplotlib.figure import Figure
 
-    from sunzi.batch import BatchGuarantee
-
-_RANGES_AT_ONCE = 512
+_RANGES_AT_ONCE = 4096
 _MOST_CELLS = 1 << 26
 _SMOOTHED = (
     "details that noise explains are shrunk at every level, and the cumulative distribution made to rise: biased, so "
@@ -55,7 +52,8 @@ class TreeUncertainty:
     reports: int
 
     @cached_property
-    def _cumulative(self) -> Floats:
+    def cumulative(self) -> Floats:
+        """The frequency of all bins before each end of a bin."""
         return np.concatenate([[0.0], np.cumsum(self.plausible)])
 
     def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
@@ -63,13 +61,16 @@ class TreeUncertainty:
         parts = [np.zeros(0)]
         for start in range(0, low.size, _RANGES_AT_ONCE):
             place = slice(start, start + _RANGES_AT_ONCE)
-            sums = self.tree.range_sums(low[place], high[place], self._cumulative)
-            level = self.light * sums.squares + self.heavy * np.maximum(sums.weighted, 0.0)
-            parts.append((level - self.inverse * sums.means**2) @ (self.tree.weights * self.tree.widths) ** 2)
+            sums = self.tree.range_sums(low[place], high[place], self.cumulative)
+            # Of a histogram both are positive, and the squared mean is the smaller one. Few reports may give neither.
+            weighted = np.maximum(sums.weighted, 0.0)
+            squared_means = np.minimum(sums.means**2, weighted)
+            level = self.light * sums.squares + self.heavy * weighted - self.inverse * squared_means
+            parts.append(level @ (self.tree.weights * self.tree.widths) ** 2)
         variances = np.concatenate(parts)
         if target == "population":
             return variances
-        share = np.clip(self._cumulative[high] - self._cumulative[low], 0.0, 1.0)
+        share = np.clip(self.cumulative[high] - self.cumulative[low], 0.0, 1.0)
         return variances - share * (1 - share) / self.reports
 
     @cached_property
@@ -104,9 +105,11 @@ class TreeUncertainty:
             directions = self.tree.weights[level] * self.tree.node_sums(solved, level + 1)
             nodes = self.tree.node_sums(self.plausible, level + 1)
             means, weighted = directions @ nodes, (directions * nodes) @ directions.T
-            np.fill_diagonal(weighted, np.maximum(weighted.diagonal(), 0.0))
+            squared_means = np.outer(means, means)
+            np.fill_diagonal(weighted, np.maximum(weighted.diagonal(), 0.0))  # as in ranges
+            np.fill_diagonal(squared_means, np.minimum(squared_means.diagonal(), weighted.diagonal()))
             covariance += self.light[level] * directions @ directions.T + self.heavy[level] * weighted
-            covariance -= self.inverse[level] * np.outer(means, means)
+            covariance -= self.inverse[level] * squared_means
             excess += self.heavy[level] * np.repeat(directions**2, self.tree.widths[level], axis=1)
         return QueryErrors(rows, covariance, excess, self.plausible, self.reports)
 
@@ -172,8 +175,9 @@ class OrderedEstimate(Estimate):
         if not ends[0] < ends[1]:
             raise ParameterError(f"low must be below high, got {low} and {high}")
         confidence = intervals.check_confidence(confidence)
+        check_target(target)
         variance = self._tree.ranges(np.array(ends[:1]), np.array(ends[1:]), target)
-        value = float(self.frequencies[ends[0] : ends[1]].sum())
+        value = float(self._tree.cumulative[ends[1]] - self._tree.cumulative[ends[0]])
         error = float(intervals.standard_error(variance)[0])
         half = float(intervals.normal_quantile(confidence)) * error
         return QueryResult(value, error, value - half, value + half, confidence)
@@ -186,8 +190,8 @@ class OrderedEstimate(Estimate):
         confidence, target: as in :meth:`interval`; each interval covers with this probability.
         """
         confidence = intervals.check_confidence(confidence)
-        errors = self._tree.prefix_errors(target)
-        values = np.concatenate([[0.0], np.cumsum(self.frequencies)])
+        check_target(target)
+        errors, values = self._tree.prefix_errors(target), self._tree.cumulative
         half = float(intervals.normal_quantile(confidence)) * errors
         return CumulativeDistribution(self.bins.edges, values, errors, values - half, values + half, confidence)
 
@@ -230,7 +234,7 @@ class OrderedEstimate(Estimate):
         """
         return self.combine(self.bins.centres, confidence, target=target)
 
-    def histogram(self, edges: int | Sequence[object]) -> Estimate:
+    def histogram(self, edges: int | Sequence[object] | NDArray[Any]) -> Estimate:
         """The histogram of wider bins, with intervals.
 
         Parameters
@@ -249,9 +253,9 @@ class OrderedEstimate(Estimate):
             labels.append(self.bins.shown_range(start, stop))
         return self._regrouped(Domain(distinct(labels)), rows)
 
-    def _places(self, edges: int | Sequence[object]) -> list[int]:
+    def _places(self, edges: int | Sequence[object] | NDArray[Any]) -> list[int]:
         size = self.domain.size
-        if not isinstance(edges, Sequence):
+        if not isinstance(edges, Sequence | np.ndarray):
             number = 1 << (whole_number("edges", edges, 2).bit_length() - 1)
             return list(range(0, size + 1, max(1, size // number)))
         places = [self.bins.position(edge) for edge in edges]
@@ -319,38 +323,12 @@ class OrderedEstimate(Estimate):
         frequencies = np.diff(np.concatenate([[0.0], rising, [1.0]]))
         return PostprocessedHistogram(self.domain, self.reports, frequencies, "smooth", _SMOOTHED)
 
-    def to_html(
-        self,
-        title: str | None = None,
-        *,
-        collection: str | None = None,
-        day: date | None = None,
-        top: int = 32,
-        confidence: float = 0.95,
-        target: Target = "reporters",
-        postprocess: Postprocessing | None = None,
-        batch: BatchGuarantee | None = None,
-    ) -> str:
-        """The histogram of wider bins in their order, with the median, the 95 % quantile and the mean, as one
-        self-contained web page.
-
-        Parameters
-        ----------
-        title, collection, day, confidence, target, batch: as in :meth:`Estimate.to_html`.
-        top: the number of bins, at most.
-        postprocess: not for distributions.
-        """
-        if postprocess is not None:
-            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
+        """Wider bins in their order, at most ``top``, with the median and the 95 % quantile."""
         if not isinstance(self.domain, OrderedDomain):
-            return super().to_html(
-                title, collection=collection, day=day, top=top, confidence=confidence, target=target, batch=batch
-            )
-        return replace(self._page(top, confidence, target), batch=batch).page(title, collection, day)
-
-    def _page(self, bins: int, confidence: float, target: Target) -> EstimatePage:
+            return super()._page(top, confidence, target)
         remark = self.summary(confidence, target=target)
-        return EstimatePage(self.histogram(bins), bins, confidence, target, in_order=True, remark=remark)
+        return EstimatePage(self.histogram(top), top, confidence, target, in_order=True, remark=remark)
 
     def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
         """The median and the 95 % quantile in a sentence, with their intervals.
@@ -367,10 +345,8 @@ class OrderedEstimate(Estimate):
         return " ".join(parts)
 
     def _repr_html_(self) -> str:
-        """The histogram of wider bins, for notebooks."""
-        if not isinstance(self.domain, OrderedDomain):
-            return super()._repr_html_()
-        return self._page(16, 0.95, "reporters").fragment()
+        """Sixteen bins, for notebooks."""
+        return self._page(16).fragment()
 
     def __repr__(self) -> str:
         """Size only; use :meth:`quantile`, :meth:`range` or :meth:`top`."""
@@ -383,8 +359,8 @@ class MeanEstimate(Estimate):
 
     grid: Floats = field(kw_only=True)
     """The points."""
-    unit: str = field(default="", kw_only=True)
-    """Of the numbers."""
+    bins: OrderedDomain = field(kw_only=True)
+    """The range and its steps."""
 
     def mean(self, confidence: float = 0.95, *, target: Target = "reporters") -> QueryResult:
         """The mean, with its interval.
@@ -402,16 +378,64 @@ class MeanEstimate(Estimate):
         >>> mean.low < 40 < mean.high
         True
         """
-        found = self.combine(self.grid, confidence, target="population")
-        if target == "population":
-            return found
-        # Of the variance of rounded numbers, rounding itself makes up at most a quarter of the squared step; only the
-        # rest is sampling error.
-        spread = float(self.frequencies @ (self.grid - found.value) ** 2) - float(self.grid[1] - self.grid[0]) ** 2 / 4
-        variance = found.standard_error**2 - max(spread, 0.0) / self.reports
-        error = float(intervals.standard_error(np.array([variance]))[0])
+        confidence = intervals.check_confidence(confidence)
+        check_target(target)
+        known = self._known_uncertainty()
+        assert isinstance(known, SupportUncertainty), "a plan of a number counts every point"
+        rates, centred = known.probabilities, self.grid - self.grid.mean()
+        squares = centred**2
+        noise = (rates.gap * squares + rates.false * squares.sum()) / rates.gap**2 - squares  # of a report from a point
+        # Estimates of few reports may lie beyond 0 and 1, as if there were less noise than at any point.
+        shares = simplex.project(self.frequencies)
+        spread = float(shares @ squares - (shares @ centred) ** 2)
+        if target == "reporters":
+            # Rounding is part of the spread of rounded numbers: at most a quarter of the squared step.
+            spread = min(spread, float(self.grid[1] - self.grid[0]) ** 2 / 4)
+        variance = (shares @ noise + spread) / self.reports
+        value = float(self.frequencies @ self.grid)
+        error = float(variance**0.5)
         half = float(intervals.normal_quantile(confidence)) * error
-        return QueryResult(found.value, error, found.value - half, found.value + half, found.confidence)
+        return QueryResult(value, error, value - half, value + half, confidence)
+
+    def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
+        """The mean in a sentence, with its interval.
+
+        Parameters
+        ----------
+        confidence, target: as in :meth:`mean`.
+        """
+        mean = self.mean(confidence, target=target)
+        value, low, high = (self.bins.shown_number(number) for number in (mean.value, mean.low, mean.high))
+        return f"The mean is {value} (interval {low} to {high})."
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        top: int = 32,  # noqa: ARG002 - all points are shown
+        confidence: float = 0.95,
+        target: Target = "reporters",
+        truth: Sequence[float] | Floats | None = None,
+    ) -> Figure:
+        """The mean with its interval, over the shares of the points; needs the ``plot`` extra.
+
+        Parameters
+        ----------
+        path: where to save the picture, if anywhere; the suffix sets the format.
+        top: not used: all points are shown.
+        confidence, target: as in :meth:`mean`.
+        truth: not for means.
+        """
+        if truth is not None:
+            raise ParameterError("a plot of a mean has no place for the truth; leave it out")
+        with needing_matplotlib():
+            from sunzi.display.record_plots import plot_mean
+        return plot_mean(self, path, confidence=confidence, target=target)
+
+    def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
+        """The mean, and the points in their order."""
+        remark = self.summary(confidence, target=target)
+        return EstimatePage(self, top, confidence, target, in_order=True, remark=remark)
 
     def __repr__(self) -> str:
         """The number of points and reports."""

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask an estimate; errors name the option ``dashes`` + its name."""
+    """What to ask an estimate."""
 
     ranges: Sequence[str] = ()
     """Each as ``LOW:HIGH``."""
@@ -99,8 +99,7 @@ class Questions:
         if self.mean:
             asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean")
             mean = asked.mean(confidence, target=target)
-            unit = asked.unit if isinstance(asked, MeanEstimate) else asked.bins.unit
-            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=unit)
+            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=asked.bins.unit)
 
     def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
         for text in self.shares:

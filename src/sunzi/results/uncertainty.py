@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
 from sunzi._typing import Floats, Integers
-from sunzi.errors import EstimateError
+from sunzi.errors import EstimateError, ParameterError
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.thresholds import SupportProbabilities
 
@@ -25,6 +25,12 @@ Method = Literal["auto", "normal", "score", "exact"]
 # interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
 # takes over.
 _FEW_COUNTS = 25
+
+
+def check_target(target: str) -> None:
+    """Refuse what is neither the reporters nor the population."""
+    if target not in get_args(Target):
+        raise ParameterError(f"target must be {' or '.join(get_args(Target))}, got {target!r}")
 
 
 class Uncertainty(Protocol):

@@ -89,9 +89,11 @@ def check_type(field: Any, *, numbers: bool) -> None:
     from pyarrow import types
 
     kind = field.type
-    is_number = types.is_floating(kind) or types.is_decimal(kind) or types.is_temporal(kind)
+    is_date = types.is_date(kind) or types.is_timestamp(kind)
+    is_number = types.is_floating(kind) or types.is_decimal(kind) or is_date
     if not _is_text_or_integer(kind) and not (numbers and is_number):
-        raise ParameterError(f"the column {field.name!r} holds {kind}; cast it to text or to integers")
+        wanted = "to numbers in the plan's unit" if numbers else "to text or to integers"
+        raise ParameterError(f"the column {field.name!r} holds {kind}; cast it {wanted}")
 
 
 def rows_of(batches: Iterable[Sequence[Any]]) -> Iterator[Rows]:

@@ -32,7 +32,24 @@ _MOST_TEXTS = 1 << 16
 
 
 class UnknownValuesWarning(UserWarning):
-    """Unknown or missing values are reported as the domain's ``other``; the message counts them."""
+    """Unknown or missing values are reported as the domain's ``other``, or numbers outside a range as its nearest end;
+    the message counts them.
+    """
+
+
+def may_replace(domain: Domain) -> bool:
+    """Whether some values are reported as another one: as ``other``, or as an end of the range."""
+    return domain.other is not None or (isinstance(domain, OrderedDomain) and domain.clamp)
+
+
+def replaced_in_words(domain: Domain, rows: int, unknown: int, missing: int, clamped: int) -> str | None:
+    """How many rows are reported as ``other`` or as the end of a range; None if there are none."""
+    if clamped:
+        return f"{clamped:,} of {counted(rows, 'row')} outside the range are reported as its nearest end"
+    if not unknown and not missing:
+        return None
+    numbers = f"{unknown:,} unknown and {missing:,} missing"
+    return f"of {counted(rows, 'row')}, {numbers} are reported as {shown(domain.other)}"
 
 
 class IndexLookup:
@@ -84,18 +101,12 @@ class IndexLookup:
 
     def describe(self) -> str | None:
         """What was reported as ``other`` or as the end of a range, in words; None if nothing was."""
-        if self.clamped:
-            return f"{self.clamped:,} of {counted(self.rows, 'row')} outside the range are reported as its nearest end"
-        if not self.unknown and not self.missing:
-            return None
+        said = replaced_in_words(self._domain, self.rows, self.unknown, self.missing, self.clamped)
+        if said is None or not self._texts:
+            return said
         texts = ", ".join(f"{shown(text)} ({count:,})" for text, count in self.commonest())
         hints = hints_at(self._domain, [text for text, _ in self.commonest()])[:_SHOWN_HINTS]
-        return (
-            f"of {counted(self.rows, 'row')}, {self.unknown:,} unknown and {self.missing:,} missing are reported as "
-            f"{shown(self._domain.other)}"
-            + (f"; unknown are {texts}" if texts else "")
-            + "".join(f"; {hint}" for hint in hints)
-        )
+        return "; ".join([said, f"unknown are {texts}", *hints])
 
     def check(self, max_unknown: float = MAX_UNKNOWN) -> None:
         """Raise DomainError if more than this share of the rows is unknown."""

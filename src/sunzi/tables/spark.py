@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from sunzi.domains.labels import MISSING, UNKNOWN
+from sunzi.domains.labels import MISSING, UNKNOWN, Domain
+from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.records import RecordDomain
 from sunzi.errors import DomainError, MissingExtraError, ParameterError
-from sunzi.formatting import counted
 from sunzi.plan import Plan
 from sunzi.tables.deduplication import BAD, COPIES, count_unique, judge_rows, split_by_presence_of_id
 from sunzi.tables.group_counts import (
@@ -35,7 +36,7 @@ from sunzi.tables.group_counts import (
     count_groups,
     refuse_without_id,
 )
-from sunzi.tables.index_lookup import MAX_UNKNOWN, UnknownValuesWarning
+from sunzi.tables.index_lookup import MAX_UNKNOWN, UnknownValuesWarning, may_replace, replaced_in_words
 from sunzi.tables.report_cells import Refused, Sifted
 from sunzi.tally import Tally
 
@@ -127,7 +128,8 @@ def privatize(
     path: the folder to write, which must not exist.
     report_column: the name of the column of reports. Its metadata names the plan, so that no other plan counts it.
     max_unknown: if the plan has an ``other``, the column is read once before anything is written, and refused if more
-        than this share of its values is unknown. An :class:`UnknownValuesWarning` counts those reported as ``other``.
+        than this share of its values is unknown, or of an attribute's. An :class:`UnknownValuesWarning` counts those
+        reported as ``other``, and with ``clamp`` those reported as an end of the range.
 
     >>> from sunzi.tables import privatize
     >>> written = privatize(df, plan, "colour", "hdfs:///private")    # doctest: +SKIP
@@ -141,8 +143,7 @@ def privatize(
     if report_column in set(df.columns) - {column}:
         raise ParameterError(f"there is a column {report_column!r} already; choose another report_column")
     place, plain = df.columns.index(column), _with_plain_names(df)
-    if plan.domain.other is not None:
-        _check_unknown(plain.select(_plain_name(place)), plan, max_unknown)
+    _check_replaced(plain.select(_plain_name(place)), plan, max_unknown)
     kept = [number for number in range(len(df.columns)) if number != place]
     metadata = {PLAN_KEY: plan.fingerprint}
     field = sql.types.StructField(_REPORT, sql.types.BinaryType(), nullable=False, metadata=metadata)
@@ -158,26 +159,48 @@ def privatize(
     return df.sparkSession.read.parquet(path)
 
 
-def _check_unknown(values: DataFrame, plan: Plan, max_unknown: float) -> None:
-    """Refuse a column of mostly unknown values, and warn of a few."""
-    counts = values.mapInArrow(partial(_count_unknown, plan), "row_count long, unknown long, missing long")
-    rows, unknown, missing = (int(count or 0) for count in counts.groupBy().sum().collect()[0])
-    said = f"of {counted(rows, 'row')}, {unknown:,} unknown and {missing:,} missing are reported as "
-    said += repr(plan.domain.other)
-    if unknown > max_unknown * rows:
-        raise DomainError(f"{said}; choose another column, or allow it with max_unknown=1")
-    if unknown or missing:
-        warnings.warn(said, UnknownValuesWarning, stacklevel=3)
+def _check_replaced(values: DataFrame, plan: Plan, max_unknown: float) -> None:
+    """Refuse a column of mostly unknown values, and warn of a few, and of numbers outside a range."""
+    parts = _replacing(plan.domain)
+    if not parts:
+        return
+    schema = "part string, row_count long, unknown long, missing long, clamped long"
+    counts = values.mapInArrow(partial(_count_replaced, plan), schema)
+    sums = {row[0]: [int(count) for count in row[1:]] for row in counts.groupBy("part").sum().collect()}
+    notes = []
+    for name, domain in parts.items():
+        rows, unknown, missing, clamped = sums.get(name, [0, 0, 0, 0])
+        said = replaced_in_words(domain, rows, unknown, missing, clamped)
+        if said is None:
+            continue
+        said = f"{name}: {said}" if name else said
+        if unknown > max_unknown * rows:
+            raise DomainError(f"{said}; choose another column, or allow it with max_unknown=1")
+        notes.append(said)
+    if notes:
+        warnings.warn("; ".join(notes), UnknownValuesWarning, stacklevel=3)
 
 
-def _count_unknown(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _replacing(domain: Domain) -> dict[str, Domain]:
+    """The attributes of records that may report another value than the given one; of other plans the domain itself."""
+    parts = domain.attributes if isinstance(domain, RecordDomain) else {"": domain}
+    return {name: part for name, part in parts.items() if may_replace(part)}
+
+
+def _count_replaced(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow
 
     for batch in batches:
-        located = plan.domain.locate(batch.column(0).to_pylist())
-        counts = (located.size, np.count_nonzero(located == UNKNOWN), np.count_nonzero(located == MISSING))
-        arrays = [pyarrow.array([int(count)], pyarrow.int64()) for count in counts]
-        yield pyarrow.RecordBatch.from_arrays(arrays, names=["row_count", "unknown", "missing"])
+        column = batch.column(0).to_pylist()
+        rows = []
+        for name, part in _replacing(plan.domain).items():
+            values = [None if record is None else record.get(name) for record in column] if name else column
+            located = part.locate(values)
+            clamped = part.count_outside(values) if isinstance(part, OrderedDomain) else 0
+            unknown, missing = (int(np.count_nonzero(located == reason)) for reason in (UNKNOWN, MISSING))
+            counts = {"row_count": located.size, "unknown": unknown, "missing": missing, "clamped": clamped}
+            rows.append({"part": name, **counts})
+        yield pyarrow.RecordBatch.from_pylist(rows)
 
 
 def _randomise(plan: Plan, column: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * An epoch as the API describes it; times are seconds since 1970.
  * @typedef {Choice & {
  *   open: boolean, reports: number, opened_at: number, closed_at: number, protocol: string, epsilon: string,
- *   domain_size: number, report_bits: number, attackability: number, guessed: string, choices: number, plan: string,
+ *   domain_size: number, values: string, report_bits: number, attackability: number, guessed: string, choices: number, plan: string,
  * }} Status
  *
  * One row of a histogram. With post-processing it has one more column, `frequency_METHOD`.
