@@ -30,8 +30,9 @@ export function drawStatus(status) {
   setText(byId("since"), `since ${atSecond(dayAndClock, status.opened_at)}`);
   setText(byId("epsilon"), epsilonInShort(status.epsilon));
   setText(byId("epsilon-words"), epsilonInWords(status.epsilon));
-  setText(byId("guess-words"), guessInWords(status));
-  setText(byId("values"), whole(status.domain_size));
+  const isOpen = status.protocol === "prefixes"; // there is no list of values to count or to guess from
+  setText(byId("guess-words"), isOpen ? "" : guessInWords(status));
+  setText(byId("values"), isOpen ? "Texts" : whole(status.domain_size));
   const bits = Number(status.report_bits.toFixed(1)).toLocaleString("en-US");
   const onAverage = status.report_bits % 1 ? " on average" : "";
   setText(byId("protocol"), `protocol ${status.protocol}, ${bits} bits per report${onAverage}`);
