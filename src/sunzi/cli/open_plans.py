@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
 
 _USERS = 1_000_000
+_RECALLS = (0.5, 0.8, 0.95)
+_COLUMNS = tuple(f"found_{100 * recall:.0f}" for recall in _RECALLS)
 
 
 def add_open(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +29,14 @@ def add_open(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open",
         metavar="ALPHABET",
-        help="texts that nobody has listed, to be found by 'sunzi discover'; read as letters (a to z), as bytes of "
-        "UTF-8, or as the tokens in a file, one per line",
+        nargs="?",
+        const="bytes",
+        help="texts that nobody has listed, to be found by 'sunzi discover'; read as bytes of UTF-8 (the default), as "
+        "letters (a to z), or as the tokens in a file, one per line",
     )
-    parser.add_argument("--longest", metavar="N", help="with --open: how many tokens of a text are told apart")
+    parser.add_argument(
+        "--longest", "--length", metavar="N", help="with --open: how many tokens of a text are told apart"
+    )
     parser.add_argument(
         "--list-only",
         action="store_true",
@@ -61,7 +67,11 @@ def run_open(arguments: argparse.Namespace) -> int:
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = [{"tokens": found.tokens, "found_from": found.frequency} for found in plan.thresholds(users)]
+    by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]
+    rows = [
+        {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
+        for found in zip(*by_recall, strict=True)
+    ]
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -89,20 +99,26 @@ def _alphabet(text: str) -> str | Iterable[str]:
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
-    cells = [[_length(row["tokens"]), percent_of_three_digits(row["found_from"])] for row in rows]
-    print_table(["a text", "is found from"], cells)
+    cells = [[length_in_words(row["tokens"]), *(share_in_words(row[column]) for column in _COLUMNS)] for row in rows]
+    print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)
     say()
     say_wrapped(
-        "Found in four of five collections, if at most 5 % of the texts found may be false; the list of candidates has "
-        "a million texts."
+        "The frequency at which a text is found with this probability, if at most 5 % of the texts found may be false; "
+        "the list of candidates has a million texts."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
     say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 
-def _length(tokens: int | None) -> str:
+def length_in_words(tokens: int | None) -> str:
+    """Which texts a threshold is about."""
     return "from a list of candidates" if tokens is None else f"of up to {counted(tokens, 'token')}"
+
+
+def share_in_words(frequency: float) -> str:
+    """A threshold; texts that even all users have can be missed if users are few."""
+    return percent_of_three_digits(frequency) if frequency <= 1 else "never"
 
 
 def _error(plan: Plan, users: int) -> str:

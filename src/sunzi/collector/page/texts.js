@@ -11,6 +11,7 @@ import { whyEmpty } from "./histogram.js";
 /** @import { Choice, Discovery, Status } from "./api.js" */
 
 const MOST_SHOWN = 100;
+const MOST_LENGTHS = 5; // of more thresholds, those of the shortest and the longest texts and of a list are shown
 
 /** @type {BarRow[]} */
 const tableRows = [];
@@ -70,7 +71,8 @@ function drawRows(rows, reports) {
 
 /** @param {Discovery} found */
 function thresholdInWords({ thresholds, reports }) {
-  const parts = thresholds.filter(({ frequency }) => frequency <= 1).map(({ tokens, frequency }) => {
+  const shown = thresholds.length > MOST_LENGTHS ? [thresholds[0], ...thresholds.slice(-2)] : thresholds;
+  const parts = shown.filter(({ frequency }) => frequency <= 1).map(({ tokens, frequency }) => {
     const which = tokens === null ? "you name it in a list of candidates" : `it has up to ${counted(tokens, "token")}`;
     return `${(100 * frequency).toPrecision(3)} % if ${which}`;
   });
