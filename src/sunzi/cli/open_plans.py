@@ -91,9 +91,10 @@ def _alphabet(text: str) -> str | Iterable[str]:
         return text
     with open_input(text) as stream:
         try:
-            return stream.read().decode("utf-8-sig").splitlines()
+            content = stream.read().decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
             raise ParameterError(f"{text} is not UTF-8 text with one token per line") from None
+    return content.removesuffix("\n").split("\n")  # tokens may hold other line separators
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:

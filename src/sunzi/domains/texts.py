@@ -115,7 +115,7 @@ class OpenDomain(Domain):
         return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.uint16)
 
     def _digits(self, texts: Sequence[str]) -> Digits:
-        tokens, lengths = self._tokens(texts if "".join(texts).isascii() else [_valid(text) for text in texts])
+        tokens, lengths = self._tokens(texts if "".join(texts).isascii() else [valid_text(text) for text in texts])
         starts, found = np.cumsum(lengths) - lengths, np.zeros((len(texts), self.width), dtype=np.uint16)
         for length in range(self.longest + 1):
             rows = np.flatnonzero(lengths == length if length < self.longest else lengths >= length)
@@ -328,12 +328,12 @@ def _symbols(alphabet: object) -> tuple[str, ...]:
 
 
 def _checked_symbol(symbol: object) -> str:
-    if not isinstance(symbol, str) or not symbol or _valid(symbol) != symbol:
+    if not isinstance(symbol, str) or not symbol or valid_text(symbol) != symbol:
         raise DomainError(f"a token is a text of at least one character, got {shown(symbol)}")
     return symbol
 
 
-def _valid(text: str) -> str:
+def valid_text(text: str) -> str:
     """The text, with U+FFFD for lone surrogates; two halves of a character are joined."""
     if text.isascii():
         return text
