@@ -173,6 +173,18 @@ class OpenDomain(Domain):
             joined = joined.encode("latin-1").decode(errors="backslashreplace")
         return joined if self.end in row else joined + LONGER
 
+    def texts(self, digits: Digits) -> Iterator[str]:
+        """The texts of many rows of digits; fast for alphabets of single characters."""
+        if self.is_bytes or self._longest_symbol > 1 or "\0" in self.symbols:  # NumPy drops zeros at the end
+            yield from map(self.text, digits)
+            return
+        characters = np.array([0, *map(ord, self.symbols), 0], dtype=np.uint32)
+        for start in range(0, len(digits), _TEXTS_AT_ONCE):
+            part = digits[start : start + _TEXTS_AT_ONCE]
+            codes = characters[part]
+            codes[self.is_longer(part), self.longest] = ord(LONGER)
+            yield from codes.view(f"U{self.width}")[:, 0].tolist()
+
     def is_longer(self, digits: Digits) -> NDArray[np.bool_]:
         """Which rows are texts of more tokens than planned."""
         return ~(digits == self.end).any(axis=1)
@@ -276,7 +288,7 @@ class TextList(Domain):
     source: OpenDomain
 
     def __init__(self, source: OpenDomain, digits: Digits) -> None:
-        self._set(len(digits), tuple(source.text(row) for row in digits), None, None)
+        self._set(len(digits), tuple(source.texts(digits)), None, None)
         vars(self)["source"] = source
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
