@@ -28,6 +28,13 @@ def test_texts_are_bytes_unless_something_else_is_said(tmp_path):
     assert sunzi.load_plan(path) == sunzi.make_plan("prefixes", sunzi.OpenDomain("bytes", 16), 2)
 
 
+def test_what_was_done_to_texts_stands_in_the_plan(tmp_path, shown):
+    path = str(tmp_path / "plan.json")
+    words = ["--open", "letters", "--longest", "3", "--epsilon", "2", "--note", "lower case, NFC", "-o", path]
+    assert shown("plan", *words).startswith("texts (lower case, NFC) of up to 3")
+    assert sunzi.load_plan(path).domain.note == "lower case, NFC"
+
+
 def test_json_has_every_threshold(capsys):
     words = ["--open", "letters", "--longest", "12", "--epsilon", "2", "--users", "1e6", "--format", "json"]
     assert main(["plan", *words]) == 0
@@ -56,7 +63,9 @@ def test_on_a_terminal_it_says_what_will_be_found(shown):
         (["--open", "letters", "--longest", "3"], "give --epsilon"),
         (["--open", "letters", "--longest", "0", "--epsilon", "2"], "longest"),
         (["--open", "letters", "--size", "3"], "exactly one of"),
-        (["--size", "3", "--epsilon", "2", "--users", "9", "--longest", "3"], "need --open"),
+        (["--size", "3", "--epsilon", "2", "--users", "9", "--longest", "3"], "--longest needs --open"),
+        (["--size", "3", "--epsilon", "2", "--users", "9", "--note", "NFC"], "--note needs --open"),
+        (["--open", "--length", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note is printable text"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "--protocol", "grr"], "--protocol is for plans"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "no page of protocols"),
     ],

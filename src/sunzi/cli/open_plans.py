@@ -38,6 +38,12 @@ def add_open(parser: argparse.ArgumentParser) -> None:
         "--longest", "--length", metavar="N", help="with --open: how many tokens of a text are told apart"
     )
     parser.add_argument(
+        "--note",
+        metavar="TEXT",
+        help="with --open: what your application does to texts beforehand, such as 'lower case, NFC'; it stands in the "
+        "plan for people, and nothing is done to texts here",
+    )
+    parser.add_argument(
         "--list-only",
         action="store_true",
         help="with --open: plan no search, only the count of lists of texts that come later",
@@ -47,8 +53,9 @@ def add_open(parser: argparse.ArgumentParser) -> None:
 def check_open_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
     if arguments.open is None:
-        if arguments.longest is not None or arguments.list_only:
-            raise ParameterError("--longest and --list-only need --open")
+        for name in ("longest", "note", "list_only"):
+            if getattr(arguments, name):
+                raise ParameterError(f"--{name.replace('_', '-')} needs --open")
         return
     check_other_options(arguments)
     if arguments.longest is None:
@@ -61,7 +68,8 @@ def run_open(arguments: argparse.Namespace) -> int:
     from sunzi.plan import make_plan
 
     users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
-    domain = OpenDomain(_alphabet(arguments.open), parse_integer(arguments.longest, "--longest"))
+    longest = parse_integer(arguments.longest, "--longest")
+    domain = OpenDomain(_alphabet(arguments.open), longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
     for path in arguments.output:
