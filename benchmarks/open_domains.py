@@ -107,15 +107,19 @@ def strings() -> Population:
 class Score:
     """What was found over all runs."""
 
+    recall: list[float] = field(default_factory=list)
+    precision: list[float] = field(default_factory=list)
     f1: list[float] = field(default_factory=list)
     true: list[int] = field(default_factory=list)
     false: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
     def add(self, found: list[str], top: set[str], held: set[str], seconds: float) -> None:
-        """Texts, most frequent first; F1 is about as many of them as are wanted."""
-        hits = len(top & set(found[: len(top)]))
-        self.f1.append(2 * hits / (len(top) + min(len(found), len(top))))
+        """Texts, most frequent first; recall, precision and F1 are about as many of them as are wanted."""
+        hits, named = len(top & set(found[: len(top)])), min(len(found), len(top))
+        self.recall.append(hits / len(top))
+        self.precision.append(hits / named if named else 1.0)
+        self.f1.append(2 * hits / (len(top) + named))
         self.true.append(len(held & set(found)))
         self.false.append(len(set(found) - held))
         self.seconds.append(seconds)
@@ -198,17 +202,18 @@ def _results(population: Population, epsilon: int, scores: dict[str, Score]) -> 
 def _main(runs: int) -> None:
     from benchmarks.prefix_extending import report_bits
 
-    print("| population | ε | method | bits | true | false | F1 | server |")
-    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| population | ε | method | bits | true | false | recall | precision | F1 | server |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     titles = {"ours": "no help", "prior": "public words", "list": "list of all", "reference": "PEM with local hashing"}
     for population in (words(), strings()):
         for epsilon in EPSILONS:
             plans = [make_plan("prefixes", population.domain, epsilon, list_only=only) for only in (False, True)]
             for kind, score in measure(population, epsilon, settings.USERS, runs).items():
                 size = report_bits(epsilon) if kind == "reference" else plans[kind == "list"].report_bits
-                figures = f"{score.mean('true'):.1f} | {score.mean('false'):.1f} | {score.mean('f1'):.2f}"
+                numbers = f"{score.mean('true'):.1f} | {score.mean('false'):.1f}"
+                rates = " | ".join(f"{score.mean(name):.2f}" for name in ("recall", "precision", "f1"))
                 print(
-                    f"| {population.name} | {epsilon} | {titles[kind]} | {size:.0f} | {figures} | "
+                    f"| {population.name} | {epsilon} | {titles[kind]} | {size:.0f} | {numbers} | {rates} | "
                     f"{score.mean('seconds'):.1f} s |",
                     flush=True,
                 )

@@ -41,6 +41,7 @@ SUITES = {
         "openapi": "the description of the service, and requests generated from it",
         "page_questions": "sums, changes, trends and groups on the live page",
         "page_records": "numbers and tables on the live page",
+        "page_texts": "texts that were found on the live page",
         "power_cuts": "what a store has on disk when power fails",
         "proxy": "the proxies of examples/",
         "snippets": "the programs that the live page shows",

@@ -16,6 +16,7 @@ from sunzi.domains.labels import Domain as Domain
 from sunzi.domains.ranges import OrderedDomain as OrderedDomain
 from sunzi.domains.records import RecordDomain as RecordDomain
 from sunzi.domains.texts import OpenDomain as OpenDomain
+from sunzi.domains.word_pieces import word_pieces as word_pieces
 from sunzi.errors import BudgetError as BudgetError
 from sunzi.errors import DomainError as DomainError
 from sunzi.errors import EstimateError as EstimateError

@@ -1,5 +1,6 @@
 """``sunzi discover``, and the other commands on open plans."""
 
+import csv
 import json
 
 import pytest
@@ -39,23 +40,51 @@ def test_texts_are_found(files, capsys):
         assert (found["reports"], found["false_share"]) == (7000, 0.05)
 
 
-def test_a_list_is_searched_or_counted(files, capsys):
+def test_a_list_is_searched(files, capsys):
     assert run(files, "--candidates", files["list.txt"]) == 0
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["label", "yes"]
-    assert run(files, "--count", files["list.txt"]) == 0
+
+
+def test_named_texts_are_estimated(files, tmp_path, shown, capsys):
+    words = ["estimate", files["plan.json"], files["tally"], "--labels", files["list.txt"]]
+    assert main(words) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["label", "frequency", "low", "high", "standard_error", "count"]
     assert [row[0] for row in rows[1:]] == ["yes", "per…"]
-    assert run(files, "--count", files["list.txt"], "--format", "json") == 0
-    assert len(json.loads(capsys.readouterr().out)["counted"]) == 2
+    assert float(rows[1][2]) < 3 / 7 < float(rows[1][3])
+    (tmp_path / "list.txt").write_text("yes\nzzz\n\n")
+    text = shown(*words[:-1], str(tmp_path / "list.txt"))
+    assert "3 of 3 values; 1 of them not distinguishable from 0" in text
+    assert "(empty text)" in text
+    assert main([*words, *(part for name in ("a.html", "a.png") for part in ("-o", str(tmp_path / name)))]) == 0
+    assert "per…" in (tmp_path / "a.html").read_text()
+    assert main([*words, "--sum", "yes"]) == 2
+    assert "estimate each text by itself" in capsys.readouterr().err
+
+
+def test_named_texts_are_estimated_by_group(tmp_path, capsys):
+    plan, folder = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 3), 5, cells=1000), str(tmp_path / "groups")
+    plan.save(tmp_path / "plan.json")
+    rows = [f"DE,{text}\n" for text in WORDS] + ["FR,yes\n"] * 1000
+    (tmp_path / "texts.csv").write_text("country,text\n" + "".join(rows))
+    (tmp_path / "list.txt").write_text("yes\n")
+    words = [str(tmp_path / name) for name in ("plan.json", "texts.csv", "reports.parquet")]
+    assert main(["privatize", *words[:2], "--column", "text", "--by", "country", "-o", words[2]]) == 0
+    assert main(["tally", words[0], words[2], "--by", "country", "-o", folder]) == 0
+    capsys.readouterr()
+    words = ["estimate", words[0], folder, "--labels", str(tmp_path / "list.txt")]
+    assert main(words) == 0
+    found = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [(row["group"], row["label"]) for row in found] == [("country=DE", "yes"), ("country=FR", "yes")]
+    assert float(found[0]["frequency"]) < 0.6 < float(found[1]["frequency"])
 
 
 def test_on_a_terminal_it_says_what_holds(files, shown):
     text = shown("discover", files["plan.json"], files["tally"])
     assert "(empty text)" in text
     assert "5.0 % of them are expected to be false" in " ".join(text.split())
-    assert "yes" in shown("discover", files["plan.json"], files["tally"], "--count", files["list.txt"])
-    assert "no text was found" in shown(
+    assert "found in four of five collections from" in " ".join(text.split())
+    assert "No text was found" in shown(
         "discover", files["plan.json"], files["tally"], "--candidates", _empty(files), "--false-share", "1e-9"
     )
 
@@ -75,7 +104,7 @@ def test_epochs_are_read_from_a_collector_or_its_store(files, tmp_path, capsys):
             assert main(["discover", "--from", source, "--format", "json"]) == 0
             found = json.loads(capsys.readouterr().out)
             assert {row["label"] for row in found["found"]} >= {"yes", "no", "", "may…"}
-            assert main(["discover", "--from", source, "--epoch", "1", "--count", files["list.txt"]]) == 0
+            assert main(["estimate", "--from", source, "--labels", files["list.txt"]]) == 0
             assert "per…" in capsys.readouterr().out
 
 
@@ -89,14 +118,17 @@ def test_other_commands_know_open_plans(files, capsys):
     assert main(["inspect", files["plan.json"], files["tally"]]) == 0
     assert "prefixes" in capsys.readouterr().out
     assert main(["estimate", files["plan.json"], files["tally"]]) == 2
-    assert "sunzi discover" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "sunzi discover" in message
+    assert "--labels FILE" in message
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["discover", "plan.json"], "give a plan and a tally"),
-        (["discover", "plan.json", "tally", "--count", "list.txt", "--prior", "public.txt"], "leave --prior"),
+        (["discover", "plan.json", "tally", "--candidates", "list.txt", "--prior", "public.txt"], "needs no prior"),
+        (["privatize", "plan.json", "texts.csv", "--labels", "list.txt", "-o", "out.bin"], "leave --labels out"),
         (["discover", "plan.json", "tally", "--false-share", "2"], "false_share must lie"),
         (["discover", "tally", "plan.json"], "the plan comes first"),
     ],

@@ -17,7 +17,9 @@ from sunzi.errors import DomainError, ParameterError, PlanError
 LETTERS = sunzi.OpenDomain("letters", longest=5)
 BYTES = sunzi.OpenDomain("bytes", longest=6)
 TOKENS = sunzi.OpenDomain(["ab", "a", "abc", "ing", "b", "é", "😀"], longest=4, unknown="�")
-DOMAINS = [LETTERS, BYTES, TOKENS]
+CHARACTERS = sunzi.OpenDomain(["a", "é", "😀", "…"], longest=3)
+ZERO = sunzi.OpenDomain(["a", "\0"], longest=3)
+DOMAINS = [LETTERS, BYTES, TOKENS, CHARACTERS, ZERO]
 
 
 def text_of(domain, text):
@@ -69,6 +71,13 @@ def test_any_text_has_digits_that_give_the_same_digits_again(texts):
         whole = ~domain.is_longer(digits)
         assert np.all((digits == domain.end).sum(axis=1) == whole)
         assert np.array_equal(domain.digits([domain.text(row) for row in digits[whole]]), digits[whole])
+
+
+@given(st.lists(st.text(st.sampled_from("abé😀…?\0"), max_size=7), max_size=9))
+def test_many_texts_come_back_like_one(texts):
+    for domain in DOMAINS:
+        digits = domain.digits(texts)
+        assert list(domain.texts(digits)) == [domain.text(row) for row in digits]
 
 
 def test_one_text_and_many_have_the_same_digits():

@@ -54,6 +54,13 @@ def test_thresholds_of_words_are_those_of_the_formula():
         plan.thresholds(100, recall=1)
 
 
+def test_the_longest_texts_need_the_most_users():
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("bytes", 1024), 2)
+    *lengths, _ = plan.thresholds(1_000_000)
+    assert [each.tokens for each in lengths] == list(range(1, 1025))
+    assert np.all(np.diff([each.frequency for each in lengths]) > 0)
+
+
 def test_texts_at_the_threshold_are_found_four_times_out_of_five():
     """48 texts of the threshold's frequency: their number within 4 standard errors, and .12 for the formula."""
     domain, users = sunzi.OpenDomain("letters", 6), 60_000

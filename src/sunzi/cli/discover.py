@@ -1,26 +1,29 @@
-"""``sunzi discover``: find the frequent texts of an open plan, or count the texts of a list."""
+"""``sunzi discover``: find the frequent texts of an open plan."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sunzi.cli.files import TABLES, add_confidence, check_order, check_paths, input_name, read_tally
+from sunzi.cli.files import TABLES, check_order, check_paths, input_name, read_tally
+from sunzi.cli.open_plans import length_in_words, share_in_words
 from sunzi.cli.queries import check_plan_file
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import EMPTY_TEXT, print_table, say, say_wrapped
 from sunzi.errors import ParameterError, TallyError
 from sunzi.formatting import counted, decimals_for, percent, percent_of_three_digits, printable, shortened
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
-    from sunzi.results.discovery import Discovery
+    from sunzi.results.discovery import Discovery, Threshold
     from sunzi.tally import Tally
 
 _LONGEST_LABEL = 60
 _SHOWN = 50
+_MOST_LENGTHS = 5  # of more thresholds, those of the shortest and the longest texts and of a list are shown
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,36 +45,32 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--candidates", metavar="FILE", help="look for these texts only, one per line")
     parser.add_argument(
-        "--count", metavar="FILE", help="estimate all texts of this file, one per line, frequent or not; no search"
-    )
-    parser.add_argument(
         "--false-share",
         metavar="Q",
         type=float,
         default=0.05,
         help="largest expected share of texts that nobody has among those found (default: %(default)s)",
     )
-    add_confidence(parser, meaning="confidence level of the intervals with --count")
     add_output(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Search or count, then write or print the texts."""
+    """Search, then write or print the texts."""
     check_output(arguments, TABLES)
     plan, tally = _read(arguments)
-    if arguments.count is not None:
-        if arguments.prior is not None or arguments.candidates is not None:
-            raise ParameterError("--count estimates a list without a search; leave --prior and --candidates out")
-        deliver(arguments, _counted(arguments, plan, tally))
-        return 0
     found = plan.discover(
         tally, prior=arguments.prior, candidates=arguments.candidates, false_share=arguments.false_share
     )
+    thresholds = plan.thresholds(found.reports, false_share=found.false_share)
     result = Result(
-        table=partial(_print, found),
-        document=lambda: {"plan": plan.fingerprint, **found.to_dict()},
+        table=partial(_print, found, thresholds),
+        document=lambda: {
+            "plan": plan.fingerprint,
+            **found.to_dict(),
+            "thresholds": [asdict(each) for each in thresholds],
+        },
         rows=found.records,
     )
     deliver(arguments, result)
@@ -96,49 +95,38 @@ def _read(arguments: argparse.Namespace) -> tuple[Plan, Tally]:
     return plan, tally
 
 
-def _counted(arguments: argparse.Namespace, plan: Plan, tally: Tally) -> Result:
-    from sunzi.tables.writers import histogram_table
-
-    estimate = plan.estimate(tally, labels=arguments.count)
-    table = histogram_table(estimate, confidence=arguments.confidence)
-
-    def rows() -> list[dict[str, Any]]:
-        return [dict(zip(table.columns, row, strict=True)) for row in zip(*table.columns.values(), strict=True)]
-
-    return Result(
-        table=lambda: _print_rows(rows(), f"{100 * arguments.confidence:g} % interval", estimate.reports),
-        document=lambda: {"plan": plan.fingerprint, "reports": estimate.reports, "counted": rows()},
-        rows=rows,
-    )
-
-
-def _print(found: Discovery) -> None:
-    if found.rows:
-        _print_rows(found.records(), "interval", found.reports)
-    else:
-        say(f"{counted(found.reports, 'report')}: no text was found.")
+def _print(found: Discovery, thresholds: list[Threshold]) -> None:
+    say(counted(found.reports, "report"))
     say()
-    threshold = percent_of_three_digits(found.threshold)
+    if found.rows:
+        _print_rows(found)
+    else:
+        say("No text was found.")
+    say()
     say_wrapped(
         f"{counted(found.candidates, 'text')} proposed and counted by other reports, {len(found):,} accepted: at most "
         f"{percent(found.false_share)} of them are expected to be false, and 5 % of the intervals to miss. A proposed "
-        f"text is accepted from about {threshold} on."
+        f"text is accepted from about {percent_of_three_digits(found.threshold)} on."
+    )
+    shown = thresholds if len(thresholds) <= _MOST_LENGTHS else [thresholds[0], *thresholds[-2:]]
+    lengths = [f"{share_in_words(each.frequency)} ({length_in_words(each.tokens)})" for each in shown]
+    say_wrapped(
+        f"With {counted(found.reports, 'report')}, a text is found in four of five collections from this frequency on: "
+        f"{', '.join(lengths)}."
     )
 
 
-def _print_rows(rows: list[dict[str, Any]], interval: str, reports: int) -> None:
-    decimals = decimals_for((row["high"] - row["low"]) / 4 for row in rows)
+def _print_rows(found: Discovery) -> None:
+    decimals = decimals_for((row.high - row.low) / 4 for row in found)
     cells = [
         [
-            shortened(printable(row["label"]), _LONGEST_LABEL) or "(empty text)",
-            percent(row["frequency"], decimals),
-            f"{percent(row['low'], decimals)} to {percent(row['high'], decimals)}",
-            f"{row['frequency'] * reports:,.0f}",
+            shortened(printable(row.label), _LONGEST_LABEL) or EMPTY_TEXT,
+            percent(row.frequency, decimals),
+            f"{percent(row.low, decimals)} to {percent(row.high, decimals)}",
+            f"{row.frequency * found.reports:,.0f}",
         ]
-        for row in rows[:_SHOWN]
+        for row in found.rows[:_SHOWN]
     ]
-    say(counted(reports, "report"))
-    say()
-    print_table(["text", "estimate", interval, "users"], cells)
-    if len(rows) > _SHOWN:
-        say(f"{_SHOWN} of {counted(len(rows), 'text')}; -o FILE.csv writes all.")
+    print_table(["text", "estimate", "interval", "users"], cells)
+    if len(found) > _SHOWN:
+        say(f"{_SHOWN} of {counted(len(found), 'text')}; -o FILE.csv writes all.")

@@ -48,7 +48,7 @@ from sunzi.cli.record_queries import (
 )
 from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import print_table, printed_warnings, say, say_wrapped
+from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
@@ -93,7 +93,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "extra 'frames', a picture the extra 'plot'; .html is a self-contained page and needs neither",
     )
     add_force(parser)
-    add_labels(parser)
+    add_labels(parser, "; for a plan of 'sunzi plan --open', the texts to estimate, one per line, frequent or not")
     parser.add_argument(
         "--top",
         metavar="N",
@@ -240,14 +240,15 @@ def _check_source(arguments: argparse.Namespace) -> None:
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
     """The plan, the estimate, and the collection's name if it is known."""
     name = None
+    options = {"table": table_names(arguments), "texts": arguments.labels}
     if arguments.source:
         plan, tally, name = read_epoch(
             arguments.source, arguments.collection, arguments.epoch, arguments.labels, arguments.group
         )
-        estimate = estimated(plan, tally, arguments.weights, table_names(arguments))
+        estimate = estimated(plan, tally, arguments.weights, **options)
     else:
         plan = load_labelled_plan(check_plan_file(arguments.plan), arguments.labels)
-        estimate = estimated_file(plan, arguments.tally, arguments.weights, table_names(arguments))
+        estimate = estimated_file(plan, arguments.tally, arguments.weights, **options)
     return plan, regrouped(estimate, arguments.groups), name
 
 
@@ -308,7 +309,7 @@ def _print_table(histogram: _Histogram) -> None:
 def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:
     columns = rows.columns
     decimals = decimals_for(columns["standard_error"])
-    shown = [shortened(printable(str(label)), _LONGEST_LABEL) for label in columns["label"]]
+    shown = [shortened(printable(str(label)), _LONGEST_LABEL) or EMPTY_TEXT for label in columns["label"]]
     extra = [] if processed is None else columns[f"frequency_{processed.method}"]
     return [
         [

@@ -35,9 +35,9 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="plan file")
 
 
-def add_labels(parser: argparse.ArgumentParser) -> None:
-    """Add ``--labels``."""
-    parser.add_argument("--labels", metavar="FILE", help="label file, if the plan identifies it by its hash")
+def add_labels(parser: argparse.ArgumentParser, note: str = "") -> None:
+    """Add ``--labels``; ``note`` ends its help."""
+    parser.add_argument("--labels", metavar="FILE", help=f"label file, if the plan identifies it by its hash{note}")
 
 
 def add_column(parser: argparse.ArgumentParser, meaning: str) -> None:
@@ -119,7 +119,10 @@ def load_labelled_plan(path: str, labels: str | None) -> Plan:
     """Load a plan whose labels are known, from the plan itself or from a label file."""
     from sunzi.plan import load_plan
 
-    return with_labels(load_plan(path, labels=labels), path, labels)
+    plan = load_plan(path)
+    if labels is not None and not plan.domain.is_open:
+        return load_plan(path, labels=labels)
+    return with_labels(plan, path, labels)
 
 
 def with_labels(plan: Plan, source: str, labels: str | None) -> Plan:

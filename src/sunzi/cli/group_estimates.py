@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import STANDARD, TABLES, add_by, columns_by, load_labelled_plan
-from sunzi.cli.queries import regrouped, sums_result
+from sunzi.cli.queries import estimate_options, regrouped, sums_result
 from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean, table_names
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_summed, summed
@@ -151,9 +151,7 @@ def _estimated(
 ) -> GroupEstimates:
     from sunzi.tables import estimate_groups
 
-    options: dict[str, Any] = {} if arguments.weights == "efficient" else {"weights": arguments.weights}
-    if arguments.table is not None:
-        options["table"] = table_names(arguments)
+    options = estimate_options(plan, arguments.weights, table=table_names(arguments), texts=arguments.labels)
     try:
         groups = estimate_groups(
             plan,

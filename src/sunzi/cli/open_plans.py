@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sunzi.plan import Plan
 
 _USERS = 1_000_000
+_RECALLS = (0.5, 0.8, 0.95)
+_COLUMNS = tuple(f"found_{100 * recall:.0f}" for recall in _RECALLS)
 
 
 def add_open(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +29,20 @@ def add_open(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open",
         metavar="ALPHABET",
-        help="texts that nobody has listed, to be found by 'sunzi discover'; read as letters (a to z), as bytes of "
-        "UTF-8, or as the tokens in a file, one per line",
+        nargs="?",
+        const="bytes",
+        help="texts that nobody has listed, to be found by 'sunzi discover'; read as bytes of UTF-8 (the default), as "
+        "letters (a to z), or as the tokens in a file, one per line",
     )
-    parser.add_argument("--longest", metavar="N", help="with --open: how many tokens of a text are told apart")
+    parser.add_argument(
+        "--longest", "--length", metavar="N", help="with --open: how many tokens of a text are told apart"
+    )
+    parser.add_argument(
+        "--note",
+        metavar="TEXT",
+        help="with --open: what your application does to texts beforehand, such as 'lower case, NFC'; it stands in the "
+        "plan for people, and nothing is done to texts here",
+    )
     parser.add_argument(
         "--list-only",
         action="store_true",
@@ -41,8 +53,9 @@ def add_open(parser: argparse.ArgumentParser) -> None:
 def check_open_options(arguments: argparse.Namespace) -> None:
     """Refuse options of other plans."""
     if arguments.open is None:
-        if arguments.longest is not None or arguments.list_only:
-            raise ParameterError("--longest and --list-only need --open")
+        for name in ("longest", "note", "list_only"):
+            if getattr(arguments, name):
+                raise ParameterError(f"--{name.replace('_', '-')} needs --open")
         return
     check_other_options(arguments)
     if arguments.longest is None:
@@ -55,13 +68,18 @@ def run_open(arguments: argparse.Namespace) -> int:
     from sunzi.plan import make_plan
 
     users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
-    domain = OpenDomain(_alphabet(arguments.open), parse_integer(arguments.longest, "--longest"))
+    longest = parse_integer(arguments.longest, "--longest")
+    domain = OpenDomain(_alphabet(arguments.open), longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = [{"tokens": found.tokens, "found_from": found.frequency} for found in plan.thresholds(users)]
+    by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]
+    rows = [
+        {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
+        for found in zip(*by_recall, strict=True)
+    ]
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
@@ -81,28 +99,35 @@ def _alphabet(text: str) -> str | Iterable[str]:
         return text
     with open_input(text) as stream:
         try:
-            return stream.read().decode("utf-8-sig").splitlines()
+            content = stream.read().decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
             raise ParameterError(f"{text} is not UTF-8 text with one token per line") from None
+    return content.removesuffix("\n").split("\n")  # tokens may hold other line separators
 
 
 def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     say(f"{plan.domain.in_words()}, {counted(users, 'user')}, epsilon {float(plan.epsilon):.4g}")
     say()
-    cells = [[_length(row["tokens"]), percent_of_three_digits(row["found_from"])] for row in rows]
-    print_table(["a text", "is found from"], cells)
+    cells = [[length_in_words(row["tokens"]), *(share_in_words(row[column]) for column in _COLUMNS)] for row in rows]
+    print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)
     say()
     say_wrapped(
-        "Found in four of five collections, if at most 5 % of the texts found may be false; the list of candidates has "
-        "a million texts."
+        "The frequency at which a text is found with this probability, if at most 5 % of the texts found may be false; "
+        "the list of candidates has a million texts."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
     say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 
-def _length(tokens: int | None) -> str:
+def length_in_words(tokens: int | None) -> str:
+    """Which texts a threshold is about."""
     return "from a list of candidates" if tokens is None else f"of up to {counted(tokens, 'token')}"
+
+
+def share_in_words(frequency: float) -> str:
+    """A threshold; texts that even all users have can be missed if users are few."""
+    return percent_of_three_digits(frequency) if frequency <= 1 else "never"
 
 
 def _error(plan: Plan, users: int) -> str:

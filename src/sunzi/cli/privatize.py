@@ -147,6 +147,8 @@ def _lookup(arguments: argparse.Namespace, plan: Plan) -> tuple[Lookup, str | No
 
     fold = arguments.fold.split(",") if arguments.fold else ()
     if isinstance(plan.domain, OpenDomain):
+        if arguments.labels is not None:
+            raise ParameterError("this plan has no labels; leave --labels out")
         if fold:
             raise ParameterError("--fold finds labels, and this plan has none; change the texts before, if you must")
         return TextLookup(plan.domain, skip_missing=arguments.skip_missing), arguments.column, []

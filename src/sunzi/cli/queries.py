@@ -68,10 +68,34 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
     )
 
 
-def estimated(plan: Plan, tally: Tally, weights: str, table: Sequence[str] | None = None) -> Estimate:
-    """The estimate. Other protocols need not know the options, so their defaults are not passed on."""
+def estimated(plan: Plan, tally: Tally, weights: str, **others: Any) -> Estimate:
+    """The estimate. Options as for estimate_options."""
+    return plan.estimate(tally, **estimate_options(plan, weights, **others))
+
+
+def estimate_options(
+    plan: Plan, weights: str, table: Sequence[str] | None = None, texts: str | None = None
+) -> dict[str, Any]:
+    """The options of an estimate. Other protocols need not know them, so their defaults are left out.
+
+    Parameters
+    ----------
+    plan: the plan.
+    weights: how reports are weighted.
+    table: the attributes of one table.
+    texts: a file with the texts to estimate, one per line, for a plan that has no list of values.
+    """
     options: dict[str, Any] = {} if weights == "efficient" else {"weights": weights}
-    return plan.estimate(tally, **options, **({} if table is None else {"table": table}))
+    if table is not None:
+        options["table"] = table
+    if plan.domain.is_open:
+        if texts is None:
+            raise ParameterError(
+                "this plan has no list of values: 'sunzi discover' finds the frequent texts, and 'sunzi estimate "
+                "--labels FILE' estimates the texts in a file, one per line"
+            )
+        options["labels"] = texts
+    return options
 
 
 def check_plan_file(path: str) -> str:
@@ -81,11 +105,11 @@ def check_plan_file(path: str) -> str:
     return path
 
 
-def estimated_file(plan: Plan, path: str, weights: str, table: Sequence[str] | None = None) -> Estimate:
-    """The estimate from the tally in a file or standard input; errors name it."""
+def estimated_file(plan: Plan, path: str, weights: str, **others: Any) -> Estimate:
+    """The estimate from the tally in a file or standard input; errors name it. Options as for estimate_options."""
     tally = read_tally(path)
     try:
-        return estimated(plan, tally, weights, table)
+        return estimated(plan, tally, weights, **others)
     except TallyError as error:
         raise TallyError(f"{input_name(path)}: {error}") from None
 

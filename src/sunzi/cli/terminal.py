@@ -18,6 +18,9 @@ from typing import Self, TextIO
 
 from sunzi.formatting import display_width, shortened
 
+EMPTY_TEXT = "(empty text)"
+"""What tables show for a value that is an empty text."""
+
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 _BAR_WIDTH = 20
 _LEAST_LABEL = 16

@@ -115,7 +115,7 @@ class OpenDomain(Domain):
         return np.concatenate(parts) if parts else np.empty((0, self.width), dtype=np.uint16)
 
     def _digits(self, texts: Sequence[str]) -> Digits:
-        tokens, lengths = self._tokens(texts if "".join(texts).isascii() else [_valid(text) for text in texts])
+        tokens, lengths = self._tokens(texts if "".join(texts).isascii() else [valid_text(text) for text in texts])
         starts, found = np.cumsum(lengths) - lengths, np.zeros((len(texts), self.width), dtype=np.uint16)
         for length in range(self.longest + 1):
             rows = np.flatnonzero(lengths == length if length < self.longest else lengths >= length)
@@ -172,6 +172,18 @@ class OpenDomain(Domain):
         if self.is_bytes:
             joined = joined.encode("latin-1").decode(errors="backslashreplace")
         return joined if self.end in row else joined + LONGER
+
+    def texts(self, digits: Digits) -> Iterator[str]:
+        """The texts of many rows of digits; fast for alphabets of single characters."""
+        if self.is_bytes or self._longest_symbol > 1 or "\0" in self.symbols:  # NumPy drops zeros at the end
+            yield from map(self.text, digits)
+            return
+        characters = np.array([0, *map(ord, self.symbols), 0], dtype=np.uint32)
+        for start in range(0, len(digits), _TEXTS_AT_ONCE):
+            part = digits[start : start + _TEXTS_AT_ONCE]
+            codes = characters[part]
+            codes[self.is_longer(part), self.longest] = ord(LONGER)
+            yield from codes.view(f"U{self.width}")[:, 0].tolist()
 
     def is_longer(self, digits: Digits) -> NDArray[np.bool_]:
         """Which rows are texts of more tokens than planned."""
@@ -276,7 +288,7 @@ class TextList(Domain):
     source: OpenDomain
 
     def __init__(self, source: OpenDomain, digits: Digits) -> None:
-        self._set(len(digits), tuple(source.text(row) for row in digits), None, None)
+        self._set(len(digits), tuple(source.texts(digits)), None, None)
         vars(self)["source"] = source
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
@@ -328,12 +340,12 @@ def _symbols(alphabet: object) -> tuple[str, ...]:
 
 
 def _checked_symbol(symbol: object) -> str:
-    if not isinstance(symbol, str) or not symbol or _valid(symbol) != symbol:
+    if not isinstance(symbol, str) or not symbol or valid_text(symbol) != symbol:
         raise DomainError(f"a token is a text of at least one character, got {shown(symbol)}")
     return symbol
 
 
-def _valid(text: str) -> str:
+def valid_text(text: str) -> str:
     """The text, with U+FFFD for lone surrogates; two halves of a character are joined."""
     if text.isascii():
         return text

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from math import exp, log, log2
-from statistics import NormalDist
 from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr, ndtri
 
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
@@ -40,7 +42,6 @@ _MOST_POINTS = 1 << 23
 # Thresholds are those of a collection in which about this many texts are found.
 _TYPICAL_FOUND = 20
 _LIST_LENGTH = 1_000_000
-_NORMAL = NormalDist()
 
 
 def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cells: int) -> tuple[PrefixView, ...]:
@@ -118,12 +119,6 @@ class _Stage:
     kept: float
     among: float
 
-    def chance(self, distance: float) -> float:
-        """Of a text whose frequency is this many standard errors of a count by all reports."""
-        if self.kept >= self.among:
-            return 1.0
-        return _NORMAL.cdf(distance * self.share**0.5 + _NORMAL.inv_cdf(self.kept / self.among))
-
 
 def thresholds(
     protocol: PrefixViews, domain: OpenDomain, users: int, false_share: float, recall: float
@@ -133,41 +128,33 @@ def thresholds(
         raise ParameterError(f"recall and false_share must lie between 0 and 1, got {recall} and {false_share}")
     error = (protocol.views[0].null_variance / users) ** 0.5
     count = _Stage(protocol.counting_share, false_share * _TYPICAL_FOUND, PROPOSED)
-    whole = [view.share for view in protocol.with_role("search").values() if view.digits == domain.width]
-    listed = [_Stage(sum(whole) / (1 << SHARE_BITS), PROPOSED, _LIST_LENGTH), count]
-    depths = sorted({view.digits for view in protocol.with_role("search").values()})
-    found = []
+    searching = protocol.with_role("search").values()
+    depths = sorted({view.digits for view in searching})
+    shares = [sum(view.share for view in searching if view.digits == depth) / (1 << SHARE_BITS) for depth in depths]
+    listed = [_Stage(shares[-1], PROPOSED, _LIST_LENGTH), count]
+    found, beams = [], list[_Stage]()
     if is_searchable(domain, depths):
-        for place in range(len(depths)):
-            stages = [*_search_stages(protocol, domain, depths, place), count]
-            tokens = min(depths[place] - 1, domain.longest)
-            found.append(Threshold(tokens, error * _distance(stages, recall)))
+        tokens = len(domain.symbols)
+        for place, depth in enumerate(depths):
+            starts, digits = (BEAM, depth - depths[place - 1]) if place else (1, depth)
+            ending = starts * sum(tokens**length for length in range(digits))
+            finished = _Stage(shares[place], FINISHED, ending)
+            proposed = _Stage(sum(shares[place:]), PROPOSED / len(depths), ending)
+            distance = _distance([*beams, finished, proposed, count], recall)
+            found.append(Threshold(min(depth - 1, domain.longest), error * distance))
+            beams.append(_Stage(shares[place], BEAM, starts * tokens**digits))
     return [*found, Threshold(None, error * _distance(listed, recall))]
 
 
-def _search_stages(protocol: PrefixViews, domain: OpenDomain, depths: list[int], place: int) -> list[_Stage]:
-    """What a text that ends at this level must survive before it is counted."""
-    shares = [
-        sum(view.share for view in protocol.with_role("search").values() if view.digits == depth) / (1 << SHARE_BITS)
-        for depth in depths
-    ]
-    tokens, stages, before = len(domain.symbols), [], 0
-    for level in range(place):
-        among = tokens ** (depths[level] - before) * (BEAM if level else 1)
-        stages.append(_Stage(shares[level], BEAM, among))
-        before = depths[level]
-    ending = sum(tokens**length for length in range(depths[place] - before)) * (BEAM if place else 1)
-    each = PROPOSED / len(depths)
-    return [*stages, _Stage(shares[place], FINISHED, ending), _Stage(sum(shares[place:]), each, ending)]
-
-
 def _distance(stages: list[_Stage], recall: float) -> float:
-    """The distance at which a text survives all stages with probability ``recall``, by bisection."""
+    """The distance at which a text survives all stages with probability ``recall``, by bisection: how many standard
+    errors of a count by all reports its frequency is.
+    """
+    selective = [stage for stage in stages if stage.kept < stage.among]
+    roots = np.sqrt([stage.share for stage in selective])
+    limits = ndtri([stage.kept / stage.among for stage in selective])
     low, high = 0.0, 1000.0
     for _ in range(60):
         middle = (low + high) / 2
-        chance = 1.0
-        for stage in stages:
-            chance *= stage.chance(middle)
-        low, high = (middle, high) if chance < recall else (low, middle)
+        low, high = (middle, high) if np.prod(ndtr(middle * roots + limits)) < recall else (low, middle)
     return high

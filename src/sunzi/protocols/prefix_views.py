@@ -19,7 +19,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.domains.texts import Digits, OpenDomain, distinct, read_texts
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.numerics.checks import shown
+from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
 from sunzi.protocols.base import check_users
 from sunzi.protocols.channel import SHARE_BITS, Channel
@@ -215,8 +215,9 @@ class PrefixViews(ViewsProtocol):
         assert isinstance(domain, OpenDomain), "the plan has checked it"
         if not 0 < false_share < 1:
             raise ParameterError(f"false_share must lie between 0 and 1, got {shown(false_share)}")
+        beam = BEAM if beam is None else whole_number("beam", beam, 1)
         self.check_enough(tally)
-        search = PrefixSearch.of(self, domain, tally, beam or BEAM)
+        search = PrefixSearch.of(self, domain, tally, beam)
         if candidates is not None:
             if prior is not None:
                 raise ParameterError("a list of candidates needs no prior; leave one of them out")
@@ -250,6 +251,8 @@ def _read(domain: OpenDomain, source: Any) -> Digits:
     """The digits of texts, given or in a file."""
     if isinstance(source, (bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
         raise ParameterError(f"texts are a list, or the name of a file with one per line, got {shown(source)}")
+    if isinstance(source, str) and not Path(source).exists():
+        raise ParameterError(f"there is no file {shown(source)}; texts that are no file are a list, even one alone")
     parts = [domain.digits(piece) for piece in read_texts(source)]
     return np.concatenate([np.empty((0, domain.width), dtype=np.uint16), *parts])
 

@@ -1,9 +1,9 @@
 // The page's address says what the page shows, so that every view has a permalink and the back button works.
 
-/** @typedef {"records" | "histogram" | "changes" | "trend"} ViewName */
+/** @typedef {"records" | "texts" | "histogram" | "changes" | "trend"} ViewName */
 
 /** @type {ViewName[]} */
-export const VIEWS = ["records", "histogram", "changes", "trend"];
+export const VIEWS = ["records", "texts", "histogram", "changes", "trend"];
 
 /** @type {ViewName[]} the views that the plan has, the default one first */
 let offered = ["histogram", "changes", "trend"];

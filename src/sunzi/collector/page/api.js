@@ -41,6 +41,13 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  *   protocol: "ordered" | "number" | "tables", domain: Domain, parameters: { views?: { attributes: number[] }[] },
  * }} RecordPlan
  *
+ * The texts of an open plan that were found; a threshold without tokens is that of a list of candidates.
+ * @typedef {{
+ *   found: { label: string, frequency: number, low: number, high: number }[], reports: number, candidates: number,
+ *   accepted: number, false_share: number, group: string | null,
+ *   thresholds: { tokens: number | null, frequency: number }[],
+ * }} Discovery
+ *
  * A public group of users, `ATTRIBUTE=VALUE`; `published` if it has enough reports.
  * @typedef {{ group: string, attribute: string, value: string, reports: number, published: boolean }} Group
  *
@@ -221,6 +228,7 @@ const DOWNLOADS = {
   status: ["status.json", "status.csv"],
   estimate: ["estimate.json", "estimate.csv", "estimate.parquet", "estimate.png", "tally"],
   sum: ["sum.json", "sum.csv"],
+  texts: ["discover.json", "discover.csv", "tally"],
   records: ["records.json", "records.csv", "records.png"],
   difference: ["difference.json", "difference.csv", "difference.png"],
   trend: ["trend.json", "trend.csv", "trend.png"],

@@ -17,6 +17,8 @@ const BIN_SECONDS = [MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * D
 const TICK_SECONDS = [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE)
   .concat([1, 2, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14, 28, 91, 182, 364].map((n) => n * DAY));
 const RECORDS = ["ordered", "number", "tables"]; // whose number of values says little
+/** @type {Record<string, string>} */
+const UNCOUNTED = { number: "Numbers", prefixes: "Texts" };
 const TOO_FEW = "Too few reports";
 const PLOT = { top: 10, height: 112 };
 
@@ -31,8 +33,8 @@ export function drawStatus(status) {
   setText(byId("since"), `since ${atSecond(dayAndClock, status.opened_at)}`);
   setText(byId("epsilon"), epsilonInShort(status.epsilon));
   setText(byId("epsilon-words"), epsilonInWords(status.epsilon));
-  setText(byId("guess-words"), guessInWords(status));
-  setText(byId("values"), status.protocol === "number" ? "Numbers" : whole(status.domain_size));
+  setText(byId("guess-words"), status.protocol === "prefixes" ? "" : guessInWords(status)); // no list to guess from
+  setText(byId("values"), UNCOUNTED[status.protocol] ?? whole(status.domain_size));
   setText(byId("values-words"), RECORDS.includes(status.protocol) ? status.values : "");
   const bits = Number(status.report_bits.toFixed(1)).toLocaleString("en-US");
   const onAverage = status.report_bits % 1 ? " on average" : "";

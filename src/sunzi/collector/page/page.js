@@ -18,6 +18,7 @@ import { drawHistogram, drawNoHistogram, drawNoSum, drawSelection, drawSum, esti
 import { refreshPlan } from "./records.js";
 import { copySnippet, makeLanguages, refreshSnippet } from "./snippets.js";
 import { showTable, tablePath, tableViews } from "./tables.js";
+import { textsPath, textsView } from "./texts.js";
 import { drawNoTrend, drawTrend, trendPath } from "./trend.js";
 
 /** @import { ViewName } from "./address.js" */
@@ -52,6 +53,7 @@ const views = [
   new View(during("histogram", (status) => sumPath(status)), drawSum, drawNoSum),
   new View(during("changes", (status) => differencePath(status)), drawChanges, drawNoChanges),
   new View(during("trend", (status) => trendPath(status)), drawTrend, drawNoTrend),
+  textsView,
   ...distributionViews,
   ...tableViews,
   new View((status) => `${epochPath(status)}/guarantee.json`, drawGuarantee, drawNoGuarantee),
@@ -72,6 +74,7 @@ const estimatePath = (choice, form = "json") => `${epochPath(choice)}/estimate.$
 function filePath(choice, file) {
   const [kind, form] = file.split(".");
   if (kind === "records") return recordsPath(choice, form);
+  if (kind === "discover") return textsPath(choice, form);
   if (kind === "sum") return sumPath(choice, form);
   if (kind === "difference") return differencePath(choice, form);
   if (kind === "trend") return trendPath(choice, form);
@@ -98,7 +101,7 @@ function showAddress() {
     inputById(`view-${name}`).checked = name === view;
     for (const node of all(`#view-${name}, [for=view-${name}]`)) setHidden(node, !isOffered(name));
   }
-  setHidden(byId("controls"), view === "records");
+  setHidden(byId("controls"), view === "records" || view === "texts");
   for (const panel of all("[data-panel]")) setHidden(panel, panel.dataset.panel !== view);
   if (document.activeElement !== byId("search")) inputById("search").value = parameter("search");
   selectById("top").value = parameter("top") || "20";

@@ -5,6 +5,7 @@ import { epochPath, requestJson } from "./api.js";
 import { byId, setHidden, setText } from "./dom.js";
 import { whyEmpty } from "./histogram.js";
 
+/** @import { ViewName } from "./address.js" */
 /** @import { Choice, Domain, RecordPlan, Status } from "./api.js" */
 
 /** @type {Record<string, string>} what the view of each protocol is called */
@@ -23,6 +24,17 @@ let plan = null;
 export const planOf = (protocol) => (plan?.protocol === protocol ? plan : null);
 
 /**
+ * The views that plans of a protocol have, the default one first.
+ * @param {string} protocol
+ * @returns {ViewName[]}
+ */
+function viewsOf(protocol) {
+  if (protocol === "prefixes") return ["texts"]; // there is no list of values to estimate
+  if (protocol === "number") return ["records"]; // its values are too many to list
+  return [...(TITLES[protocol] ? /** @type {const} */ (["records"]) : []), "histogram", "changes", "trend"];
+}
+
+/**
  * Fetch the plan if it is one of numbers or tables, and offer the views that it has.
  * @param {Status} status
  * @param {AbortSignal} signal
@@ -34,10 +46,9 @@ export async function refreshPlan(status, signal) {
   plan = title ? await requestJson(`${epochPath(status)}/plan`, signal) : null;
   fingerprint = status.plan;
   setText(byId("records-title"), title ?? "");
-  const isNumber = status.protocol === "number"; // its values are too many to list
-  setViews([...(title ? /** @type {const} */ (["records"]) : []),
-    ...(isNumber ? [] : /** @type {const} */ (["histogram", "changes", "trend"]))]);
-  setHidden(byId("views"), isNumber);
+  const views = viewsOf(status.protocol);
+  setViews(views);
+  setHidden(byId("views"), views.length === 1);
   setHidden(byId("distribution"), status.protocol !== "ordered");
   setHidden(byId("measures"), status.protocol === "tables");
   setHidden(byId("tables"), status.protocol !== "tables");
