@@ -32,7 +32,16 @@ _MOST_TEXTS = 1 << 16
 
 
 class UnknownValuesWarning(UserWarning):
-    """Unknown or missing values are reported as the domain's ``other``; the message counts them."""
+    """Unknown or missing values are reported as the domain's ``other``; the message counts them.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnknownValuesWarning)  # an error instead
+    ...     warnings.warn("3 values are unknown", UnknownValuesWarning)
+    Traceback (most recent call last):
+        ...
+    sunzi.tables.index_lookup.UnknownValuesWarning: 3 values are unknown
+    """
 
 
 class IndexLookup:
