@@ -71,7 +71,7 @@ class Axes:
     flat_error: float
     """The root mean squared error over all values, if they are equally frequent."""
     skewed_error: float | None
-    """The same for :func:`~sunzi.planning.populations.skewed_histogram`; None unless requested."""
+    """The same for :func:`~sunzi.planning.skewed_histogram`; None unless requested."""
     standard_error: float
     """The standard error of the share of an item that no user holds."""
     largest_error: float
