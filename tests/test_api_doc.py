@@ -61,6 +61,38 @@ def test_prose_speaks_of_public_names_only(page):
     assert unknown == []
 
 
+def test_docstrings_become_markdown():
+    docstring = """Tell :class:`Plan` from ``x`` (docs/batch.md).
+
+Parameters
+----------
+low, high: the ends,
+    on two lines.
+options: some:
+
+    - ``a``: one.
+    - ``b``: two.
+
+>>> 1 + 1
+2"""
+    page = SCRIPT["markdown"](docstring, {"Plan": "sunzi.md#class-plan"}.get)
+    assert page.split("\n\n") == [
+        "Tell [`Plan`](sunzi.md#class-plan) from `x` ([batch](../batch.md)).",
+        "**Parameters**",
+        "- `low`, `high`: the ends, on two lines.\n- `options`: some:",
+        "  - `a`: one.\n  - `b`: two.",
+        "```pycon\n>>> 1 + 1\n2\n```",
+    ]
+
+
+def test_long_signatures_take_a_line_for_each_parameter():
+    def short(a: int, _private: int = 0, *, b: str = "x") -> str: ...
+    def long(first_of_all_parameters: int, second_of_all_parameters: int, *, third_of_all_parameters: int) -> None: ...
+
+    assert SCRIPT["signature"]("f", short) == '```python3\nf(a: int, *, b: str = "x") -> str\n```'
+    assert SCRIPT["signature"]("a_long_name", long).count("\n") == 7
+
+
 def test_inner_names_would_be_found():
     assert inner_names("from sunzi.numerics.primes import factorize\nimport sunzi.contract, numpy, sunzi") == [
         "sunzi.numerics.primes.factorize",
