@@ -1,4 +1,4 @@
-"""The page of public names is up to date, and examples and other public code use no other names."""
+"""The reference of public names is up to date, and examples and other public code use no other names."""
 
 import ast
 import re
@@ -38,12 +38,13 @@ def known(module: str, name: str | None) -> bool:
     return (name is None and module in PUBLIC) or name in PUBLIC.get(module, []) or f"{module}.{name}" in PUBLIC
 
 
-def test_the_page_is_up_to_date():
+def test_the_reference_is_up_to_date():
     assert SCRIPT["main"](["--check"]) == 0
 
 
 def test_every_name_is_said_to_be_something():
-    rows = re.findall(r"^\| `([^`]*)` \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE)
+    page = (ROOT / "docs" / "api.md").read_text()
+    rows = re.findall(r"^\| \[`([^`]*)`\]\(api/[^)]*\) \| (.*) \|$", page, flags=re.MULTILINE)
     assert len(rows) == sum(map(len, PUBLIC.values()))
     assert [name for name, text in rows if len(text) < 10] == []
 
@@ -58,6 +59,38 @@ def test_prose_speaks_of_public_names_only(page):
     packages = {module.rpartition(".")[0] for module in PUBLIC}
     unknown = [name for name in names_in_prose(page) if name not in packages and not known(*name.rpartition(".")[::2])]
     assert unknown == []
+
+
+def test_docstrings_become_markdown():
+    docstring = """Tell :class:`Plan` from ``x`` (docs/batch.md).
+
+Parameters
+----------
+low, high: the ends,
+    on two lines.
+options: some:
+
+    - ``a``: one.
+    - ``b``: two.
+
+>>> 1 + 1
+2"""
+    page = SCRIPT["markdown"](docstring, {"Plan": "sunzi.md#class-plan"}.get)
+    assert page.split("\n\n") == [
+        "Tell [`Plan`](sunzi.md#class-plan) from `x` ([batch](../batch.md)).",
+        "**Parameters**",
+        "- `low`, `high`: the ends, on two lines.\n- `options`: some:",
+        "  - `a`: one.\n  - `b`: two.",
+        "```pycon\n>>> 1 + 1\n2\n```",
+    ]
+
+
+def test_long_signatures_take_a_line_for_each_parameter():
+    def short(a: int, _private: int = 0, *, b: str = "x") -> str: ...
+    def long(first_of_all_parameters: int, second_of_all_parameters: int, *, third_of_all_parameters: int) -> None: ...
+
+    assert SCRIPT["signature"]("f", short) == '```python3\nf(a: int, *, b: str = "x") -> str\n```'
+    assert SCRIPT["signature"]("a_long_name", long).count("\n") == 7
 
 
 def test_inner_names_would_be_found():

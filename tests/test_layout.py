@@ -9,7 +9,7 @@ SOURCE = ROOT / "src" / "sunzi"
 TESTS = ROOT / "tests"
 SUITES = {
     "": {
-        "api_doc": "docs/api.md",
+        "api_doc": "docs/api.md and docs/api/",
         "benchmarks": "the benchmarks",
         "claims": "the numbers that pages state in a sentence",
         "conformance": "the vectors of conformance/",
@@ -17,6 +17,7 @@ SUITES = {
         "docstrings": "examples in docstrings",
         "format_doc": "docs/format.md",
         "fuzz": "damaged files of every kind",
+        "gallery": "docs/gallery.md and docs/first-ten-minutes.md",
         "layout": "this file",
         "no_extras": "an installation without extras",
         "notebooks": "the notebooks of examples/",

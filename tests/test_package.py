@@ -109,6 +109,29 @@ def test_every_pin_has_hashes_and_a_command_that_renews_it(name):
     assert f"compile {name} " in (ROOT / "scripts" / "make-requirements").read_text()
 
 
+def citation() -> dict[str, str]:
+    """The plain fields of CITATION.cff; cffconvert has checked its form."""
+    return dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE))
+
+
+def test_all_files_state_the_same_version():
+    """As the release steps in CONTRIBUTING.md need it: a released version has its date in both changelogs."""
+    client = json.loads((ROOT / "clients" / "javascript" / "package.json").read_text())
+    locked = json.loads((ROOT / "clients" / "javascript" / "package-lock.json").read_text())
+    assert client["version"] == locked["version"] == locked["packages"][""]["version"] == sunzi.__version__
+    assert citation()["version"] == sunzi.__version__
+    for changelog in (ROOT / "CHANGELOG.md", ROOT / "clients" / "javascript" / "CHANGELOG.md"):
+        released = re.findall(r"^## \[(\d.*)\] - (\S+)$", changelog.read_text(), flags=re.MULTILINE)
+        assert released[0] == (sunzi.__version__, citation()["date-released"])
+
+
+def test_the_citation_agrees_with_the_package():
+    (author,) = PROJECT["project"]["authors"]
+    assert f"  - name: {author['name']}\n" in (ROOT / "CITATION.cff").read_text()
+    assert citation()["license"] == PROJECT["project"]["license"]
+    assert citation()["repository-code"] == PROJECT["project"]["urls"]["Homepage"]
+
+
 def test_the_bill_of_materials_is_up_to_date():
     subprocess.run([sys.executable, ROOT / "scripts" / "make-sbom", "--check"], check=True)
     listed = {each["name"]: each for each in json.loads(BILL.read_text())["components"]}

@@ -11,7 +11,7 @@ SITE = runpy.run_path(str(ROOT / "scripts" / "site_pages.py"))
 
 
 def test_every_page_is_in_the_navigation():
-    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    listed = re.findall(r"(?:-|:) (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(listed) == sorted(SITE["pages"]().values())
 
 

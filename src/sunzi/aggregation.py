@@ -36,7 +36,13 @@ _SEAL_BYTES = (1 + 2 + 32 + _LENGTH_BYTES + 16) + (2 + _LENGTH_BYTES)
 
 @dataclass(frozen=True)
 class AggregationTask:
-    """The parameters of the DAP task that sums a plan's reports, and the size of a report."""
+    """The parameters of the DAP task that sums a plan's reports, and the size of a report.
+
+    >>> import sunzi
+    >>> task = sunzi.aggregation_task(sunzi.make_plan("grr", ["no", "yes"], epsilon=1), min_batch=1000)
+    >>> task.vdaf
+    'Prio3Histogram'
+    """
 
     vdaf: str
     """The function, as the VDAF draft names it: ``Prio3Histogram``, whose reports have exactly one 1, or

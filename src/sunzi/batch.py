@@ -48,6 +48,11 @@ class BatchGuarantee:
 
     It holds if one person's value is replaced by another, for every possible data of all others, as long as at least
     ``honest_reports`` clients followed the plan; the others may work for the reader.
+
+    >>> import sunzi
+    >>> guarantee = sunzi.make_plan("grr", ["no", "yes"], epsilon=1).batch_guarantee(100_000, delta=1e-8)
+    >>> guarantee.epsilon < 0.1 < guarantee.local_epsilon
+    True
     """
 
     epsilon: float

@@ -32,6 +32,10 @@ class TallyLayout:
     """Blocks of counters, as (number of counters, weight): a report adds 1 to ``weight`` counters of exactly one block.
 
     Weight 0 is for unary protocols, whose reports set any number of bits: a counter is at most the number of reports.
+
+    >>> layout = TallyLayout(blocks=((10, 1), (4, 2)))
+    >>> layout.length, list(layout.slices())
+    (14, [(0, 10, 1), (10, 14, 2)])
     """
 
     blocks: tuple[tuple[int, int], ...]

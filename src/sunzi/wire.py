@@ -44,7 +44,12 @@ _MOST_REPORTS = 1 << 48
 
 @dataclass(frozen=True)
 class ReportLayout:
-    """For every selector, the payload's width in bits and the limit that it must stay below; None if it is bytes."""
+    """For every selector, the payload's width in bits and the limit that it must stay below; None if it is bytes.
+
+    >>> layout = ReportLayout(payload_bits=(4,), payload_limits=(10,))
+    >>> layout.max_bits, layout.mean_bits
+    (4, 4.0)
+    """
 
     payload_bits: tuple[int, ...]
     payload_limits: tuple[int | None, ...]
@@ -72,7 +77,12 @@ class ReportLayout:
 
 @dataclass(frozen=True)
 class EncodedReports:
-    """The selector of each report, and for every selector its payloads in order of appearance."""
+    """The selector of each report, and for every selector its payloads in order of appearance.
+
+    >>> encoded = EncodedReports.single(np.array([3, 1, 4]))
+    >>> encoded.selectors.tolist(), encoded.in_order()
+    ([0, 0, 0], [3, 1, 4])
+    """
 
     selectors: Integers
     payloads: tuple[Payloads, ...]

@@ -44,7 +44,14 @@ _NONNEGATIVE = "no frequency is estimated below 0, up to noise"
 
 @dataclass(frozen=True)
 class Health:
-    """The result of all tests on one tally."""
+    """The result of all tests on one tally.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("ss-compact", 20, 1)
+    >>> found = check_health(plan, plan.simulate([3] * 5000, seed=1))
+    >>> found.reports, found.alarms
+    (5000, ())
+    """
 
     reports: int
     findings: tuple[HealthFinding, ...]

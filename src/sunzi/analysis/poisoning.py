@@ -41,7 +41,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Poisoning:
-    """The effect of one attack in several simulated collections."""
+    """The effect of one attack in several simulated collections.
+
+    >>> import sunzi
+    >>> study = PoisoningStudy(sunzi.make_plan("grr", 10, 1), users=1000, targets=(0,), runs=2)
+    >>> result = study.run("input", 0.1)
+    >>> result.attack, result.push > 0
+    ('input', True)
+    """
 
     attack: str
     share: float
@@ -104,6 +111,11 @@ class PoisoningStudy:
     """Attacks on one plan in simulated collections of ``users`` clients, ``runs`` for each attack and share.
 
     The same seed gives the same numbers for an attack and share, independently of what else is studied.
+
+    >>> import sunzi
+    >>> study = PoisoningStudy(sunzi.make_plan("grr", 10, 1), users=1000, targets=(0,), runs=2)
+    >>> study.honest().share, study.run("input", 0.1).share
+    (0.0, 0.1)
     """
 
     plan: Plan

@@ -55,7 +55,13 @@ Verdict = Literal["consistent", "deviation", "violation"]
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit."""
+    """The result of an audit.
+
+    >>> import sunzi
+    >>> found = audit(sunzi.make_plan("grr", 10, 1), trials=10_000, seed=1)
+    >>> found.is_private, found.lower_bound < found.exact_epsilon
+    (False, True)
+    """
 
     protocol: str
     domain_size: int

@@ -206,7 +206,7 @@ def _serve(plan: Plan, values: Integers, port: int, *, once: bool) -> None:
         plan, tally = remote.tally()
         top = plan.estimate(tally).top(_SERVED)
         found = ", ".join(f"{row.label} {percent(row.low, 1)} to {percent(row.high, 1)}" for row in top)
-        say(f"It counted {counted(tally.reports, 'report')}, each exactly once. Most frequent: {found}.")
+        say_wrapped(f"It counted {counted(tally.reports, 'report')}, each exactly once. Most frequent: {found}.")
         if not once and is_terminal(sys.stdout):
             say(f"Open the live page: {collector.url}/ (press Ctrl+C to stop)")
             collector.wait()

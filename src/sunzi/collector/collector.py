@@ -39,19 +39,63 @@ _SHOWN_LABELS = 3
 
 
 class UnknownEpochError(StoreError):
-    """There is no such collection or epoch."""
+    """There is no such collection or epoch.
+
+    >>> from sunzi.collector import open_store
+    >>> collector = Collector(open_store("collector.db"))
+    >>> collector.find("fruit", 1)
+    Traceback (most recent call last):
+        ...
+    sunzi.collector.collector.UnknownEpochError: there is no collection 'fruit' here
+    >>> collector.store.close()
+    """
 
 
 class ClosedEpochError(StoreError):
-    """The epoch is closed, for good."""
+    """The epoch is closed, for good.
+
+    >>> import sunzi
+    >>> from sunzi.collector import open_store
+    >>> collector = Collector(open_store("collector.db"))
+    >>> epoch = collector.open("fruit", sunzi.make_plan("grr", ["apple", "pear"], epsilon=1))
+    >>> epoch = collector.close("fruit", 1)
+    >>> collector.find_open("fruit", 1)
+    Traceback (most recent call last):
+        ...
+    sunzi.collector.collector.ClosedEpochError: epoch 1 of fruit is closed
+    >>> collector.store.close()
+    """
 
 
 class AnotherPlanError(StoreError):
-    """The collection's open epoch has another plan."""
+    """The collection's open epoch has another plan.
+
+    >>> import sunzi
+    >>> from sunzi.collector import open_store
+    >>> collector = Collector(open_store("collector.db"))
+    >>> epoch = collector.open("fruit", sunzi.make_plan("grr", ["apple", "pear"], epsilon=1))
+    >>> collector.open("fruit", sunzi.make_plan("grr", ["apple", "fig"], epsilon=1))
+    Traceback (most recent call last):
+        ...
+    sunzi.collector.collector.AnotherPlanError: epoch 1 of fruit is open with another plan (new 'fig', removed ...
+    >>> collector.store.close()
+    """
 
 
 class MisdirectedError(StoreError):
-    """The id belongs to another shard of this collection."""
+    """The id belongs to another shard of this collection.
+
+    >>> import sunzi
+    >>> from sunzi.collector import Shard, open_store
+    >>> collector = Collector(open_store("collector.db", shard=Shard(0, of=2)))
+    >>> plan = sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)
+    >>> epoch = collector.open("fruit", plan)
+    >>> collector.deposit(epoch, bytes([1] * 16), plan.client().report("pear"))
+    Traceback (most recent call last):
+        ...
+    sunzi.collector.collector.MisdirectedError: this collector is shard 0/2; send this id to its own shard
+    >>> collector.store.close()
+    """
 
 
 @dataclass(frozen=True)

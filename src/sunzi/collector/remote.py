@@ -51,12 +51,35 @@ class TooFewReportsError(StoreError):
 
 
 class UnauthorizedError(StoreError):
-    """The key or token is unknown. The same upload can still be counted with the right one."""
+    """The key or token is unknown. The same upload can still be counted with the right one.
+
+    >>> import sunzi
+    >>> from contextlib import closing
+    >>> from sunzi.collector import Settings, UploadKey, serve
+    >>> plan = sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)
+    >>> settings = Settings(upload_keys=(UploadKey("app", bytes(32), reports_per_minute=100),))
+    >>> with serve(plan, settings=settings) as running, closing(RemoteCollector(running.url, max_epsilon=1)) as remote:
+    ...     remote.upload(remote.current(), plan.client().report("pear"))
+    Traceback (most recent call last):
+        ...
+    sunzi.collector.remote.UnauthorizedError: the collector rejected this key or token (401): send an upload key, ...
+    """
 
 
 @dataclass(frozen=True)
 class RemoteEpoch:
-    """The plan, and the epoch that reports must name."""
+    """The plan, and the epoch that reports must name.
+
+    >>> import sunzi
+    >>> from sunzi.collector import serve
+    >>> plan = sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)
+    >>> with serve({"fruit": plan}) as running:
+    ...     remote = RemoteCollector(f"{running.url}/v1/collections/fruit", max_epsilon=1)
+    ...     epoch = remote.current()
+    ...     remote.close()
+    >>> epoch.collection, epoch.number, epoch.is_open, epoch.plan == plan
+    ('fruit', 1, True, True)
+    """
 
     plan: Plan
     collection: str

@@ -64,7 +64,14 @@ _PAGE_TYPES = {
 
 @dataclass(frozen=True)
 class RunningCollector:
-    """A collector that serves HTTP on a background thread; see :func:`serve`."""
+    """A collector that serves HTTP on a background thread; see :func:`serve`.
+
+    >>> import sunzi
+    >>> with serve(sunzi.make_plan("grr", ["apple", "pear"], epsilon=1)) as running:
+    ...     second = running.open("colours", sunzi.make_plan("grr", ["red", "blue"], epsilon=1))
+    ...     running.collector.collections()
+    ['colours', 'default']
+    """
 
     url: str
     """``http://HOST:PORT``"""

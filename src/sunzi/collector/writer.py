@@ -38,7 +38,11 @@ _STUCK_SECONDS = 10.0
 
 
 class OverloadError(StoreError):
-    """Too many deposits are waiting: send it again later."""
+    """Too many deposits are waiting: send it again later.
+
+    >>> issubclass(OverloadError, StoreError)
+    True
+    """
 
 
 @dataclass

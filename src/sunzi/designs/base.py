@@ -47,6 +47,11 @@ class Design(ABC):
     dataclasses that validate their fields in ``__post_init__``: every instance is a 2-design. A subclass provides
     ``kind``, ``points``, ``block_size``, ``message_count`` and ``draw_bounds`` as fields or properties, and the
     abstract methods.
+
+    >>> from sunzi.designs import Subsets
+    >>> design = Subsets(points=5, block_size=2)
+    >>> design.points, design.message_count, design.contains(np.array([[0, 3]]), np.array([3])).tolist()
+    (5, 10, [True])
     """
 
     kind: ClassVar[str]

@@ -43,6 +43,10 @@ class Cyclotomic(Design):
     """The e·m messages (a,b), sent as a·m + b, each naming the block g^a·D + b of Z_m.
 
     ``generator`` is a primitive root of the prime m = ``points``; 0 chooses the smallest.
+
+    >>> design = Cyclotomic(points=7, classes=3)
+    >>> design.block_size, design.message_count
+    (2, 21)
     """
 
     kind = "cyclotomic"

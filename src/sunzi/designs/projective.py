@@ -34,6 +34,10 @@ class Projective(Design):
     on it.
 
     ``polynomial`` is irreducible and defines the field of ``order`` elements; if empty, the first such one is taken.
+
+    >>> design = Projective(order=2, dimension=3)
+    >>> design.points, design.block_size
+    (7, 3)
     """
 
     kind = "projective"

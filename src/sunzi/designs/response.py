@@ -54,6 +54,11 @@ class BlockResponse:
 
     ε-LDP: the likelihood ratio of any message under two values is 1 or e^{±ε'} with ε' ≤ ε, checked in integers on
     creation. Draw order of one report: the truth word, then one word for each of the design's ``draw_bounds``.
+
+    >>> from fractions import Fraction
+    >>> response = BlockResponse(Singletons(points=10), epsilon=Fraction(1))
+    >>> response.words_per_report, round(response.probabilities.true, 3)
+    (2, 0.232)
     """
 
     design: Design

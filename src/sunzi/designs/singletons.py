@@ -27,7 +27,12 @@ MOST_POINTS = 1 << 31
 
 @dataclass(frozen=True)
 class Singletons(Design):
-    """v blocks of one point each; the message is the point."""
+    """v blocks of one point each; the message is the point.
+
+    >>> design = Singletons(points=10)
+    >>> design.block_size, design.message_count
+    (1, 10)
+    """
 
     kind = "singletons"
 

@@ -50,6 +50,10 @@ class Subsets(Design):
 
     ``code`` is "arithmetic", about log2 C(v,w) bits (docs/mathematics.md §9), or "bitmap", v bits. By default it is
     arithmetic below 2^20 points, where that code ends.
+
+    >>> design = Subsets(points=5, block_size=2)
+    >>> design.points, design.message_count
+    (5, 10)
     """
 
     kind = "subsets"

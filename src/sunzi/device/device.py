@@ -65,7 +65,16 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class QueuedReport:
-    """A report in the outbox, sent with the same bytes and id until it is acknowledged."""
+    """A report in the outbox, sent with the same bytes and id until it is acknowledged.
+
+    >>> import sunzi
+    >>> from sunzi.device import Device
+    >>> plan = sunzi.make_plan("grr", ["yes", "no"], epsilon=1)
+    >>> device = Device("device.db", lifetime_epsilon=3, max_epsilon=1)
+    >>> queued = device.queue(plan, "answer", "yes", "https://collector.example/v1/collections/default/epochs/1")
+    >>> [report.destination for report in device.waiting()]
+    ['https://collector.example/v1/collections/default/epochs/1']
+    """
 
     identity: bytes
     destination: str

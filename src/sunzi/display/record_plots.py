@@ -161,7 +161,7 @@ def plot_table(
         shares = [percent(float(share), 1) for share in margin.frequencies]
         set_ticks(range(size), [f"{label}\n{share}" for label, share in zip(labels, shares, strict=True)], fontsize=8)
     axes.set_ylabel(names[0])
-    axes.set_xlabel(f"{names[1]} (grey: not distinguishable from 0; ± is a standard error)")
+    axes.set_xlabel(f"{names[1]}\n\ngrey: not distinguishable from 0\n±: a standard error")
     axes.set_title(f"{estimate.reports:,} reports", loc="left")
     figure.colorbar(image, ax=axes, format=PercentFormatter(1))
     return saved(figure, path)

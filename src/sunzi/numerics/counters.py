@@ -32,6 +32,10 @@ class Counters:
 
     Built from ``length``, the cells' ascending and distinct indices, and their values; with None for the indices,
     ``values`` are those of all cells. The arrays become read-only.
+
+    >>> counters = Counters(1000, np.array([2, 7]), np.array([5, 1]))
+    >>> counters.total(), counters.dense()[:4].tolist()
+    (6, [0, 0, 5, 0])
     """
 
     length: int

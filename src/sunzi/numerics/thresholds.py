@@ -144,7 +144,12 @@ def check_unary_thresholds(
 
 @dataclass(frozen=True, slots=True)
 class SupportProbabilities:
-    """The probabilities that a report supports the true point (p) or another given point (q), and Δ = p − q."""
+    """The probabilities that a report supports the true point (p) or another given point (q), and Δ = p − q.
+
+    >>> probabilities = SupportProbabilities.planned(points=10, block_size=1, epsilon=Fraction(1))
+    >>> round(probabilities.true / probabilities.false, 3)
+    2.718
+    """
 
     true: float
     false: float

@@ -56,7 +56,13 @@ _FARTHEST_NORMAL = 12.0
 
 @dataclass(frozen=True)
 class Axes:
-    """The figures of one plan for a number of users."""
+    """The figures of one plan for a number of users.
+
+    >>> from sunzi import make_plan
+    >>> axes = evaluate(make_plan("grr", 16, 1), users=1000)
+    >>> axes.bits, axes.max_bits, round(axes.attackability, 3)
+    (4.0, 4, 0.153)
+    """
 
     protocol: str
     domain_size: int
@@ -65,7 +71,7 @@ class Axes:
     flat_error: float
     """The root mean squared error over all values, if they are equally frequent."""
     skewed_error: float | None
-    """The same for :func:`~sunzi.planning.populations.skewed_histogram`; None unless requested."""
+    """The same for :func:`~sunzi.planning.skewed_histogram`; None unless requested."""
     standard_error: float
     """The standard error of the share of an item that no user holds."""
     largest_error: float

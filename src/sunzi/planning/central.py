@@ -47,7 +47,12 @@ CENTRAL_LEGEND = (
 
 @dataclass(frozen=True)
 class Method:
-    """A way to reach a central ε, with its error."""
+    """A way to reach a central ε, with its error.
+
+    >>> found = plan_for_batch(100, users=10_000, epsilon=1, delta=1e-8)
+    >>> [method.name for method in found.methods]
+    ['this plan, grr', 'local epsilon at most 4', 'local epsilon 1', 'Gaussian noise', 'discrete Laplace noise']
+    """
 
     name: str
     trusted: str
@@ -70,7 +75,12 @@ class Method:
 
 @dataclass(frozen=True)
 class CentralPlan:
-    """A plan that reaches a central ε, beside other methods that do."""
+    """A plan that reaches a central ε, beside other methods that do.
+
+    >>> found = plan_for_batch(100, users=10_000, epsilon=1, delta=1e-8)
+    >>> found.target, found.guarantee.epsilon <= found.target
+    (1.0, True)
+    """
 
     plan: Plan
     target: float

@@ -21,7 +21,13 @@ _EPSILONS = (Fraction(1, 2), *map(Fraction, range(1, 9)))
 
 @dataclass(frozen=True)
 class BatchCurves:
-    """Guarantees of a plan and of its neighbours, under the same conditions."""
+    """Guarantees of a plan and of its neighbours, under the same conditions.
+
+    >>> import sunzi
+    >>> guarantee = sunzi.make_plan("grr", 16, epsilon=2).batch_guarantee(10_000, delta=1e-8)
+    >>> BatchCurves("grr", 16, own=guarantee, by_size=(guarantee,), by_epsilon=()).own.reports
+    10000
+    """
 
     protocol: str
     domain_size: int

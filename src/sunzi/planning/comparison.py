@@ -31,7 +31,12 @@ from sunzi.protocols.registry import find
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination to compare protocols at."""
+    """One combination to compare protocols at.
+
+    >>> from fractions import Fraction
+    >>> setting_grid([64], epsilons=["1/2"], users=[10_000]) == [Setting(64, Fraction(1, 2), 10_000)]
+    True
+    """
 
     domain_size: int
     epsilon: Fraction
@@ -40,7 +45,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Trials:
-    """Simulated collections of one population: their number, seed and population."""
+    """Simulated collections of one population: their number, seed and population.
+
+    >>> row = next(compare(setting_grid([8], [1], [1000]), ["grr"], Trials(number=5, seed=1)))
+    >>> row.trials.number
+    5
+    """
 
     number: int
     seed: int = 1
@@ -72,7 +82,12 @@ class Simulated:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One protocol at one setting."""
+    """One protocol at one setting.
+
+    >>> row = next(compare(setting_grid([64], [1], [1000]), ["grr"]))
+    >>> row.protocol, row.axes.bits
+    ('grr', 6.0)
+    """
 
     protocol: str
     setting: Setting

@@ -174,7 +174,13 @@ def subset_bits(points: int, block_size: int) -> int:
 
 @dataclass(frozen=True)
 class ModuliCandidate:
-    """Moduli for one kind, domain size and ε: ``make_plan(kind, domain_size, epsilon, moduli=candidate.moduli)``."""
+    """Moduli for one kind, domain size and ε: ``make_plan(kind, domain_size, epsilon, moduli=candidate.moduli)``.
+
+    >>> from sunzi.planning import evaluate_moduli
+    >>> candidate = evaluate_moduli(10, 1, "mss", [5, 11])
+    >>> candidate.moduli, candidate.max_bits
+    ((5, 11), 9)
+    """
 
     moduli: tuple[int, ...]
     """Distinct primes, ascending."""

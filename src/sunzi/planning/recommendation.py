@@ -69,7 +69,12 @@ class Option:
 
 @dataclass(frozen=True, repr=False)
 class Recommendation:
-    """The figures of all protocols, and the protocol to use."""
+    """The figures of all protocols, and the protocol to use.
+
+    >>> found = recommend(16, 1, users=1000, protocols=["grr", "oue"])
+    >>> found.protocol, [option.protocol for option in found.options]
+    ('oue', ['grr', 'oue'])
+    """
 
     objective: Objective
     options: tuple[Option, ...]

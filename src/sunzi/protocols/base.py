@@ -58,6 +58,11 @@ class Protocol(ABC):
     Subclasses are frozen dataclasses that validate in ``__post_init__`` everything that privacy depends on. To add your
     own, subclass it, give it a ``name``, provide ``domain_size``, ``epsilon``, ``report_layout`` and ``tally_layout``
     as fields or properties, and call :func:`sunzi.protocols.register`.
+
+    >>> import sunzi
+    >>> protocol = sunzi.make_plan("grr", 10, epsilon=1).protocol
+    >>> isinstance(protocol, Protocol), protocol.name, protocol.domain_size
+    (True, 'grr', 10)
     """
 
     name: ClassVar[str]

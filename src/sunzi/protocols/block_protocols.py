@@ -34,7 +34,13 @@ from sunzi.wire import EncodedReports, ReportLayout
 
 @dataclass(frozen=True)
 class BlockProtocol(SupportProtocol):
-    """One block response on v ≥ k points; a value is its own point."""
+    """One block response on v ≥ k points; a value is its own point.
+
+    >>> import sunzi
+    >>> protocol = sunzi.make_plan("ss", 10, epsilon=1, block_size=3).protocol
+    >>> isinstance(protocol, BlockProtocol), protocol.response.design.block_size
+    (True, 3)
+    """
 
     designs: ClassVar[frozenset[str]]
     """The designs that a plan of this protocol may name."""

@@ -66,6 +66,11 @@ class Channel(Protocol):
     """The probabilities of a report, as :class:`sunzi.designs.BlockResponse` and the unary protocols define them.
 
     The protocol knows the point of a value (:meth:`sunzi.protocols.Protocol.points_of`).
+
+    >>> import sunzi
+    >>> channel = sunzi.make_plan("grr", 10, epsilon=1).protocol.channels[0]
+    >>> round(channel.probabilities.true, 3)
+    0.232
     """
 
     @property

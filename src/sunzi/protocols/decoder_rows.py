@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Push:
-    """How far a share of fake clients can push the estimate of one item."""
+    """How far a share of fake clients can push the estimate of one item.
+
+    >>> from sunzi import make_plan, planning
+    >>> push = planning.push_bound(make_plan("grr", 16, 1), share=0.01)
+    >>> push.share, push.expected <= push.bound
+    (0.01, True)
+    """
 
     item: int
     share: float

@@ -38,7 +38,12 @@ _FEW_SPARE_POINTS = 1.05
 
 @dataclass(frozen=True)
 class SupportProtocol(Protocol):
-    """A report supports the true item with probability p and any other given item with probability q."""
+    """A report supports the true item with probability p and any other given item with probability q.
+
+    >>> import sunzi
+    >>> isinstance(sunzi.make_plan("oue", 10, epsilon=1).protocol, SupportProtocol)
+    True
+    """
 
     @property
     @abstractmethod

@@ -53,6 +53,13 @@ class Difference:
     same devices report on both sides, once each, changes are smaller than stated, and verdicts are on the safe side. A
     side that adds up several epochs must have different users or fresh noise in each: devices that repeat their noise
     make its error larger than stated.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+    >>> before = plan.estimate(plan.simulate(["no"] * 5000 + ["yes"] * 5000, seed=1))
+    >>> after = plan.estimate(plan.simulate(["no"] * 4000 + ["yes"] * 6000, seed=2))
+    >>> Difference(before, after).changed(error_rate=0.01).tolist()
+    [True, True]
     """
 
     before: Estimate

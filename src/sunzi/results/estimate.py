@@ -183,7 +183,7 @@ class Estimate(Histogram):
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("grr", ["0", "1", "2"], epsilon=3)
-        >>> estimate = plan.estimate(plan.simulate(["0"] * 900 + ["2"] * 900, seed=1))
+        >>> estimate = plan.estimate(plan.simulate(["0"] * 900 + ["2"] * 900, seed=2))
         >>> mean = estimate.combine({"1": 1, "2": 2})
         >>> mean.low < 1 < mean.high
         True

@@ -97,6 +97,14 @@ class Trend:
     epochs. If the same devices report in every epoch, with fresh or remembered noise, changes are smaller than stated,
     so that alarms stay on the safe side. Devices with remembered noise that report in some epochs only make errors of
     these epochs alike, so that alarms can be more frequent than stated.
+
+    >>> import sunzi
+    >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+    >>> counts = [5000, 5000, 8000]
+    >>> epochs = [plan.estimate(plan.simulate(["yes"] * n + ["no"] * (10000 - n), seed=n)) for n in counts]
+    >>> followed = sunzi.trend(epochs)
+    >>> followed.moments, followed.reports
+    ((1, 2, 3), (10000, 10000, 10000))
     """
 
     domain: Domain

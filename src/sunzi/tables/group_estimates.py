@@ -40,6 +40,17 @@ class GroupEstimates:
 
     Groups are named by their public values, as in ``country=DE, release=124``. A missing value is ``none``; a text that
     could be mistaken for something else, such as "none" or one with a comma, is quoted.
+
+    >>> import sunzi
+    >>> from sunzi.tables import estimate_groups
+    >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
+    >>> sizes = {"DE": 500, "LU": 40, "MT": 70}
+    >>> tallies = {(name,): plan.simulate(["yes"] * size, seed=1) for name, size in sizes.items()}
+    >>> groups = estimate_groups(plan, tallies, ["country"])
+    >>> {name: estimate.reports for name, estimate in groups.estimates.items()}
+    {'country=DE': 500, 'other': 110}
+    >>> groups.merged
+    2
     """
 
     estimates: Mapping[str, Estimate]

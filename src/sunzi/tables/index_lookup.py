@@ -34,6 +34,14 @@ _MOST_TEXTS = 1 << 16
 class UnknownValuesWarning(UserWarning):
     """Unknown or missing values are reported as the domain's ``other``, or numbers outside a range as its nearest end;
     the message counts them.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnknownValuesWarning)  # an error instead
+    ...     warnings.warn("3 values are unknown", UnknownValuesWarning)
+    Traceback (most recent call last):
+        ...
+    sunzi.tables.index_lookup.UnknownValuesWarning: 3 values are unknown
     """
 
 

@@ -40,7 +40,14 @@ Counted = tuple[int, Counters]
 
 @dataclass(frozen=True)
 class Refused:
-    """The cells that are no reports of the plan, by reason."""
+    """The cells that are no reports of the plan, by reason.
+
+    >>> import pyarrow, sunzi
+    >>> from sunzi.tables import sift_array
+    >>> refused = sift_array(pyarrow.array([None, None, b"?"]), sunzi.make_plan("grr", 1000, epsilon=1)).refused
+    >>> refused.total, str(refused)
+    (3, '2 missing, 1 wrong length (such as 3f)')
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     """The number of cells for each reason."""
@@ -74,7 +81,15 @@ class Refused:
 
 @dataclass(frozen=True)
 class Sifted:
-    """What a column of reports holds."""
+    """What a column of reports holds.
+
+    >>> import pyarrow, sunzi
+    >>> from sunzi.tables import sift_array
+    >>> plan = sunzi.make_plan("grr", 10, epsilon=1)
+    >>> sifted = sift_array(pyarrow.array([plan.client().report(3), None]), plan)
+    >>> sifted.tally.reports, sifted.refused.total
+    (1, 1)
+    """
 
     tally: Tally
     """The tally of the good reports."""

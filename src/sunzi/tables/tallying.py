@@ -24,7 +24,17 @@ BadReports = Literal["warn", "fail"]
 
 
 class BadReportsWarning(UserWarning):
-    """Some cells were no reports of the plan and were left out; the message counts them by reason and shows a few."""
+    """Some cells were no reports of the plan and were left out; the message counts them by reason and shows a few.
+
+    >>> import pyarrow.parquet, sunzi.tables, warnings
+    >>> plan = sunzi.make_plan("grr", 10, epsilon=1)
+    >>> pyarrow.parquet.write_table(pyarrow.table({"report": [plan.client().report(3), None]}), "reports.parquet")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     counted = sunzi.tables.tally("reports.parquet", plan, jobs=1)
+    >>> print(caught[0].message)
+    1 cell holds no report of this plan, left out of the tally: 1 missing
+    """
 
 
 @overload
