@@ -32,7 +32,7 @@ NAMED = {
 PUBLIC = re.compile("https://(?:github.com/sunzi-ldp/sunzi/blob|raw.githubusercontent.com/sunzi-ldp/sunzi)/main/")
 """Where the public repository shows its files, and as what they are."""
 
-COPIED = {".csv", ".ipynb", ".json", ".pdf", ".png", ".svg"}
+COPIED = {".csv", ".ipynb", ".json", ".pdf", ".png", ".svg", ".tsv"}
 """Files that are linked as they are; all others become pages that show their source."""
 
 LANGUAGES = {
