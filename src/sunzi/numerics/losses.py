@@ -65,19 +65,19 @@ class LossDistribution:
         """The largest bounded loss."""
         return self.step * (self.lowest + self.mass.size - 1)
 
-    def plus(self, other: LossDistribution) -> Self:
+    def plus(self, other: LossDistribution) -> LossDistribution:
         """The sum of two independent losses, whose steps are equal or differ by a power of 2."""
         left, right = aligned(self, other)
         mass = np.convolve(left.mass, right.mass)
         unbounded = left.unbounded + right.unbounded
-        found = type(self)(left.step, left.lowest + right.lowest, mass, unbounded)._trimmed()
+        found = LossDistribution(left.step, left.lowest + right.lowest, mass, unbounded)._trimmed()
         return found.coarser() if found.mass.size > _MOST_CELLS else found
 
-    def times(self, number: int) -> Self:
+    def times(self, number: int) -> LossDistribution:
         """The sum of ``number`` independent losses of this kind."""
         return repeated(self, number)
 
-    def coarser(self) -> Self:
+    def coarser(self) -> LossDistribution:
         """On a grid of twice the step. A loss between two places becomes one of them by chance, such that both
         likelihoods keep their sums: that tells more, since whoever sees the place can forget it.
         """
@@ -85,9 +85,9 @@ class LossDistribution:
         even, odd, up = mass[::2].copy(), mass[1::2], 1 / (1 + exp(-self.step))
         even[1:] += up * odd
         even[:-1] += (1 - up) * odd
-        return type(self)(2 * self.step, self.lowest // 2, even, self.unbounded)
+        return LossDistribution(2 * self.step, self.lowest // 2, even, self.unbounded)
 
-    def _trimmed(self) -> Self:
+    def _trimmed(self) -> LossDistribution:
         """Without tails that do not matter: the smallest losses are rounded up, the largest become unbounded."""
         below = int(np.searchsorted(np.cumsum(self.mass), _TAIL))
         above = int(np.searchsorted(np.cumsum(self.mass[::-1]), _TAIL))
@@ -95,10 +95,10 @@ class LossDistribution:
         if below == 0 and above == 0:
             return self
         if below >= stop:
-            return type(self)(self.step, self.lowest, np.zeros(1), self.unbounded + float(self.mass.sum()))
+            return LossDistribution(self.step, self.lowest, np.zeros(1), self.unbounded + float(self.mass.sum()))
         mass = self.mass[below:stop].copy()
         mass[0] += self.mass[:below].sum()
-        return type(self)(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
+        return LossDistribution(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
 
     def delta(self, epsilon: float) -> float:
         """E[(1 − e^{ε−L})_+]."""
@@ -138,25 +138,25 @@ class Evidence:
         step = 2.0 ** round(log2(max(sqrt(float(there @ losses**2)), _TAIL) / _STEPS_PER_DEVIATION))
         index = np.clip(np.round(losses / step), -_MOST_CELLS, _MOST_CELLS).astype(np.int64)
         index -= index.min(initial=0)
-        return cls(step, np.bincount(index, here), np.bincount(index, there))
+        return cls(step, *(np.bincount(index, masses).astype(np.float64) for masses in (here, there)))
 
-    def plus(self, other: Evidence) -> Self:
+    def plus(self, other: Evidence) -> Evidence:
         """The sum of two independent numbers, whose steps are equal or differ by a power of 2."""
         left, right = aligned(self, other)
         here, there = np.convolve(left.here, right.here), np.convolve(left.there, right.there)
         telling = np.flatnonzero(np.maximum(here, there) > _TAIL)
         kept = slice(telling[0], telling[-1] + 1) if telling.size else slice(1)
-        found = type(self)(left.step, here[kept], there[kept])
+        found = Evidence(left.step, here[kept], there[kept])
         return found.coarser() if found.here.size > _MOST_CELLS else found
 
-    def times(self, number: int) -> Self:
+    def times(self, number: int) -> Evidence:
         """The sum of ``number`` independent numbers of this kind."""
         return repeated(self, number)
 
-    def coarser(self) -> Self:
+    def coarser(self) -> Evidence:
         """With pairs of neighbours merged, which tells less."""
         starts = np.arange(0, self.here.size, 2)
-        return type(self)(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
+        return Evidence(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
 
     def delta(self, epsilon: float) -> float:
         """P(S | x) − e^ε·P(S | x') of the event S that makes it largest."""
