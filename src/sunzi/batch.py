@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from sunzi.errors import ParameterError, PlanWarning, PrivacyError
-from sunzi.formatting import percent
+from sunzi.formatting import counted, percent
 from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import LEAST_DELTA, Blanket
 from sunzi.numerics.checks import real_number, shown, whole_number
@@ -78,7 +78,7 @@ class BatchGuarantee:
 
     def in_words(self) -> str:
         """What this means, in two sentences."""
-        seen = "the published counts" if self.reader == "tally" else "all reports, shuffled,"
+        seen = "the published counts" if self.reader == "tally" else "the shuffled reports"
         several = f" of {self.epochs:,} batches" if self.epochs > 1 else ""
         chance = f"is at most {_factor(self.epsilon)} times as likely with one value as with any other"
         local = _factor(float(self.local_epsilon) * (1 if self.cohort else self.epochs))
@@ -91,7 +91,7 @@ class BatchGuarantee:
     def facts(self) -> list[tuple[str, str]]:
         """The guarantee and all its conditions, as names and texts."""
         whose = "the cohort's members" if self.cohort else "the reports"
-        batches = f"at least {self.reports:,} reports in each batch; do not publish smaller ones"
+        batches = f"at least {counted(self.reports, 'report')} in each batch; do not publish smaller ones"
         rows = [
             ("central epsilon", f"{rounded(self.epsilon, 4, up=True)}, with delta = {self.delta:g} (proven)"),
             ("attack", _attack_in_words(self.attack)),
@@ -99,7 +99,10 @@ class BatchGuarantee:
             ("batch", batches),
             ("honest", f"{percent(self.honest)} of {whose} follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
-            ("neighbours", "one person's value is replaced; who takes part does not depend on values"),
+            (
+                "neighbours",
+                "one person's value is replaced; everyone has one report per batch, whatever the value",
+            ),
         ]
         if self.epochs > 1:
             kept = "repeated memoised reports" if self.cohort else "fresh noise in each"
@@ -172,13 +175,9 @@ def batch_guarantee(
     sizes = _sizes(reports, epochs)
     delta, honest = check_delta(delta, honest_reports(min(sizes), check_honest(honest))), check_honest(honest)
     blanket = _blanket(protocol, reader)
-    if cohort is not None:
-        members = whole_number("cohort", cohort, 1, min(sizes))
-        least, sizes_apart = honest_reports(members, honest), [members]
-    else:
-        least, sizes_apart = honest_reports(min(sizes), honest), sizes
+    sizes_apart = sizes if cohort is None else [whole_number("cohort", cohort, 1, min(sizes))]
     epsilon, attack = float(protocol.epsilon) * len(sizes_apart), None
-    if least > 1 and protocol.epsilon > _LEAST_EPSILON:
+    if protocol.epsilon > _LEAST_EPSILON:
         honest_sizes = [honest_reports(size, honest) for size in sizes_apart]
         epsilon = min(epsilon, _composed(blanket, honest_sizes, delta))
         if blanket.has_attack:

@@ -13,10 +13,10 @@ def test_the_parameters_as_a_table_and_as_data(counted, shown, capsys):
     assert counted.run("aggregation", "plan.json", "--min-batch", "1e3", "--honest", "9/10", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out) == task.to_json()
     text = shown("aggregation", plan, "--min-batch", "1000", "--honest", "9/10")
-    assert "VDAF            Prio3Histogram" in text
-    assert f"length          {task.length} counters, one per message" in text
-    assert "ones            exactly 1 in a report" in text
-    assert "minimum batch   1,112 reports" in text
+    assert "VDAF           Prio3Histogram" in text
+    assert f"length         {task.length} counters, one per message" in text
+    assert "ones           exactly 1 in a report" in text
+    assert "minimum batch  1,112 reports" in text
     assert f"{task.report_bytes:,} bytes" in text
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sunzi.batch import READERS
+from sunzi.batch import READERS, rounded
 
 
 def test_the_guarantee_as_a_table_and_as_data(collection, shown, capsys):
@@ -14,8 +14,8 @@ def test_the_guarantee_as_a_table_and_as_data(collection, shown, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document == {"protocol": "ss-compact", "domain_size": 5, **found.to_json()}
     text = shown("batch", collection.path("plan.json"), *words)
-    assert f"central epsilon  {found.epsilon:.4g}, with delta = 1e-08 (proven)" in text
-    assert f"attack           {found.attack:.4g}: no smaller epsilon can be claimed" in text
+    assert f"central epsilon  {rounded(found.epsilon, 4, up=True)}, with delta = 1e-08 (proven)" in text
+    assert f"attack           {rounded(found.attack, 4, up=False)}: no smaller epsilon can be claimed" in text
     assert "honest           90 % of the reports follow the plan: at least 90,000" in text
     assert f"reader           {READERS['reports']}" in text
     assert f"What this means: {found.in_words()}" in text.replace("\n", " ")

@@ -269,3 +269,38 @@ def test_a_table_says_which_values_are_above_zero(tmp_path, capsys):
     assert [row[-1] for row in rows] == ["yes", "alone", "no", "no"]
     assert "4 of 4 values; 2 of them not distinguishable from 0." in printed
     assert '"alone" is by the value\'s own interval only' in printed
+
+
+def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown):
+    words = ("estimate", "plan.json", "tally.bin", "--publish-delta", "1e-4", "--honest", ".9")
+    reports = sunzi.load_tally(counted.path("tally.bin")).reports
+    found = counted.plan.batch_guarantee(reports, 1e-4, honest=0.9, reader="tally")
+    assert counted.run(*words, "-o", "out.json", "-o", "out.parquet", "-o", "out.html") == 0
+    assert json.loads((counted.directory / "out.json").read_text())["batch_guarantee"] == found.to_json()
+    noted = parquet.read_table(counted.directory / "out.parquet").schema.metadata[b"batch_guarantee"]
+    assert json.loads(noted) == found.to_json()
+    assert found.in_words().replace("'", "&#x27;") in (counted.directory / "out.html").read_text()
+    text = shown("estimate", counted.path("plan.json"), counted.path("tally.bin"), *words[3:])
+    assert f"What readers can learn: {found.in_words()}" in text.replace("\n", " ")
+    for name, fact in found.facts():
+        assert f"{name:15}  {fact}" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--publish-delta", "1e-8"), "--publish-delta needs --honest, the share of reports"),
+        (("--honest", ".9"), "--honest needs --publish-delta"),
+        (("--publish-delta", "1", "--honest", "1"), "delta must lie between 1e-15 and 1, got 1"),
+        (("--publish-delta", "1e-8", "--honest", "0"), "honest must be a share above 0 and at most 1, got 0"),
+        (("--publish-delta", "1e-8", "--honest", "1", "--sum", "a"), "leave out groups, sums and queries"),
+    ],
+)
+def test_a_guarantee_needs_its_conditions(counted, complaint, words, message):
+    assert counted.run("estimate", "plan.json", "tally.bin", *words) == 2
+    assert message in complaint()
+
+
+def test_a_collector_states_its_own_guarantee(complaint):
+    assert main(["estimate", "--from", "http://127.0.0.1:1", "--publish-delta", "1e-8", "--honest", "1"]) == 2
+    assert "states the guarantee of all that it publishes" in complaint()

@@ -232,7 +232,10 @@ def test_a_page_besides_the_plan(tmp_path, answer, capsys):
 
 def test_central_epsilon_with_its_conditions(shown, answer):
     words = ("plan", "--size", "1024", "--epsilon", "2", "--users", "1e5", "--protocol", "grr", "--delta", "1e-8")
-    assert "central: proven epsilon of a batch of all reports, with delta = 1e-08" in shown(*words)
+    assert (
+        "central: proven epsilon of a batch of all reports (and the epsilon that an attack reaches), with delta = 1e-08"
+        in shown(*words)
+    )
     (option,) = answer(*words)["options"]
     assert 0 < option["central_attack"] <= option["central_epsilon"] < 0.01
     assert option["delta"] == 1e-8

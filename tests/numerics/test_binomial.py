@@ -29,7 +29,7 @@ def log_factorial(number: int) -> Decimal:
     return (x + Decimal(1) / 2) * x.ln() - x + (2 * PI).ln() / 2 + series
 
 
-def exact(trials: int, count: int, probability: float) -> tuple[Decimal, Decimal]:
+def exact(trials: int, count: int, probability: float | Decimal) -> tuple[Decimal, Decimal]:
     """P(X = count) and P(X ≥ count), to about 25 digits."""
     p = Decimal(probability)
     log_mass = log_factorial(trials) - log_factorial(count) - log_factorial(trials - count)
@@ -58,6 +58,25 @@ def test_masses_and_tails_are_far_closer_than_the_margin(trials: int, probabilit
                     abs(Decimal(float(found)) / true - 1)
                     < Decimal(float(binomial.margin(np.array(float(trials))))) / 20
                 )
+
+
+@pytest.mark.parametrize("trials", [10_000, 1_000_000, pytest.param(1_000_000_000, marks=pytest.mark.slow)])
+def test_both_tails_are_moved_by_the_margin(trials: int) -> None:
+    """``between`` computes the lower tail by another function than the upper one."""
+    probability, deviation = 0.03, (trials * 0.03 * 0.97) ** 0.5
+    margin = float(binomial.margin(np.array(float(trials))))
+    with localcontext() as context:
+        context.prec = 50
+        for distance in (3.0, 8.0):
+            low, high = (round(trials * probability + sign * distance * deviation) for sign in (-1, 1))
+            upper = exact(trials, high, Decimal(probability))[1]
+            lower = exact(trials, trials - low + 1, 1 - Decimal(probability))[1]
+            edges = np.array([0.0, low, high, trials + 1.0])
+            for above, sign in ((True, 1), (False, -1)):
+                found = binomial.between(np.array(float(trials)), edges, probability, above)
+                for bound, true in ((found[0], lower), (found[-1], upper)):
+                    moved = sign * float(Decimal(float(bound)) / true - 1)
+                    assert 0.95 * margin < moved < 1.05 * margin
 
 
 def test_small_numbers_are_exact() -> None:

@@ -24,26 +24,44 @@ def symmetric_bits(local: float) -> Blanket:
     return Blanket.of_bits(true, 1 - true, 1024)
 
 
+TABLE = {
+    (10**4, 1): (0.0394, 0.0333, 0.00302, 0.00302, 0.0394, 0.0333, 0.0406, 0.0315, 0.0566, 0.0690),
+    (10**4, 4): (0.3472, 0.3433, 0.1083, 0.1083, 0.3492, 0.3449, 0.4529, 0.4181, 0.5145, 0.7547),
+    (10**6, 1): (0.00348, 0.00294, 0.00025, 0.00025, 0.00348, 0.00294, 0.00359, 0.00279, 0.00501, 0.00613),
+    (10**6, 2): (0.00907, 0.00847, 0.00102, 0.00102, 0.00906, 0.00846, 0.01003, 0.00849, 0.01304, 0.01757),
+    (10**6, 4): (0.03123, 0.03088, 0.00950, 0.00949, 0.03139, 0.03103, 0.03990, 0.03725, 0.04512, 0.06429),
+    (10**6, 6): (0.0958, 0.0954, 0.0681, 0.0680, 0.0917, 0.0914, 0.1257, 0.1221, 0.1320, 0.1898),
+    (10**8, 4): (0.00275, 0.00273, 0.00083, 0.00083, 0.00277, 0.00274, 0.00353, 0.00329, 0.00399, 0.00571),
+}
+"""By users and local ε: ε and the attack of subsets, randomised response, optimal and symmetric bits, then ε of the two
+generic bounds; computed before by an independent program, with δ = 1e-8.
+"""
+WIDEST = {subsets: 1.2, randomised: 1.01, optimal_bits: 1.2, symmetric_bits: 1.3}
+"""How far the bound may be above the attack."""
+
+
 @pytest.mark.parametrize(
-    ("make", "users", "local", "bound", "attack"),
-    [
-        (subsets, 10**4, 4, 0.3472, 0.3433),
-        (subsets, 10**6, 1, 0.00348, 0.00294),
-        (subsets, 10**6, 4, 0.03123, 0.03088),
-        (subsets, 10**8, 4, 0.00275, 0.00272),
-        (randomised, 10**4, 4, 0.1083, 0.1083),
-        (randomised, 10**6, 6, 0.0681, 0.0680),
-        (optimal_bits, 10**6, 4, 0.03139, 0.03103),
-        (optimal_bits, 10**6, 6, 0.0917, 0.0914),
-        (symmetric_bits, 10**6, 2, 0.01003, 0.00849),
-        (symmetric_bits, 10**6, 6, 0.1257, 0.1221),
-    ],
+    ("users", "local"),
+    [pytest.param(*row, marks=() if row == (10**6, 4) else pytest.mark.slow) for row in TABLE],
 )
-def test_known_values(make, users, local, bound, attack) -> None:
-    """Computed before by an independent program, with δ = 1e-8."""
-    blanket = make(local)
-    assert blanket.epsilon_above(users, 1e-8) == pytest.approx(bound, rel=5e-3)
-    assert blanket.epsilon_below(users, 1e-8) == pytest.approx(attack, rel=5e-3)
+def test_known_values(users: int, local: float) -> None:
+    def is_known(found: float, expected: float) -> bool:
+        return found == pytest.approx(expected, rel=5e-3, abs=6e-6)  # the small ones have three digits
+
+    expected = TABLE[users, local]
+    odds = exp(local)
+    generic, clones = (
+        each.epsilon_above(users, 1e-8) for each in (Blanket(odds, 1 / (odds + 1)), Blanket.of_any(odds))
+    )
+    assert is_known(generic, expected[8])
+    assert is_known(clones, expected[9])
+    for number, (make, widest) in enumerate(WIDEST.items()):
+        blanket = make(local)
+        bound, attack = blanket.epsilon_above(users, 1e-8), blanket.epsilon_below(users, 1e-8)
+        assert is_known(bound, expected[2 * number])
+        assert is_known(attack, expected[2 * number + 1])
+        assert attack <= bound <= widest * attack
+        assert bound <= generic * (1 + 1e-3) <= clones
 
 
 def test_masses_add_up() -> None:
@@ -52,17 +70,20 @@ def test_masses_add_up() -> None:
         assert held == pytest.approx(1, rel=1e-12)
 
 
-def test_large_batches_hide_more() -> None:
-    blanket = subsets(4)
+@pytest.mark.parametrize("make", WIDEST)
+def test_large_batches_hide_more(make) -> None:
+    blanket = make(4)
     found = [blanket.epsilon_above(users, 1e-8) for users in (2, 10, 100, 1000, 10**5, 10**7, 10**9)]
-    assert found[0] == pytest.approx(4, rel=1e-2)
-    assert np.all(np.diff(found) < 1e-9)
+    assert found[0] == pytest.approx(4, rel=2e-2)
+    assert np.all(np.diff(found) <= 0)
+    assert found[-1] < 1e-2 * found[2]
 
 
-def test_never_below_the_full_sum() -> None:
+@pytest.mark.parametrize(("seed", "settings"), [(20, 8), pytest.param(21, 250, marks=pytest.mark.slow)])
+def test_never_below_the_full_sum(seed: int, settings: int) -> None:
     """The mean of (ΣZ)_+ over simulated counts, whose error is known, on random settings."""
-    generator = np.random.default_rng(20)
-    for _ in range(8):
+    generator = np.random.default_rng(seed)
+    for _ in range(settings):
         local, users = generator.uniform(0.3, 5), int(10 ** generator.uniform(1.2, 5))
         points = int(generator.integers(3, 300))
         blanket = Blanket.of_block(points, int(generator.integers(1, points)), exp(local))
@@ -75,20 +96,11 @@ def test_never_below_the_full_sum() -> None:
         sums = np.maximum(counts @ np.array([e - s, 1 - s * e, e * (1 - s), 1 - s]), 0) / users
         noise = float(sums.std()) / 5_000**0.5
         bound, mean = blanket.largest_delta(users, epsilon), float(sums.mean())
-        assert mean - 5.5 * noise < bound < 1.25 * mean + 5.5 * noise  # false alarms below 1e-6
-
-
-def test_brackets() -> None:
-    """How far attacks are from the bound in batches of at least 10^4."""
-    for make, most in ((randomised, 1.01), (subsets, 1.2), (optimal_bits, 1.2), (symmetric_bits, 1.3)):
-        for local in (1, 6):
-            blanket = make(local)
-            assert blanket.epsilon_above(10**6, 1e-8) <= most * blanket.epsilon_below(10**6, 1e-8)
+        assert mean - 5.5 * noise < bound < 1.25 * mean + 5.5 * noise  # false alarms below 1e-7 each
 
 
 def test_the_bound_for_any_randomiser_knows_no_attack() -> None:
     clones = Blanket.of_any(exp(4))
-    assert clones.epsilon_above(10**6, 1e-8) == pytest.approx(0.06429, rel=2e-3)
     assert clones.least_delta(10**6, 0.01) == 0
     assert clones.epsilon_below(10**6, 1e-8) == 0
 

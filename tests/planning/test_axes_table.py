@@ -1,6 +1,7 @@
 """The table of protocols."""
 
 import sunzi
+from sunzi.batch import rounded
 from sunzi.planning import evaluate
 from sunzi.planning.axes_table import AxesTable
 
@@ -34,10 +35,11 @@ def test_what_a_batch_reveals_comes_with_its_conditions():
     axes = evaluate(sunzi.make_plan("grr", 1024, 2), 1_000_000, delta=1e-8)
     table = AxesTable.of([None, axes])
     assert table.header[2:4] == ["efficiency", "central"]
-    assert table.cells("grr", axes)[3] == "0.00102"
+    bound, attack = rounded(axes.batch.epsilon, 3, up=True), rounded(axes.batch.attack, 3, up=False)
+    assert table.cells("grr", axes)[3] == f"{bound} ({attack})"
     assert table.cells("oue", evaluate(sunzi.make_plan("oue", 16, 2), 100))[3] == "-"
     assert table.legend[2] == (
-        "central: proven epsilon of a batch of all reports, with delta = 1e-08, if all clients follow the plan and one "
-        "person's value is replaced, for a reader who sees all reports of the batch in random order, without ids, "
-        "times or addresses."
+        "central: proven epsilon of a batch of all reports (and the epsilon that an attack reaches), with delta = "
+        "1e-08, if all clients follow the plan and one person's value is replaced, for a reader who sees all reports "
+        "of the batch in random order, without ids, times or addresses."
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import combinations_with_replacement
 from math import exp
 
@@ -42,14 +43,19 @@ def number_laws(protocol: RoundedNumbers) -> Floats:
 
 def batch_laws(laws: Floats, users: int) -> Iterator[Floats]:
     """For every dataset of the other users: the law of the multiset of reports, a row per value of the victim."""
-    steps = [_transitions(laws.shape[1], size) for size in range(users)]
     for others in combinations_with_replacement(range(laws.shape[0]), users - 1):
-        law = np.ones(1)
-        for size, value in enumerate(others):
-            law = _joined(law, laws[value], steps[size])
-        yield np.array([_joined(law, own, steps[users - 1]) for own in laws])
+        yield batch_law(laws, others)
 
 
+def batch_law(laws: Floats, others: Sequence[int]) -> Floats:
+    """The law of the multiset of reports if the other users hold these values, a row per value of the victim."""
+    law = np.ones(1)
+    for size, value in enumerate(others):
+        law = _joined(law, laws[value], _transitions(laws.shape[1], size))
+    return np.array([_joined(law, own, _transitions(laws.shape[1], len(others))) for own in laws])
+
+
+@cache
 def _transitions(reports: int, size: int) -> np.ndarray:
     """For every multiset of ``size`` reports and every further report, the index of the larger multiset."""
     larger = {chosen: index for index, chosen in enumerate(combinations_with_replacement(range(reports), size + 1))}

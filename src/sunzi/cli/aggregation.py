@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sunzi.cli.files import add_plan
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.terminal import say, say_wrapped
+from sunzi.cli.terminal import say, say_facts, say_wrapped
 
 if TYPE_CHECKING:
     from sunzi.aggregation import AggregationTask
@@ -61,7 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_task(task: AggregationTask) -> None:
-    for name, value in task.facts():
-        say_wrapped(f"{name:14}  {value}", hanging=16)
+    say_facts(task.facts())
     say()
     say_wrapped(_NOTE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import PICTURES, TABLES, add_plan
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_wrapped
+from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tup
 
 
 def _print_table(guarantee: BatchGuarantee, facts: list[tuple[str, str]]) -> None:
-    for name, value in facts:
-        say_wrapped(f"{name:15}  {value}", hanging=17)
+    say_facts(facts)
     say()
     say_wrapped(f"What this means: {guarantee.in_words()}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.results import Result, print_result, say_written
-from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
+from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted
 
@@ -115,8 +115,7 @@ def _print_table(found: CentralPlan) -> None:
     for line in CENTRAL_LEGEND:
         say_wrapped(line, "dim")
     say()
-    for name, value in found.guarantee.facts():
-        say_wrapped(f"{name:15}  {value}", hanging=17)
+    say_facts(found.guarantee.facts())
     say()
     say_wrapped(found.reason)
     say_wrapped(f"What this means: {found.guarantee.in_words()}")

@@ -27,6 +27,7 @@ from sunzi.cli.files import (
     open_output,
 )
 from sunzi.cli.group_estimates import add_group_options, is_grouped, run_groups
+from sunzi.cli.numbers import parse_number
 from sunzi.cli.queries import (
     add_estimation,
     add_groups,
@@ -48,11 +49,12 @@ from sunzi.cli.record_queries import (
 )
 from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
 from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_wrapped
+from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
 
 if TYPE_CHECKING:
+    from sunzi.batch import BatchGuarantee
     from sunzi.plan import Plan
     from sunzi.results.estimate import Estimate
     from sunzi.results.histogram import PostprocessedHistogram
@@ -101,6 +103,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"only the N most frequent values, most frequent first (default: {_SHOWN} on a terminal and in a picture, "
         f"{_ON_A_PAGE} on a page, otherwise all values in the domain's order)",
     )
+    parser.add_argument(
+        "--publish-delta",
+        metavar="D",
+        help="show what readers can learn about one person if this histogram is all that is published about these "
+        "reports, with this delta, such as 1e-8; needs --honest (docs/batch.md)",
+    )
+    parser.add_argument(
+        "--honest",
+        metavar="SHARE",
+        help="with --publish-delta: assumed share of reports from clients that follow the plan, such as 0.9",
+    )
     parser.add_argument("--title", metavar="TEXT", help="the heading of an .html page (default: reports and values)")
     add_confidence(parser)
     parser.add_argument(
@@ -128,6 +141,7 @@ class _Histogram:
     estimate: Estimate
     processed: PostprocessedHistogram | None
     collection: str | None
+    batch: BatchGuarantee | None
 
     def rows(self, top: int | None) -> HistogramTable:
         """Return the requested number of rows, by default ``top``, with notes about the plan."""
@@ -138,6 +152,7 @@ class _Histogram:
             "protocol": self.plan.protocol.name,
             "epsilon": str(self.plan.epsilon),
             "domain_size": self.estimate.domain.size,
+            **({} if self.batch is None else {"batch_guarantee": self.batch.to_json()}),
         }
         return histogram_table(
             self.estimate,
@@ -173,7 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
-    histogram = _Histogram(arguments, plan, estimate, processed, collection)
+    histogram = _Histogram(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
     for path, write in writers:
         if write is None:
             _print_table(histogram)
@@ -204,6 +219,7 @@ def _run_answers(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     check_record_queries(arguments)
+    _check_publication(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise ParameterError(f"--top must be at least 1, got {arguments.top}")
     if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
@@ -214,6 +230,36 @@ def _check(arguments: argparse.Namespace) -> None:
         check_order("estimate", given[0], given[1:])
     for path in arguments.output or [None]:
         check_paths(given, path, force=arguments.force)
+
+
+def _check_publication(arguments: argparse.Namespace) -> None:
+    """Refuse ``--publish-delta`` where this histogram is not all that is published, or is not shown."""
+    if arguments.publish_delta is None:
+        if arguments.honest is not None:
+            raise ParameterError("--honest needs --publish-delta")
+        return
+    if arguments.honest is None:
+        raise ParameterError(
+            "--publish-delta needs --honest, the share of reports from clients that follow the plan, such as 0.9; "
+            "nobody can measure it"
+        )
+    if arguments.source:
+        raise ParameterError(
+            "--publish-delta is for tally files; a collector that is started with it states the guarantee of all that "
+            "it publishes"
+        )
+    if is_grouped(arguments) or arguments.sums or has_record_queries(arguments):
+        raise ParameterError("--publish-delta is about one histogram; leave out groups, sums and queries")
+
+
+def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuarantee | None:
+    """What readers of this histogram can learn, if that is requested."""
+    if arguments.publish_delta is None:
+        return None
+    delta = float(parse_number(arguments.publish_delta, "--publish-delta"))
+    honest = float(parse_number(arguments.honest, "--honest"))
+    with printed_warnings():
+        return plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
 
 
 def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Histogram], None] | None:
@@ -277,6 +323,7 @@ def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
         confidence=arguments.confidence,
         target=arguments.target,
         postprocess=arguments.postprocess,
+        batch=histogram.batch,
     )
     stream.write(page.encode())
 
@@ -304,6 +351,11 @@ def _print_table(histogram: _Histogram) -> None:
         say("many values some are by chance.")
     if processed is not None:
         say_wrapped(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
+    if histogram.batch is not None:
+        say()
+        say_wrapped(f"What readers can learn: {histogram.batch.in_words()}")
+        say()
+        say_facts(histogram.batch.facts())
 
 
 def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:

@@ -72,6 +72,13 @@ def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:
         say(line if style is None else styled(line, style))
 
 
+def say_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Print names, and beside them texts that are wrapped."""
+    width = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        say_wrapped(f"{name:{width}}  {text}", hanging=width + 2)
+
+
 def wrapped(text: str, hanging: int = 0) -> list[str]:
     """Return the lines of a paragraph, as wide as the terminal at most unless a single word is wider."""
     lines = textwrap.wrap(

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Self
 
 import numpy as np
 
 from sunzi._typing import Floats
+from sunzi.numerics.batch_attacks import among_two
 from sunzi.numerics.binomial import count_cells
-from sunzi.numerics.losses import LossDistribution
+from sunzi.numerics.losses import Evidence, LossDistribution
 
-STEPS_PER_DEVIATION = 100
-REACH = 16.0
+_STEPS_PER_DEVIATION = 100
+_REACH = 16.0
 _COUNTS_PER_DEVIATION = 40
 _ROUNDING = 1e-9
 
@@ -52,16 +52,15 @@ class BitSums:
             cells.first,
             cells.mass,
         )
-        return self._both(column, step or column.deviation / STEPS_PER_DEVIATION)
+        step = step or column.deviation / _STEPS_PER_DEVIATION
+        return column.losses(self.true, step).plus(column.losses(self.false, step, reverse=True))
 
-    def attack(self, users: int) -> LossDistribution:
-        """The loss if all others hold a third value, or x' if there are two; rounded down."""
-        column = Column.of_equals(self.true, self.false, users)
-        return self._both(column, column.deviation / STEPS_PER_DEVIATION, self.values > 2)
-
-    def _both(self, column: Column, step: float, both: bool = True) -> LossDistribution:
-        own = column.losses(self.true, step)
-        return own.plus(column.losses(self.false, step, reverse=True)) if both else own
+    def attack(self, users: int) -> Evidence:
+        """What the sums tell if all others hold a third value, or x' if there are two."""
+        own = among_two(self.true, self.false, self.false, users)
+        if self.values == 2:
+            return own
+        return own.plus(among_two(self.false, self.true, self.false, users))
 
     def largest_delta(self, users: int, epsilon: float) -> float:
         """δ such that the sums are (ε, δ)-differentially private if one user's value is replaced; proven."""
@@ -89,13 +88,6 @@ class Column:
     one: float
     totals: Floats
     mass: Floats
-    above: bool = True
-
-    @classmethod
-    def of_equals(cls, true: float, false: float, users: int) -> Self:
-        """Of bits, 1 with probability ``true`` or ``false`` for the victim and ``false`` for all others, to attack."""
-        held, total = (true / false, (1 - true) / (1 - false)), np.array([users - 1.0])
-        return cls(held, (1.0, 1.0), false, total, np.ones(1), above=False)
 
     def loss(self, ones: Floats, zeros: Floats) -> Floats:
         """Of these counts; it rises with the ones and falls with the zeros."""
@@ -114,22 +106,18 @@ class Column:
     def losses(self, victim: float, step: float, reverse: bool = False) -> LossDistribution:
         """The distribution when the victim's bit is 1 with probability ``victim``; ``reverse`` if its value is x'."""
         sign = -1.0 if reverse else 1.0
-        upper = self.above != reverse  # which end of a cell has the loss to take
         width = sqrt(float(self.totals @ self.mass) * self.one * (1 - self.one)) / _COUNTS_PER_DEVIATION
-        cells = count_cells(self.totals, self.one, width, self.above)
-        ones = cells.last if upper else cells.first
-        largest = min(abs(sign * log(self.held[0] / self.missed[0])) + step, REACH * STEPS_PER_DEVIATION * step)
+        cells = count_cells(self.totals, self.one, width)
+        ones = cells.first if reverse else cells.last  # the end of a cell with the larger loss
+        largest = min(abs(sign * log(self.held[0] / self.missed[0])) + step, _REACH * _STEPS_PER_DEVIATION * step)
         reach = int(np.ceil(largest / step))
         mass, unbounded = np.zeros(2 * reach + 1), 0.0
         for bit, chance in ((1.0, victim), (0.0, 1 - victim)):
             held = np.clip(ones, 0.0, self.totals[:, None]) + bit
-            exact = sign * self.loss(held, self.totals[:, None] + 1 - held) / step
-            index = np.ceil(exact + _ROUNDING) if self.above else np.floor(exact - _ROUNDING)
+            index = np.ceil(sign * self.loss(held, self.totals[:, None] + 1 - held) / step + _ROUNDING)
             weight = chance * self.mass[:, None] * cells.mass
-            # Losses beyond the grid are rounded like all others.
-            beyond = index > reach if self.above else index < -reach
-            if self.above:
-                unbounded += float(weight[beyond].sum())
-            place = np.clip(index, -reach, reach).astype(np.int64) + reach
-            mass += np.bincount(place[~beyond], weight[~beyond], minlength=mass.size)
+            beyond = index > reach
+            unbounded += float(weight[beyond].sum())
+            place = np.maximum(index[~beyond], -reach).astype(np.int64) + reach
+            mass += np.bincount(place, weight[~beyond], minlength=mass.size)
         return LossDistribution(step, -reach, mass, unbounded)

@@ -20,7 +20,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics import batch_attacks, binomial
 from sunzi.numerics.binomial import cell_width, count_cells
-from sunzi.numerics.losses import LossDistribution, boundary
+from sunzi.numerics.losses import Evidence, LossDistribution, boundary
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
@@ -179,12 +179,12 @@ class Blanket:
 
         return LossDistribution.of_profile(delta, largest, step or largest / _LOSSES)
 
-    def attacks(self, users: int) -> list[LossDistribution]:
-        """The losses that attackers find among users who all hold the same value, x' or a third one; rounded down."""
+    def attacks(self, users: int) -> list[Evidence]:
+        """What attackers find among users who all hold the same value, x' or a third one."""
         if self.attacked is None:
             return []
         if self.third is None:
-            return [batch_attacks.among_two(self.odds * self.attacked, self.attacked, users)]
+            return [batch_attacks.among_two(self.odds * self.attacked, self.attacked, self.attacked, users)]
         noisy = self.attacked * (1 + (self.odds - 1) * self.third)
         found = [batch_attacks.among_three(self.odds, self.attacked, noisy, users)]
         quiet = self.attacked * (1 - self.third)  # without the reports that favour the third value too

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import inf, sqrt
-from typing import Self
+from math import exp, inf, log2, sqrt
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _NEGLIGIBLE = 1e-17
 _ROUNDING = 1e-9
 _PRECISION = 2e-4
 _SMALLEST_SHARE = 1e-12
+# Sums get a step twice as large when they have more cells than this, some hundred per standard deviation.
+_MOST_CELLS = 1 << 11
+_STEPS_PER_DEVIATION = 100
 
 
 @dataclass(frozen=True)
@@ -62,24 +65,29 @@ class LossDistribution:
         """The largest bounded loss."""
         return self.step * (self.lowest + self.mass.size - 1)
 
-    def plus(self, other: LossDistribution) -> Self:
-        """The sum of two independent losses on the same grid."""
-        mass = np.convolve(self.mass, other.mass)
-        unbounded = self.unbounded + other.unbounded
-        return type(self)(self.step, self.lowest + other.lowest, mass, unbounded)._trimmed()
+    def plus(self, other: LossDistribution) -> LossDistribution:
+        """The sum of two independent losses, whose steps are equal or differ by a power of 2."""
+        left, right = aligned(self, other)
+        mass = np.convolve(left.mass, right.mass)
+        unbounded = left.unbounded + right.unbounded
+        found = LossDistribution(left.step, left.lowest + right.lowest, mass, unbounded)._trimmed()
+        return found.coarser() if found.mass.size > _MOST_CELLS else found
 
-    def times(self, number: int) -> Self:
+    def times(self, number: int) -> LossDistribution:
         """The sum of ``number`` independent losses of this kind."""
-        doubled, parts = self, []
-        while number:
-            if number & 1:
-                parts.append(doubled)
-            number >>= 1
-            if number:
-                doubled = doubled.plus(doubled)
-        return reduce(lambda first, second: first.plus(second), parts)
+        return repeated(self, number)
 
-    def _trimmed(self) -> Self:
+    def coarser(self) -> LossDistribution:
+        """On a grid of twice the step. A loss between two places becomes one of them by chance, such that both
+        likelihoods keep their sums: that tells more, since whoever sees the place can forget it.
+        """
+        mass = np.pad(self.mass, (self.lowest % 2, (self.lowest + self.mass.size + 1) % 2))
+        even, odd, up = mass[::2].copy(), mass[1::2], 1 / (1 + exp(-self.step))
+        even[1:] += up * odd
+        even[:-1] += (1 - up) * odd
+        return LossDistribution(2 * self.step, self.lowest // 2, even, self.unbounded)
+
+    def _trimmed(self) -> LossDistribution:
         """Without tails that do not matter: the smallest losses are rounded up, the largest become unbounded."""
         below = int(np.searchsorted(np.cumsum(self.mass), _TAIL))
         above = int(np.searchsorted(np.cumsum(self.mass[::-1]), _TAIL))
@@ -87,10 +95,10 @@ class LossDistribution:
         if below == 0 and above == 0:
             return self
         if below >= stop:
-            return type(self)(self.step, self.lowest, np.zeros(1), self.unbounded + float(self.mass.sum()))
+            return LossDistribution(self.step, self.lowest, np.zeros(1), self.unbounded + float(self.mass.sum()))
         mass = self.mass[below:stop].copy()
         mass[0] += self.mass[:below].sum()
-        return type(self)(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
+        return LossDistribution(self.step, self.lowest + below, mass, self.unbounded + float(self.mass[stop:].sum()))
 
     def delta(self, epsilon: float) -> float:
         """E[(1 − e^{ε−L})_+]."""
@@ -104,9 +112,85 @@ class LossDistribution:
         largest = max(self.step, self.step * (self.lowest + self.mass.size))
         return boundary(lambda epsilon: self.delta(epsilon) <= delta, largest)
 
+
+@dataclass(frozen=True)
+class Evidence:
+    """A number that an attacker computes from a batch, by its masses under x and under x', in steps of ``step``.
+
+    Whatever numbers an attacker adds up, the sum is an attack, so its masses bound δ from below.
+    """
+
+    step: float
+    here: Floats
+    there: Floats
+
+    @classmethod
+    def of_outcomes(cls, here: Floats, there: Floats) -> Self:
+        """The log likelihood ratio of an outcome, rounded.
+
+        Parameters
+        ----------
+        here, there: the masses of the outcomes, not above the true ones under x, and not below them under x'.
+        """
+        known = (here > 0) & (there > 0)
+        here, there = here[known], there[known]
+        losses = np.log(here / there)
+        step = 2.0 ** round(log2(max(sqrt(float(there @ losses**2)), _TAIL) / _STEPS_PER_DEVIATION))
+        index = np.clip(np.round(losses / step), -_MOST_CELLS, _MOST_CELLS).astype(np.int64)
+        index -= index.min(initial=0)
+        return cls(step, *(np.bincount(index, masses).astype(np.float64) for masses in (here, there)))
+
+    def plus(self, other: Evidence) -> Evidence:
+        """The sum of two independent numbers, whose steps are equal or differ by a power of 2."""
+        left, right = aligned(self, other)
+        here, there = np.convolve(left.here, right.here), np.convolve(left.there, right.there)
+        telling = np.flatnonzero(np.maximum(here, there) > _TAIL)
+        kept = slice(telling[0], telling[-1] + 1) if telling.size else slice(1)
+        found = Evidence(left.step, here[kept], there[kept])
+        return found.coarser() if found.here.size > _MOST_CELLS else found
+
+    def times(self, number: int) -> Evidence:
+        """The sum of ``number`` independent numbers of this kind."""
+        return repeated(self, number)
+
+    def coarser(self) -> Evidence:
+        """With pairs of neighbours merged, which tells less."""
+        starts = np.arange(0, self.here.size, 2)
+        return Evidence(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
+
+    def delta(self, epsilon: float) -> float:
+        """P(S | x) − e^ε·P(S | x') of the event S that makes it largest."""
+        return float(np.maximum(self.here - exp(epsilon) * self.there, 0.0).sum())
+
     def epsilon_below(self, delta: float) -> float:
-        """An ε with δ(ε) > ``delta``, for losses that were rounded down."""
-        return self.epsilons(delta + _NEGLIGIBLE)[0]
+        """An ε with δ(ε) > ``delta``; 0 if there is none."""
+        seen = self.here > _TAIL
+        largest = float(np.log(self.here[seen] / self.there[seen]).max(initial=self.step))
+        return boundary(lambda epsilon: self.delta(epsilon) <= delta + _NEGLIGIBLE, largest)[0]
+
+
+Summand = TypeVar("Summand", LossDistribution, Evidence)
+
+
+def aligned(first: Summand, second: Summand) -> tuple[Summand, Summand]:
+    """Both on the grid of the larger step."""
+    while first.step < second.step:
+        first = first.coarser()
+    while second.step < first.step:
+        second = second.coarser()
+    return first, second
+
+
+def repeated(one: Summand, number: int) -> Summand:
+    """The sum of ``number`` independent copies."""
+    doubled, parts = one, []
+    while number:
+        if number & 1:
+            parts.append(doubled)
+        number >>= 1
+        if number:
+            doubled = doubled.plus(doubled)
+    return reduce(lambda first, second: first.plus(second), parts)
 
 
 def boundary(holds: Callable[[float], bool], largest: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Self
 
-from sunzi.batch import READERS, BatchGuarantee
+from sunzi.batch import READERS, BatchGuarantee, rounded
 from sunzi.formatting import percent_of_three_digits, with_prefix
 from sunzi.planning.axes import Axes
 
@@ -80,10 +80,16 @@ _OTHERS = (
 def _central(batch: BatchGuarantee) -> AxisColumn:
     return AxisColumn(
         "central",
-        f"proven epsilon of a batch of all reports, with delta = {batch.delta:g}, if all clients follow the plan and "
-        f"one person's value is replaced, for a reader who {READERS[batch.reader]}",
-        lambda axes: "-" if axes.batch is None else f"{axes.batch.epsilon:#.3g}",
+        "proven epsilon of a batch of all reports (and the epsilon that an attack reaches), with delta = "
+        f"{batch.delta:g}, if all clients follow the plan and one person's value is replaced, for a reader who "
+        f"{READERS[batch.reader]}",
+        lambda axes: "-" if axes.batch is None else _bracket(axes.batch),
     )
+
+
+def _bracket(batch: BatchGuarantee) -> str:
+    bound = rounded(batch.epsilon, 3, up=True)
+    return bound if batch.attack is None else f"{bound} ({rounded(batch.attack, 3, up=False)})"
 
 
 @dataclass(frozen=True)
