@@ -79,7 +79,10 @@ def test_large_batches_hide_more(make) -> None:
     assert found[-1] < 1e-2 * found[2]
 
 
-@pytest.mark.parametrize(("seed", "settings"), [(20, 8), pytest.param(21, 250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seed", "settings"),
+    [(20, 8), pytest.param(21, 40, marks=pytest.mark.slow), pytest.param(22, 250, marks=pytest.mark.long)],
+)
 def test_never_below_the_full_sum(seed: int, settings: int) -> None:
     """The mean of (ΣZ)_+ over simulated counts, whose error is known, on random settings."""
     generator = np.random.default_rng(seed)
