@@ -13,6 +13,7 @@ from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 PLAN = sunzi.make_plan("ss", 1024, 4)
 
 
+@pytest.mark.slow
 def test_every_protocol_has_a_guarantee_with_its_attack() -> None:
     for name in sunzi.catalogue():
         for reader in ("reports", "tally") if name in ("oue", "rappor") else ("reports",):
@@ -51,6 +52,7 @@ def test_registered_protocols_get_the_bound_of_any_randomiser() -> None:
         assert dict(found.facts())["attack"] == "unknown"
 
 
+@pytest.mark.slow
 def test_honest_share() -> None:
     """k = 1024, a million reports, δ = 1e-8."""
     for honest, epsilon in ((1, 0.0312), (0.9, 0.0330), (0.5, 0.0449), (0.1, 0.1042)):
@@ -60,6 +62,7 @@ def test_honest_share() -> None:
     assert honest_reports(10, 0.55) == 6
 
 
+@pytest.mark.slow
 def test_minimum_batch() -> None:
     for epsilon, reports in ((1, 1272), (0.5, 4976)):
         found = PLAN.minimum_batch(epsilon, 1e-8)

@@ -50,6 +50,7 @@ def test_a_large_delta_is_noted(collection, capsys):
     assert printed.out.startswith("protocol,domain_size,epsilon,attack_epsilon,delta,")
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_page_with_the_same_curves(collection, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("sunzi.planning.central_curves._STEPS", 1)

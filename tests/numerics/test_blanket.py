@@ -40,6 +40,7 @@ WIDEST = {subsets: 1.2, randomised: 1.01, optimal_bits: 1.2, symmetric_bits: 1.3
 """How far the bound may be above the attack."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("users", "local"),
     [pytest.param(*row, marks=() if row == (10**6, 4) else pytest.mark.slow) for row in TABLE],

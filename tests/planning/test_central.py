@@ -15,6 +15,7 @@ def usual():
     return plan_for_batch(100, 10_000, 1, 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sunzi.PlanWarning")
 @pytest.mark.parametrize(
     ("size", "users", "epsilon", "most", "name", "local", "error"),
@@ -83,6 +84,7 @@ def test_a_large_delta_causes_one_warning():
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_the_warning_tells_what_the_collector_can_guess():
     found = usual()
     rate = f"{100 * found.plan.attackability:.3g} % of the time"

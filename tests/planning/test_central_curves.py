@@ -6,6 +6,7 @@ import sunzi
 from sunzi.planning import batch_curves
 
 
+@pytest.mark.slow
 def test_curves_fall_with_the_batch_and_rise_with_epsilon():
     plan = sunzi.make_plan("grr", 1024, 2)
     done = []

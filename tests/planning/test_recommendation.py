@@ -235,6 +235,7 @@ def test_the_text_is_the_choice_and_its_reason():
     assert repr(found) == f"Recommendation({found.protocol}: {found.reason})"
 
 
+@pytest.mark.slow
 def test_central_epsilon_of_every_protocol():
     found = recommend(1024, 2, 1_000_000, protocols=["grr", "ss"], delta=1e-8)
     header, rows = found.table_rows()

@@ -54,6 +54,7 @@ def test_thresholds_of_words_are_those_of_the_formula():
         plan.thresholds(100, recall=1)
 
 
+@pytest.mark.slow
 def test_the_longest_texts_need_the_most_users():
     plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("bytes", 1024), 2)
     *lengths, _ = plan.thresholds(1_000_000)

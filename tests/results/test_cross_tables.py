@@ -111,6 +111,7 @@ def test_covariances_with_a_margin_are_those_of_sums_of_cells(given, target):
     np.testing.assert_allclose(known.spread(margin.variances(target), margin), matrix[24:, 24:].diagonal(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_shares_of_many_cells_take_no_matrix():
     """300 × 300 cells, of which a matrix of all rows would take 60 GB."""
     labels = [str(value) for value in range(300)]
