@@ -268,7 +268,8 @@ def test_a_table_says_which_values_are_above_zero(tmp_path, capsys):
     rows = [line.split() for line in printed.splitlines() if "%" in line and "interval" not in line]
     assert [row[-1] for row in rows] == ["yes", "alone", "no", "no"]
     assert "4 of 4 values; 2 of them not distinguishable from 0." in printed
-    assert '"alone" is by the value\'s own interval only' in printed
+    assert '"alone" is by the value\'s own interval only' in " ".join(printed.split())
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown):

@@ -347,8 +347,10 @@ def _print_table(histogram: _Histogram) -> None:
     say()
     say(f"{len(rows):,} of {values}; {found.count('unclear'):,} of them not distinguishable from 0.")
     if "alone" in found:
-        say('Above 0: "yes" is tested for all values at once; "alone" is by the value\'s own interval only, and among')
-        say("many values some are by chance.")
+        say_wrapped(
+            'Above 0: "yes" is tested for all values at once; "alone" is by the value\'s own interval only, and among '
+            "many values some are by chance."
+        )
     if processed is not None:
         say_wrapped(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
     if histogram.batch is not None:
