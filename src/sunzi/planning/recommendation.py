@@ -253,8 +253,8 @@ def residue_note(plan: Plan) -> str:
         return ""
     ratio = plan.expected_mse(1) / reference_error(size, epsilon)
     return (
-        f"residues do not pay below 1.5·e^ε values: its error is {ratio:.3g} times that of ss. To reveal less, set "
-        "max_attack: ss, ss-compact and pgr then take larger blocks"
+        f"residues do not pay below 1.5·e^ε values: the mean squared error is {ratio:.3g} times that of ss. To reveal "
+        "less, set max_attack: ss, ss-compact and pgr then take larger blocks"
     )
 
 
@@ -366,13 +366,14 @@ def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: O
     if len(weights) == 1:
         return f"{name} is the only candidate that meets the limits."
     excess = chosen.error / min(weight.error for weight in weights) - 1
-    own = f"; its own is {100 * excess:.2g} % above that" if excess >= 0.001 else ""
+    own = f" (its own is {100 * excess:.2g} % above that)" if excess >= 0.001 else ""
     shortest = f"{name} has the shortest reports ({chosen.bits:.4g} bits) of all protocols"
     if objective == "attack":
-        near = f"whose attackability ({chosen.attackability:.3g}) is within 5 % of the least"
-        return f"{shortest} {near} at no more than twice the smallest error{own}."
+        safe = f"whose attackability ({chosen.attackability:.3g}) is within 5 % of the least of these"
+        return f"{shortest} with at most twice the smallest error{own} {safe}."
     if objective == "balanced":
-        return f"{shortest} within 25 % of the least attackability and 5 % of the smallest error{own}."
+        safe = "whose attackability is within 25 % of the least of these"
+        return f"{shortest} within 5 % of the smallest error{own} {safe}."
     return f"{shortest} within {1 if objective == 'error' else 25} % of the smallest error{own}."
 
 
