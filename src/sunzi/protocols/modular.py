@@ -356,7 +356,7 @@ class CompactModularSubsetSelection(JointMessages, ModularProtocol):
     def block_variance(domain_size: int, epsilon: Fraction, modulus: int) -> float | None:
         """Only primes that come within a few per cent of the optimal error with few classes, hence few messages."""
         design = best_cyclotomic(modulus, epsilon)[0]
-        if design.message_count > _MOST_MESSAGES_A_POINT * modulus * (exp(epsilon) + 1):
+        if design.message_count > _most_classes(epsilon) * modulus:
             return None
         sizes = design.block_size, optimal_block_size(modulus, epsilon)
         reached, best = (BlockMoments.at(modulus, size, epsilon).flat(domain_size) for size in sizes)
@@ -365,4 +365,10 @@ class CompactModularSubsetSelection(JointMessages, ModularProtocol):
 
 _WANTED_ERROR = 1.25
 _COMPACT_TOLERANCE = 1.02
-_MOST_MESSAGES_A_POINT = 1.5
+
+
+def _most_classes(epsilon: Fraction) -> float:
+    """The most messages per point. From ε = 0.22 to 0.47 the best share of points lies between one half and one third,
+    more than 1.2 % in error off both, and two of five classes come nearer.
+    """
+    return 5 if 0.22 < epsilon < 0.47 else 1.5 * (exp(epsilon) + 1)
