@@ -13,7 +13,7 @@ from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Plan
 from sunzi.protocols.moduli import default_moduli, moduli_error, residues_pay, spread_moduli
 
-EPSILONS = ("1/4", "1/2", 1, "3/2", 2, "5/2", 3, "7/2", 4, "9/2", 5, 6)
+EPSILONS = ("1/4", "7/20", "9/20", "1/2", 1, "3/2", 2, "5/2", 3, "7/2", 4, "9/2", 5, 6)
 
 
 def ratio(name: str, size: int, epsilon) -> float:
