@@ -166,10 +166,10 @@ def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
         found = json.loads(text)
         attributes = {name: _attribute(values) for name, values in found["attributes"].items()}
         wanted = [tuple(table) for table in found["wanted"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ParameterError(
-            f'{path} must be JSON with "attributes" and "wanted" as sunzi plan --help shows; got {error!r}'
-        ) from None
+    except KeyError as missing:
+        raise ParameterError(f"{path} has no {missing.args[0]!r}; it must be JSON as sunzi plan --help shows") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ParameterError(f"{path} must be JSON as sunzi plan --help shows: {error}") from None
     return attributes, wanted
 
 

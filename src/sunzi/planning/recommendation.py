@@ -367,14 +367,11 @@ def _reason(name: str, chosen: _Weight, weights: Sequence[_Weight], objective: O
         return f"{name} is the only candidate that meets the limits."
     excess = chosen.error / min(weight.error for weight in weights) - 1
     own = f" (its own is {100 * excess:.2g} % above that)" if excess >= 0.001 else ""
-    shortest = f"{name} has the shortest reports ({chosen.bits:.4g} bits) of all protocols"
-    if objective == "attack":
-        safe = f"whose attackability ({chosen.attackability:.3g}) is within 5 % of the least of these"
-        return f"{shortest} with at most twice the smallest error{own} {safe}."
-    if objective == "balanced":
-        safe = "whose attackability is within 25 % of the least of these"
-        return f"{shortest} within 5 % of the smallest error{own} {safe}."
-    return f"{shortest} within {1 if objective == 'error' else 25} % of the smallest error{own}."
+    near = f"an error at most {100 * _ERROR_ROOM[objective] - 100:.0f} % above the smallest{own}"
+    if objective in ("attack", "balanced"):
+        room = 100 * _ATTACK_ROOM[objective] - 100
+        near += f" and, among these, an attackability ({chosen.attackability:.3g}) at most {room:.0f} % above the least"
+    return f"{name} has the shortest reports ({chosen.bits:.4g} bits) of the protocols with {near}."
 
 
 def at_users(recommendation: Recommendation, users: int) -> Recommendation:
