@@ -58,7 +58,7 @@ def test_large_sparse_counts_are_the_same_bytes():
         ("grr", [1] * 6, 6, "a tally of grr counts messages: this plan has 7 counters, got 6"),
         ("oue", [1] * 10, 6, "a tally of oue counts bits: this plan has 9 counters, got 10"),
         ("ss", [1] * 66, 6, "a tally of ss counts points: this plan has 12 counters, got 66"),
-        ("ss-compact", [1] * 12, 3, "counts of points do not tell which messages were sent: .* plan with ss,"),
+        ("ss-compact", [1] * 12, 3, "counts of points do not determine which messages were sent: .* plan with ss,"),
         ("mss-compact", [1] * 23, 3, "plan with mss, whose tally counts points"),
         ("grr", [-1, 7, 0, 0, 0, 0, 0], 6, r"between 0 and 2\^63 - 1, got -1 at index 0"),
         ("grr", [0, 1 << 63, 0, 0, 0, 0, 0], 6, r"got 9223372036854775808 at index 1"),

@@ -1,7 +1,7 @@
-"""Secure aggregation: reports that no server sees, only their sum (docs/aggregation.md).
+"""Secure aggregation: the servers learn only the sum of the reports (docs/aggregation.md).
 
 The tally of one report is a vector of 0s and 1s, and a tally is the sum of these vectors. A DAP task sums them with
-Prio3, between two servers of which neither sees a report; its result becomes the same tally as direct counting.
+Prio3 between two servers, neither of which sees a report. The result is the same tally as from direct counting.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class AggregationTask:
     ``Prio3MultihotCountVec``, whose reports have at most ``max_weight``.
     """
     counts: Counted
-    """What a counter stands for: a message, a point of a block, or a bit of a unary encoding."""
+    """What each counter counts: a message, a point of a block, or a bit of a unary encoding."""
     length: int
     """The number of counters."""
     max_weight: int | None
     """The largest number of 1s in a report; None for ``Prio3Histogram``."""
     chunk_length: int
-    """How many entries one step of the proof checks: the length that makes reports smallest."""
+    """How many entries one step of the proof checks, chosen to make reports smallest."""
     min_batch_size: int
-    """The least number of reports in a batch that the servers release."""
+    """The minimum number of reports in a batch that the servers release."""
     leader_share_bytes: int
     """The leader's input share: shares of all entries and of the proof."""
     report_bytes: int
@@ -68,7 +68,7 @@ class AggregationTask:
         return asdict(self)
 
     def facts(self) -> list[tuple[str, str]]:
-        """The parameters as names and texts, in words."""
+        """The parameters as pairs of a name and a text."""
         weight = "exactly 1" if self.max_weight is None else f"at most {self.max_weight:,}"
         return [
             ("VDAF", self.vdaf),
@@ -86,9 +86,9 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
     Parameters
     ----------
     plan: the plan of the reports.
-    min_batch: the least number of honest reports that a guarantee for the batch counts on.
+    min_batch: the number of honest reports that the guarantee for the batch assumes.
     honest: the share of reports that come from clients that follow the plan; a batch must then hold
-        ``min_batch / honest`` reports. Nothing in DAP checks it.
+        ``min_batch / honest`` reports. DAP does not check it.
 
     >>> import sunzi
     >>> task = aggregation_task(sunzi.make_plan("grr", 1024, epsilon=4), min_batch=10_000, honest=0.9)
@@ -118,9 +118,9 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
 
 
 def tally_from_counts(plan: Plan, counts: Sequence[Any] | Integers, reports: int) -> Tally:
-    """The tally of reports that were summed elsewhere, such as by a DAP collection: the same as counting them here.
+    """The tally of reports that were summed elsewhere, for example by DAP: the same as counting them here.
 
-    Raises TallyError unless that many reports of the plan can have these counts.
+    Raises TallyError if no reports of the plan can have these counts.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def tally_from_counts(plan: Plan, counts: Sequence[Any] | Integers, reports: int
     counts: the sums of the reports' tallies, in the order of the plan's counters. One count per message for ``grr``,
         ``ss-compact``, ``pgr``, ``mss-compact`` and plans of numbers, ordered values and tables; one per point for
         ``ss`` and ``mss``; one per bit for ``oue`` and ``rappor``. Where reports choose one of several moduli or views,
-        these follow one another; a list with one list per modulus or view will do too.
+        their counts are concatenated; a list with one list per modulus or view works too.
     reports: how many reports were summed.
 
     >>> import sunzi
@@ -146,7 +146,7 @@ def tally_from_counts(plan: Plan, counts: Sequence[Any] | Integers, reports: int
 
 
 def _counted(layout: TallyLayout) -> Counted:
-    """What the counters of a layout stand for: the weights tell."""
+    """What each counter counts, inferred from the block weights."""
     weights = {weight for _, weight in layout.blocks}
     if weights == {1}:
         return "messages"
@@ -170,7 +170,7 @@ def _leader_share_bytes(entries: int, chunk: int) -> int:
 
 
 def _best_chunk_length(entries: int) -> int:
-    """The chunk length with the shortest proof: one of the least for each number of checks that fills a power of 2."""
+    """The chunk length with the shortest proof. Candidates are the smallest lengths whose checks fill a power of 2."""
     candidates = [ceil(entries / ((1 << exponent) - 1)) for exponent in range(1, entries.bit_length() + 1)]
     return min(candidates, key=lambda chunk: (_leader_share_bytes(entries, chunk), chunk))
 
@@ -193,14 +193,14 @@ def _flat(counts: object, layout: TallyLayout) -> list[Any]:
 
 
 def _wrong_length(plan: Plan, found: int) -> str:
-    """Which counts this plan needs, and where the given ones are counts of points instead of messages, what to do."""
+    """Which counts this plan needs, with the fix if the caller gave counts of points instead of messages."""
     layout, name = plan.protocol.tally_layout, plan.protocol.name
     counts = _counted(layout)
     text = f"a tally of {name} counts {counts}: this plan has {layout.length:,} counters, got {found:,}"
     points = {plan.domain.size, sum(response.design.points for response in plan.protocol.responses)}
     if counts == "messages" and found in points:
         text += (
-            "; counts of points do not tell which messages were sent: sum messages, or plan with "
+            "; counts of points do not determine which messages were sent: sum messages, or plan with "
             f"{'mss' if len(layout.blocks) > 1 else 'ss'}, whose tally counts points"
         )
     return text

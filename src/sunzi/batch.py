@@ -32,11 +32,11 @@ READERS: dict[Reader, str] = {
 
 MOST_REPORTS = 10**12
 _MOST_EPOCHS = 10_000
-# If there are more batch sizes, they are rounded down to so many per factor of two before their losses are added up.
+# With more distinct batch sizes than this, sizes are rounded down to 16 per factor of two before composition.
 _FEW_SIZES = 4
 _SIZES_PER_DOUBLING = 16
 _LEAST_STEPS, _MOST_STEPS = 24, 128
-# A plan that tells less than this tells nothing, and its odds round to 1.
+# Below this ε the likelihood ratio rounds to 1.
 _LEAST_EPSILON = 1e-9
 _LARGEST_SHOWN = 20.0
 _SIZE_PRECISION = 1.003
@@ -44,10 +44,10 @@ _SIZE_PRECISION = 1.003
 
 @dataclass(frozen=True)
 class BatchGuarantee:
-    """(ε, δ)-differential privacy of published batches, with everything that it depends on.
+    """(ε, δ)-differential privacy of published batches, with all its conditions.
 
-    It holds if one person's value is replaced by another, for every possible data of all others, as long as at least
-    ``honest_reports`` clients followed the plan; the others may work for the reader.
+    It holds when one person's value is replaced by another, for any data of the other users, as long as at least
+    ``honest_reports`` clients follow the plan; the others may collude with the reader.
 
     >>> import sunzi
     >>> guarantee = sunzi.make_plan("grr", ["no", "yes"], epsilon=1).batch_guarantee(100_000, delta=1e-8)
@@ -58,12 +58,12 @@ class BatchGuarantee:
     epsilon: float
     """The central ε, proven."""
     attack: float | None
-    """An ε that an attack reaches: no smaller one can be claimed. None if no attack is known."""
+    """A lower bound from an attack: no smaller ε can be claimed. None if no attack is known."""
     delta: float
     local_epsilon: Fraction
-    """The ε of one report, which holds against everybody and needs no trust."""
+    """The ε of one report, which holds against everyone and needs no trust."""
     reports: int
-    """The size of the smallest batch. Batches of fewer reports must not be published."""
+    """The size of the smallest batch. Smaller batches must not be published."""
     honest: float
     reader: Reader
     epochs: int = 1
@@ -77,25 +77,25 @@ class BatchGuarantee:
         return honest_reports(self.cohort or self.reports, self.honest)
 
     def in_words(self) -> str:
-        """What this means, in two sentences."""
+        """The guarantee in two sentences."""
         seen = "the published counts" if self.reader == "tally" else "the shuffled reports"
         several = f" of {self.epochs:,} batches" if self.epochs > 1 else ""
-        chance = f"is at most {_factor(self.epsilon)} times as likely with one value as with any other"
+        chance = f"is at most {_factor(self.epsilon)} times as likely under one value as under any other"
         local = _factor(float(self.local_epsilon) * (1 if self.cohort else self.epochs))
         return (
-            f"Whatever someone who sees only {seen}{several} concludes about one person {chance}, up to a probability "
-            f"of {self.delta:g}. For someone who sees single reports as they arrive, such as the collector's operator, "
+            f"Any conclusion about one person from {seen}{several} {chance}, plus a probability of at most "
+            f"{self.delta:g}. For someone who sees single reports as they arrive, such as the collector's operator, "
             f"the factor is {local}: the batch does not protect against them."
         )
 
     def facts(self) -> list[tuple[str, str]]:
-        """The guarantee and all its conditions, as names and texts."""
+        """The guarantee and all its conditions, as pairs of a name and a text."""
         whose = "the cohort's members" if self.cohort else "the reports"
         batches = f"at least {counted(self.reports, 'report')} in each batch; do not publish smaller ones"
         rows = [
             ("central epsilon", f"{rounded(self.epsilon, 4, up=True)}, with delta = {self.delta:g} (proven)"),
             ("attack", _attack_in_words(self.attack)),
-            ("local epsilon", f"{float(self.local_epsilon):.4g}: holds against everybody, for each report"),
+            ("local epsilon", f"{float(self.local_epsilon):.4g}: holds against everyone, for each report"),
             ("batch", batches),
             ("honest", f"{percent(self.honest)} of {whose} follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
@@ -114,7 +114,7 @@ class BatchGuarantee:
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """All fields and the words, as JSON values."""
+        """All fields, and the meaning in words, as JSON values."""
         return {
             "epsilon": self.epsilon,
             "attack_epsilon": self.attack,
@@ -145,7 +145,7 @@ def _factor(epsilon: float) -> str:
 
 
 def rounded(number: float, digits: int, up: bool) -> str:
-    """A figure of so many significant digits, rounded towards the safe side.
+    """The number to ``digits`` significant digits, rounded up or down.
 
     >>> rounded(0.086572, 4, up=True), rounded(0.086572, 4, up=False), rounded(1234567, 3, up=True)
     ('0.08658', '0.08657', '1,240,000')
@@ -215,7 +215,7 @@ def minimum_batch(
 
 
 def check_delta(delta: float, users: int | None = None) -> float:
-    """A δ that figures can be given for; warns if it is so large that publishing whole reports would be allowed.
+    """Validate δ; warn if it is so large that it would allow publishing someone's report.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def check_delta(delta: float, users: int | None = None) -> float:
     if users is not None and number * users >= 1:
         warnings.warn(
             f"delta = {number:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "
-            f"Take a much smaller delta, such as {min(1e-8, 0.01 / users):.0e}",
+            f"Use a much smaller delta, such as {min(1e-8, 0.01 / users):.0e}",
             PlanWarning,
             stacklevel=4,
         )
@@ -239,7 +239,7 @@ def check_delta(delta: float, users: int | None = None) -> float:
 
 
 def check_honest(share: float) -> float:
-    """The share of honest reports, if it is one."""
+    """Validate the share of honest reports."""
     number = real_number("honest", share)
     if not 0 < number <= 1:
         raise ParameterError(f"honest must be a share above 0 and at most 1, got {shown(share)}")
@@ -269,7 +269,7 @@ def _blanket(protocol: Protocol, reader: Reader) -> Blanket | BitSums:
 
 
 def _composed(blanket: Blanket | BitSums, sizes: Sequence[int], delta: float) -> float:
-    """ε of batches with fresh noise: their losses add up."""
+    """The ε of several batches with fresh noise, by composing their privacy losses."""
     if len(sizes) == 1:
         return blanket.epsilon_above(sizes[0], delta)
     numbers = Counter(sizes if len(set(sizes)) <= _FEW_SIZES else map(_rounded_down, sizes))

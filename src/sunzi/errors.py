@@ -103,7 +103,7 @@ class ReportError(SunziError, ValueError):
     >>> sunzi.make_plan("grr", 10, epsilon=1).tally([b"not a report"])
     Traceback (most recent call last):
         ...
-    sunzi.errors.ReportError: a report of this plan takes 1 bytes, got 12
+    sunzi.errors.ReportError: a report of this plan takes 1 byte, got 12
     """
 
 

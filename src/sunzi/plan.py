@@ -152,18 +152,19 @@ class Plan:
         epochs: int = 1,
         cohort: int | None = None,
     ) -> BatchGuarantee:
-        """What someone can learn about one person who sees only whole batches: a central (ε, δ), proven for every data
-        of all others (docs/batch.md). ε of the plan holds besides, against everybody.
+        """What someone who sees only whole batches can learn about one person: a central (ε, δ), proven for any data
+        of the other users (docs/batch.md). The plan's own ε still holds against everyone.
 
         Parameters
         ----------
-        reports: the least number of reports in a batch, or one number for each batch.
-        delta: the probability that ε leaves out; far below 1/reports, such as 1e-8.
+        reports: the minimum number of reports in a batch, or one number for each batch.
+        delta: δ, the failure probability; far below 1/reports, such as 1e-8.
         honest: the share of reports, or of the cohort, whose clients follow the plan. The rest may collude with the
             reader.
-        reader: "reports" sees all reports shuffled; "tally" sees counts only, which for ``oue`` and ``rappor`` is less.
+        reader: "reports" sees all reports, shuffled; "tally" sees only the counts, which reveal less with ``oue`` and
+            ``rappor``.
         epochs: how many batches, with fresh noise, contain the same person.
-        cohort: for memoised reports: the least number of people who are in exactly the same batches.
+        cohort: for memoised reports: the minimum number of people who are in exactly the same batches.
 
         >>> import sunzi
         >>> guarantee = sunzi.make_plan("ss", 1024, epsilon=4).batch_guarantee(1_000_000, delta=1e-8)
@@ -175,7 +176,7 @@ class Plan:
         )
 
     def minimum_batch(self, epsilon: float, delta: float, *, honest: float = 1.0, reader: Reader = "reports") -> int:
-        """The least number of reports, to about .3 %, at which a batch reaches a central ε.
+        """The smallest batch that reaches a central ε, to within 0.3 %.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ class Plan:
 
         Parameters
         ----------
-        seed: for simulation only; such a client protects nobody.
+        seed: for simulation only; such a client gives no privacy.
         source: a source of random words other than the operating system, for tests and proofs.
         max_epsilon: refuse the plan if it spends more than this.
         fingerprint: refuse the plan if its fingerprint differs.
@@ -314,8 +315,8 @@ class Plan:
         tally: a tally of this plan.
         options: all optional. ``candidates=``, a list of texts, or a file with one per line: look for these only.
             ``prior=``, public texts of the same kind in the same form: they guide the search, and bias nothing.
-            ``false_share=``, the largest expected share of texts that nobody has among those found, 0.05 by default.
-            ``beam=``, how many beginnings of texts are followed.
+            ``false_share=``, the maximum false discovery rate, 0.05 by default.
+            ``beam=``, how many prefixes a level passes on to the next.
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)
@@ -508,8 +509,8 @@ def make_plan(
         - ``pgr``: ``order``, the prime power q of the field.
         - ``ss``, ``ss-compact``, ``pgr``: instead of these, ``max_attack``, a limit on :attr:`Plan.attackability`; it
           takes the least error, by the smallest blocks that keep the limit.
-        - ``prefixes``, for an :class:`OpenDomain`: ``list_only``, to plan no search for texts that nobody has listed;
-          ``cells``, the least number of cells of a view.
+        - ``prefixes``, for an :class:`OpenDomain`: ``list_only``, to plan no search, so that only texts that you list
+          later can be estimated; ``cells``, the minimum number of cells of a view.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes, with a :class:`PlanWarning` if they have more than
           twice the error of the default ones; or ``count``, how many to choose.
 

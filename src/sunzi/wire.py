@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Integers
 from sunzi.errors import ReportError
+from sunzi.formatting import counted
 from sunzi.numerics.bits import (
     Rows,
     as_integers,
@@ -176,7 +177,7 @@ def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedRep
     wrong = np.flatnonzero(lengths != needed)
     if wrong.size:
         selector, due, got = selectors[wrong[0]], needed[wrong[0]], lengths[wrong[0]]
-        raise ReportError(f"a report with selector {selector} takes {due} bytes, got {got}")
+        raise ReportError(f"a report with selector {selector} takes {counted(int(due), 'byte')}, got {got}")
     buffer = np.frombuffer(b"".join([*reports, bytes(1)]), dtype=np.uint8)
     ends = np.cumsum(lengths)
     used = layout.selector_bits + np.array(layout.payload_bits)[selectors]
@@ -194,7 +195,7 @@ def _decode_narrow(layout: ReportLayout, reports: Sequence[bytes]) -> NDArray[np
     length = byte_length(layout.payload_bits[0])
     wrong = next((report for report in reports if len(report) != length), None)
     if wrong is not None:
-        raise ReportError(f"a report of this plan takes {length} bytes, got {len(wrong)}")
+        raise ReportError(f"a report of this plan takes {counted(length, 'byte')}, got {len(wrong)}")
     values = as_integers(np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), length))
     return _checked(values, layout.payload_limits[0])
 

@@ -78,7 +78,7 @@ def test_a_picture_and_a_page_with_the_same_curves(collection, capsys, monkeypat
         (("--users", "1e5", "--cohort", "1e6"), "--cohort 1,000,000 exceeds the 100,000 --users of a batch"),
         (("--users", "1e5", "--cohort", "0"), "cohort must be a whole number between 1 and 100000, got 0"),
         (("--target", "0"), "the central epsilon must be positive, got 0"),
-        (("--target", "1", "--epochs", "2"), "--target is about one batch; leave out --epochs and --cohort"),
+        (("--target", "1", "--epochs", "2"), "--target is for one batch; omit --epochs and --cohort"),
         (("--users", "1e5", "-o", "batch.txt"), "the output's name must end in one of"),
     ],
 )

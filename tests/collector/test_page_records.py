@@ -192,7 +192,7 @@ def test_a_share_among_nobody_may_be_anything(visit):
     expect(cells.locator(".share")).to_have_count(4)
     assert cells.locator(".share").all_inner_texts()[2:] == ["?", "?"]
     expect(cells.last).to_contain_text("no interval")
-    expect(page.locator("#table-legend")).to_contain_text("the reports do not tell that anybody has this value")
+    expect(page.locator("#table-legend")).to_contain_text("too few records have this value to estimate shares")
 
 
 def test_too_few_reports_and_other_collections(visit):

@@ -53,7 +53,7 @@ def test_the_texts_are_those_of_the_api(visit, service):
     for share in lengths:
         expect(page.locator("#texts-threshold")).to_contain_text(f"{share} if it has up to ")
     expect(page.locator("#texts-threshold")).to_contain_text(f"or {listed} if you name it in a list")
-    expect(page.locator("#texts-errors")).to_contain_text("at most 5 % of these are texts that nobody has")
+    expect(page.locator("#texts-errors")).to_contain_text("at most 5 % of these are false positives")
     expect(page.locator("#values")).to_have_text("Texts")
     expect(page.locator("#guess-words")).to_have_text("")
     for other in ("Histogram", "Changes", "Trend"):

@@ -89,8 +89,8 @@ def test_the_warning_tells_what_the_collector_can_guess():
     found = usual()
     rate = f"{100 * found.plan.attackability:.3g} % of the time"
     assert f"guesses the value correctly {rate}" in found.warning
-    assert "only the local epsilon of 5.51 holds. This protects nobody from them." in found.warning
-    assert "This protects nobody" not in plan_for_batch(100, 10_000, 1, 1e-8, max_epsilon=2).warning
+    assert "only the local epsilon of 5.51 holds. That is no meaningful protection." in found.warning
+    assert "no meaningful protection" not in plan_for_batch(100, 10_000, 1, 1e-8, max_epsilon=2).warning
 
 
 def test_groups_are_declared_in_the_plan():

@@ -1,4 +1,4 @@
-"""Counting texts by reports that no search has seen: frequencies, intervals, and the share of false ones."""
+"""Counting texts in held-out reports: frequencies, intervals, and the false discovery rate."""
 
 from itertools import product
 from string import ascii_lowercase
@@ -105,7 +105,7 @@ def test_labels_that_read_the_same_are_one_row(plan, tallies):
 def test_what_needs_all_values_is_refused(plan, tallies):
     estimate = plan.estimate(tallies[0][0], labels=WORDS)
     assert estimate.postprocess("clip").frequencies.min() >= 0
-    with pytest.raises(EstimateError, match="not all there are"):
+    with pytest.raises(EstimateError, match="needs the frequencies of all values"):
         estimate.postprocess("simplex")
     with pytest.raises(EstimateError, match="sums and differences"):
         estimate.sum(["one", "two"])

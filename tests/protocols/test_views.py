@@ -187,7 +187,7 @@ def test_views_without_reports_are_left_out_or_refused(ordered, tables):
     )
     with pytest.raises(EstimateError, match="no report was about single bins"):
         ordered.estimate(only_coarse)
-    with pytest.raises(EstimateError, match="no report tells about a × c; this plan has the tables"):
+    with pytest.raises(EstimateError, match="this plan does not cover a × c; its tables are"):
         tables.estimate(tables.simulate([{"a": "x", "b": "0", "c": "u"}] * 50, seed=1), table=("a", "c"))
 
 

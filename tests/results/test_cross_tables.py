@@ -187,7 +187,7 @@ def test_by_default_it_is_the_table_asked_about_most_often(plan, tally):
 def test_unknown_tables_are_refused(plan, tally):
     with pytest.raises(SunziError, match="no attribute 'd'"):
         plan.estimate(tally, table=("d",))
-    with pytest.raises(EstimateError, match="no report tells about a × b × c"):
+    with pytest.raises(EstimateError, match="this plan does not cover a × b × c"):
         plan.estimate(tally, table=("a", "b", "c"))
     with pytest.raises(ParameterError, match="does not accept the options"):
         plan.estimate(tally, ridge=1)

@@ -31,14 +31,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser = commands.add_parser("batch", description=description)
     add_plan(parser)
-    parser.add_argument(
-        "--users", metavar="N", help="the least number of reports in a batch, one per user: 10000 or 1e6"
-    )
+    parser.add_argument("--users", metavar="N", help="minimum number of reports in a batch, one per user: 10000 or 1e6")
     parser.add_argument(
         "--delta",
         metavar="D",
         required=True,
-        help="probability that the guarantee leaves out, far below 1/N, such as 1e-8",
+        help="failure probability of the guarantee, far below 1/N, such as 1e-8",
     )
     parser.add_argument(
         "--honest",
@@ -51,14 +49,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--reader",
         default="reports",
         help="what the reader sees: reports, all of them shuffled, without ids, times or addresses; or tally, counts "
-        "and estimates only, which tells less with oue and rappor. The figure of reports holds for both (default: "
+        "and estimates only, which reveal less with oue and rappor. The guarantee for reports holds for both (default: "
         "%(default)s)",
     )
     parser.add_argument(
         "--epochs",
         metavar="N",
         default="1",
-        help="number of batches with the same person in them, with fresh noise in each unless --cohort is given "
+        help="number of batches that contain the same person, with fresh noise in each unless --cohort is given "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -67,12 +65,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--cohort",
         metavar="N",
-        help="with memoised reports: the least number of users who are in exactly the same batches",
+        help="with memoised reports: minimum number of users who are in exactly the same batches",
     )
     parser.add_argument(
         "--target",
         metavar="E",
-        help="also find the least batch with this central epsilon; without --users, print the guarantee of that batch",
+        help="also find the smallest batch with this central epsilon; without --users, print its guarantee",
     )
     add_output(parser, _SUFFIXES)
     add_format(parser)
@@ -93,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = _target(arguments, plan, options)
         least = users or (target or {}).get("target_reports")
         if least is None:
-            raise ParameterError("give --users, or --target for the least number of users with this central epsilon")
+            raise ParameterError("give --users, or --target for the smallest batch with that central epsilon")
         if options["cohort"] is not None and options["cohort"] > least:
             raise ParameterError(f"--cohort {options['cohort']:,} exceeds the {least:,} --users of a batch")
         guarantee = plan.batch_guarantee(least, **options)
@@ -119,16 +117,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of the guarantee but for the number of reports."""
+    """The arguments of the guarantee, except the number of reports."""
     epochs = parse_integer(arguments.epochs, "--epochs")
     cohort = None if arguments.cohort is None else parse_integer(arguments.cohort, "--cohort")
     if arguments.memoised and cohort is None:
         raise ParameterError(
-            "--memoised needs --cohort, the number of users who are in exactly the same batches: a user who joins or "
-            "leaves alone is seen alone, and then only the plan's epsilon holds"
+            "--memoised needs --cohort, the number of users who are in exactly the same batches: if one user joins or "
+            "leaves, the difference of two histograms is that user's report, and only the plan's epsilon holds"
         )
     if arguments.target is not None and (epochs != 1 or cohort is not None):
-        raise ParameterError("--target is about one batch; leave out --epochs and --cohort")
+        raise ParameterError("--target is for one batch; omit --epochs and --cohort")
     return {
         "delta": float(parse_number(arguments.delta, "--delta")),
         "honest": float(parse_number(arguments.honest, "--honest")),
@@ -139,7 +137,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _target(arguments: argparse.Namespace, plan: Plan, options: dict[str, Any]) -> dict[str, Any] | None:
-    """The least batch for ``--target``."""
+    """The smallest batch for ``--target``."""
     if arguments.target is None:
         return None
     target = float(parse_number(arguments.target, "--target"))

@@ -29,9 +29,9 @@ _MOST_LENGTHS = 5  # of more thresholds, those of the shortest and the longest t
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``discover`` to the command line."""
     description = (
-        "Find the frequent texts of a plan made by 'sunzi plan --open'. Some reports propose texts, and others count "
-        "them, so that frequencies and intervals hold whatever the search did. A text that was found may be private "
-        "all the same, such as a name; look before you publish."
+        "Find the frequent texts of a plan made by 'sunzi plan --open'. Some reports propose texts and others count "
+        "them, so frequencies and intervals are valid whatever the search did. A text that was found may still be "
+        "private, such as a name: review the texts before you publish."
     )
     parser = commands.add_parser("discover", description=description)
     parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file")
@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="Q",
         type=float,
         default=0.05,
-        help="largest expected share of texts that nobody has among those found (default: %(default)s)",
+        help="maximum false discovery rate (default: %(default)s)",
     )
     add_output(parser)
     add_format(parser)

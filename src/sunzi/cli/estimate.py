@@ -241,7 +241,7 @@ def _check_publication(arguments: argparse.Namespace) -> None:
     if arguments.honest is None:
         raise ParameterError(
             "--publish-delta needs --honest, the share of reports from clients that follow the plan, such as 0.9; "
-            "nobody can measure it"
+            "it cannot be measured"
         )
     if arguments.source:
         raise ParameterError(

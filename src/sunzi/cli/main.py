@@ -27,7 +27,7 @@ COMMANDS = {
     "aggregation": "print the parameters of a secure aggregation (DAP) of a plan's reports",
     "batch": "compute what a whole batch of reports, or its tally, reveals about one person",
     "estimate": "turn a tally into a histogram with confidence intervals",
-    "discover": "find frequent texts that nobody has listed, or count the texts of a list",
+    "discover": "find frequent texts without a list of candidates, or count the texts of a list",
     "diff": "compare two tallies: what changed, with confidence intervals and verdicts",
     "trend": "follow values over epochs: series, slopes, changes, and alarms with a stated false alarm rate",
     "inspect": "describe a plan, a file of reports or a tally, and check its integrity",

@@ -31,22 +31,25 @@ def add_open(parser: argparse.ArgumentParser) -> None:
         metavar="ALPHABET",
         nargs="?",
         const="bytes",
-        help="texts that nobody has listed, to be found by 'sunzi discover'; read as bytes of UTF-8 (the default), as "
+        help="plan for texts without a list, which 'sunzi discover' finds; read as UTF-8 bytes (the default), as "
         "letters (a to z), or as the tokens in a file, one per line",
     )
     parser.add_argument(
-        "--longest", "--length", metavar="N", help="with --open: how many tokens of a text are told apart"
+        "--longest",
+        "--length",
+        metavar="N",
+        help="with --open: maximum length of a text in tokens; longer texts are truncated and counted as such",
     )
     parser.add_argument(
         "--note",
         metavar="TEXT",
-        help="with --open: what your application does to texts beforehand, such as 'lower case, NFC'; it stands in the "
-        "plan for people, and nothing is done to texts here",
+        help="with --open: how your application normalises texts, such as 'lower case, NFC'; stored in the plan as "
+        "information, since Sunzi does not normalise texts",
     )
     parser.add_argument(
         "--list-only",
         action="store_true",
-        help="with --open: plan no search, only the count of lists of texts that come later",
+        help="with --open: no search; estimate only texts that you list later",
     )
 
 
@@ -59,7 +62,7 @@ def check_open_options(arguments: argparse.Namespace) -> None:
         return
     check_other_options(arguments)
     if arguments.longest is None:
-        raise ParameterError("--open needs --longest, how many tokens of a text are told apart, such as 12")
+        raise ParameterError("--open needs --longest, the maximum length of a text in tokens, such as 12")
 
 
 def run_open(arguments: argparse.Namespace) -> int:
@@ -112,16 +115,17 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)
     say()
     say_wrapped(
-        "The frequency at which a text is found with this probability, if at most 5 % of the texts found may be false; "
-        "the list of candidates has a million texts."
+        "The frequency at which a text is found with this probability, at a false discovery rate of 5 %; the list of "
+        "candidates is assumed to have a million texts."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
-    say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
+    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
+    say_wrapped(f"A report takes {bits}. It answers one question and spends the whole epsilon on it.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 
 def length_in_words(tokens: int | None) -> str:
-    """Which texts a threshold is about."""
+    """Which texts a threshold applies to."""
     return "from a list of candidates" if tokens is None else f"of up to {counted(tokens, 'token')}"
 
 

@@ -211,7 +211,8 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
-    say_wrapped(f"A report takes {plan.report_bits:g} bits and answers one question, with the whole epsilon.", "dim")
+    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
+    say_wrapped(f"A report takes {bits}. It answers one question and spends the whole epsilon on it.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
     success = plan.attacker_in_words()
     say_wrapped(f"{success[0].upper()}{success[1:]}.")

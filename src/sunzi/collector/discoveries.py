@@ -69,7 +69,7 @@ class DiscoveryCache:
         ----------
         plan: an open plan.
         tally: a tally of it.
-        false_share: the largest expected share of texts that nobody has.
+        false_share: the maximum false discovery rate.
         given: a prior or candidates.
         """
         found = self._get(plan, tally, false_share, given)

@@ -43,9 +43,7 @@ _LIST = {
     "content": {"text/plain": {"schema": {"type": "string", "minLength": 1}}},
 }
 
-FalseShare = Annotated[
-    float, Query(ge=1e-9, le=0.5, description="The largest expected share of texts that nobody has among those found.")
-]
+FalseShare = Annotated[float, Query(ge=1e-9, le=0.5, description="The maximum false discovery rate.")]
 Top = Annotated[int, Query(ge=1, le=10_000, description="Only the most frequent texts.")]
 
 

@@ -1,7 +1,7 @@
 """What readers of published results can learn: which batch guarantee holds for what a collector has published, or why
-none is claimed (docs/batch.md).
+it claims none (docs/batch.md).
 
-A collector that is to claim one publishes closed epochs only, and groups only if nobody is left in a small remainder.
+To claim one, a collector publishes only closed epochs, and groups only if the remainder is large enough.
 The guarantee is that of a *cell*: the people who are in exactly the same published tallies.
 """
 
@@ -198,7 +198,7 @@ class Publisher:
         )
         yield (
             "The honest share is the operator's estimate, which the collector cannot check. It must hold in each "
-            "epoch, in each published group and among reports that are subtracted later: fake reports hide nobody."
+            "epoch, in each published group and among reports that are subtracted later: fake reports provide no cover."
         )
         if len(self._collector.collections()) > 1:
             yield "For a person who reports in several collections, the epsilons and the deltas of these add up."

@@ -341,7 +341,7 @@ def tally_health(
 
 
 def _with_power(health: Health, estimated: Estimate | None) -> dict[str, Any]:
-    """The findings as JSON. Without an alarm, ``too_few`` says that there are too few reports to speak of none."""
+    """The findings as JSON. ``too_few`` means that there are too few reports for "no alarm" to mean anything."""
     found = health.to_dict()
     missing = next((each.reason for each in health.findings if each.reason.startswith("too few")), "")
     if estimated is not None and 2 * _TWO_SIDED_95 * float(estimated.standard_errors().max()) > 1:

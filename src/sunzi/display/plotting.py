@@ -103,7 +103,7 @@ def plot_difference(
     axes.set_title(
         f"{len(rows)} clearest changes of {difference.domain.size:,} values, {before} and {after} reports", loc="left"
     )
-    # Changes go both ways, so no corner is surely free: the legend is below.
+    # Changes go both ways, so no corner is guaranteed to be free: the legend is below.
     handles = legend_handles(confidence, meanings(confidence, verdict))
     figure.legend(handles=handles, loc="outside lower left", frameon=False, fontsize="small")
     return saved(figure, path)

@@ -49,7 +49,7 @@ def plot_ordered(
     for axes in (upper, lower):
         axes.spines[["top", "right"]].set_visible(False)
         axes.yaxis.set_major_formatter(PercentFormatter(1))
-    # Distributions have any shape, so no corner is surely free: the legend is below.
+    # Distributions have any shape, so no corner is guaranteed to be free: the legend is below.
     handles = legend_handles(confidence)
     figure.legend(handles=handles, loc="outside lower left", ncols=2, frameon=False, fontsize="small")
     return saved(figure, path)

@@ -123,7 +123,7 @@ class Domain:
 
     @property
     def is_open(self) -> bool:
-        """Whether the values are texts that nobody has listed."""
+        """Whether the values are texts without a list."""
         return False
 
     @property

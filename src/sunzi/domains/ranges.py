@@ -69,7 +69,7 @@ class OrderedDomain(Domain):
 
     @property
     def is_indices(self) -> bool:
-        """They are numbers or dates."""
+        """Always False."""
         return False
 
     @property

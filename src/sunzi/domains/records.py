@@ -67,7 +67,7 @@ class RecordDomain(Domain):
 
     @property
     def is_indices(self) -> bool:
-        """They are records."""
+        """Always False."""
         return False
 
     @property

@@ -20,10 +20,10 @@ from sunzi.numerics.checks import shown, whole_number
 
 MOST_SYMBOLS = 1 << 15
 LONGEST = 1 << 10
-"""The most tokens of a text that a plan can tell apart."""
+"""The largest ``longest`` of a plan."""
 
 LONGER = "…"
-"""Stands after the first tokens of texts that are longer than planned."""
+"""Marks a truncated text."""
 
 Digits = NDArray[np.uint16]
 """One row per text: token i of the alphabet as i + 1, then the end digit, then zeros."""
@@ -45,10 +45,10 @@ class OpenDomain(Domain):
     Parameters
     ----------
     alphabet: "letters" (a to z), "bytes" (those of UTF-8), or a list of tokens such as "https://", "www.", "a", "b".
-    longest: how many tokens are told apart. More tokens need more users.
+    longest: the maximum length of a text in tokens; longer texts are truncated. More tokens need more users.
     unknown: the token for characters that begin no token, added to the alphabet if it is not in it.
-    note: what the application does to texts beforehand, such as "lower case, NFC"; for people, since nothing is done to
-        texts here.
+    note: how the application normalises texts, such as "lower case, NFC"; stored as information, since Sunzi does not
+        normalise texts.
 
     >>> import sunzi
     >>> domain = sunzi.OpenDomain("letters", longest=5)
@@ -81,12 +81,12 @@ class OpenDomain(Domain):
 
     @property
     def is_indices(self) -> bool:
-        """They are texts."""
+        """Always False."""
         return False
 
     @property
     def is_open(self) -> bool:
-        """There is no list of values."""
+        """Always True."""
         return True
 
     @property
@@ -225,7 +225,7 @@ class OpenDomain(Domain):
             raise DomainError(f"texts are rows of digits from 0 to {self.end}: use the domain's indices")
 
     def joined(self, digits: Sequence[int]) -> Any:
-        """A text of as many tokens as are told apart."""
+        """A text of the maximum length."""
         return (*(digit + 1 for digit in digits), self.end)
 
     def refusal(self, value: object) -> DomainError:
@@ -237,7 +237,7 @@ class OpenDomain(Domain):
         return DomainError(f"value {shown(value)} is not text; use str() on it")
 
     def label(self, index: int) -> str:
-        """There are no numbered values."""
+        """Not supported: values have no indices."""
         raise DomainError(f"an open domain has no list of values, so there is no value {index}")
 
     def shown(self, index: int) -> str:
@@ -245,7 +245,7 @@ class OpenDomain(Domain):
         return self.label(index)
 
     def in_words(self) -> str:
-        """The alphabet, and how many tokens are told apart."""
+        """The alphabet and the maximum length."""
         kind = "bytes" if self.is_bytes else f"{len(self.symbols):,} tokens"
         note = f" ({self.note})" if self.note else ""
         return f"texts{note} of up to {self.longest:,} out of {kind}; longer ones count as their beginning"

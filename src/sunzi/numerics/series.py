@@ -184,7 +184,7 @@ class Alarms:
     rows: Integers
     """The epoch that raised the alarm."""
     since: Integers
-    """The epoch at which the change has probably begun."""
+    """The estimated start of the change."""
     is_rise: NDArray[np.bool_]
     before: Floats
     """The mean before the alarm."""

@@ -1,8 +1,8 @@
-"""The plan of least error for a central guarantee: which local ε, and which block size (docs/mathematics.md §17).
+"""The plan with the least error for a central guarantee: which local ε, and which block size (docs/mathematics.md §17).
 
 The more each report reveals, the smaller the error and the weaker the guarantee of the batch. Among all plans that
-reach a central ε, the best has an ε as large as is allowed, and then blocks as large as the guarantee permits, up to
-the optimal size. The proven bound decides, not an approximation.
+reach a central ε, the best has the largest local ε allowed, and then the largest blocks that the guarantee permits, up
+to the optimal size. The search uses the proven bound, not an approximation.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _GROWTH, _RISES = 1.4, 2
 # Compact designs count every message. Beyond this many, subsets, which count points, are the better choice.
 _MOST_COUNTERS = 1 << 24
 LARGEST_USEFUL = Fraction(4)
-"""A larger local ε is no protection worth the name."""
+"""A larger local ε gives no meaningful protection."""
 CENTRAL_HEADER = ("method", "trusted", "epsilon", "count error", "share error", "ratio")
 CENTRAL_LEGEND = (
-    "trusted: who must be trusted for the central epsilon. Only the local epsilon of the next column protects from "
-    "them: the server, which knows all values, and the collector, which receives all reports.",
+    "trusted: who must be trusted for the central epsilon: the server, which knows all values, or the collector, which "
+    "receives all reports. Only the local epsilon in the next column protects users from them.",
     "count error, share error: the root of the mean squared error over all values, of counts and of frequencies.",
-    "ratio: that error over the error of Gaussian noise, the price of not trusting a server. Discrete Laplace noise "
+    "ratio: the error divided by that of Gaussian noise, the price of not trusting a server. Discrete Laplace noise "
     "has delta = 0.",
 )
 
@@ -58,7 +58,7 @@ class Method:
     trusted: str
     """Who must be trusted for the central ε."""
     local_epsilon: Fraction | None
-    """What protects a person from them; None if nothing does."""
+    """The ε that holds against them; None if there is none."""
     count_error: float
     """The standard error of a count, in people: the root of the mean over all values."""
 
@@ -75,7 +75,7 @@ class Method:
 
 @dataclass(frozen=True)
 class CentralPlan:
-    """A plan that reaches a central ε, beside other methods that do.
+    """A plan that reaches a central ε, with other methods for comparison.
 
     >>> found = plan_for_batch(100, users=10_000, epsilon=1, delta=1e-8)
     >>> found.target, found.guarantee.epsilon <= found.target
@@ -121,7 +121,7 @@ class CentralPlan:
         rate = f"{100 * self.plan.attackability:.3g} % of the time"
         limit = "If that is too much, limit the local epsilon."
         if self.plan.epsilon > LARGEST_USEFUL:
-            limit = "This protects nobody from them. If they are not trusted, limit the local epsilon."
+            limit = "That is no meaningful protection. If they are not trusted, limit the local epsilon."
         return (
             f"Someone who sees a report as it arrives, such as the collector, guesses the value correctly {rate}, if "
             f"all values are equally likely: only the local epsilon of {float(self.plan.epsilon):g} holds. {limit}"
@@ -154,16 +154,16 @@ def plan_for_batch(
     honest: float = 1.0,
     progress: Progress | None = None,
 ) -> CentralPlan:
-    """The plan of least error whose batch reaches a central (ε, δ), beside the errors of other methods.
+    """The plan with the least error whose batch reaches a central (ε, δ), with the errors of other methods.
 
-    Its ε is rounded down to a multiple of 0.01. It is one of ``grr``, ``ss`` and ``ss-compact``.
+    Its ε is rounded down to a multiple of 0.01. Its protocol is ``grr``, ``ss`` or ``ss-compact``.
 
     Parameters
     ----------
     domain: as for :func:`sunzi.make_plan`.
     users: how many users will report; a batch of fewer must not be published.
     epsilon, delta: the central guarantee to reach.
-    max_epsilon: limit on the ε of one report, which is all that protects from someone who sees it as it arrives.
+    max_epsilon: limit on the ε of one report, the only protection against someone who sees it as it arrives.
     honest: the share of reports whose clients follow the plan.
     progress: called with the fraction done.
 
@@ -202,7 +202,7 @@ def _others(search: _Search, users: int, chosen: _Candidate) -> Iterator[Method]
 
 
 def gaussian_error(epsilon: float, delta: float) -> float:
-    """The standard deviation of the least Gaussian noise that makes counts (ε, δ)-differentially private, if one
+    """The smallest standard deviation of Gaussian noise that makes counts (ε, δ)-differentially private, when one
     person's value is replaced (Balle and Wang, 2018).
 
     Parameters
@@ -224,8 +224,8 @@ def gaussian_error(epsilon: float, delta: float) -> float:
 
 
 def laplace_error(epsilon: float) -> float:
-    """The standard deviation of the discrete Laplace noise that makes counts ε-differentially private, if one person's
-    value is replaced.
+    """The standard deviation of the discrete Laplace noise that makes counts ε-differentially private, when one
+    person's value is replaced.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ _SKEWED_EXPONENT = 1.1
 
 
 def skewed_histogram(domain_size: int) -> Floats:
-    """Zipf's law with exponent 1.1, in a fixed order of the values that looks random: frequent values are no
-    neighbours, as those of real domains seldom are.
+    """Zipf's law with exponent 1.1, in a fixed order of the values that looks random: frequent values are not adjacent,
+    as is typical of real domains.
 
     Parameters
     ----------

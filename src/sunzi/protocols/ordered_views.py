@@ -25,9 +25,9 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.ordered import OrderedEstimate, TreeUncertainty
 from sunzi.tally import Tally
 
-# With fewer reports than this the finest level says next to nothing, and would be weighted by chance.
+# Levels with a smaller share get too few reports to weight reliably.
 _LEAST_SHARE = 1e-3
-# With so many bins a tally has hundreds of millions of counters.
+# Above this many bins a tally would have hundreds of millions of counters.
 _MOST_BINS = 1 << 24
 
 
@@ -203,7 +203,7 @@ class OrderedViews(ViewsProtocol):
         return errors
 
     def worst_mse(self, users: int) -> float:
-        """Of a single bin; at a histogram with one value, which every level's heaviest node has."""
+        """The worst-case MSE of a single bin, reached when all users hold the same value."""
         one = np.zeros(self.domain_size)
         one[0] = 1.0
         return max(self.expected_mse(users), self.expected_mse(users, one))

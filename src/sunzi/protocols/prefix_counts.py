@@ -1,4 +1,4 @@
-"""Counting texts by reports that no search has seen, and accepting what somebody has (docs/mathematics.md §18)."""
+"""Counting texts in held-out reports, and selecting the texts that are present (docs/mathematics.md §18)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sunzi.protocols.prefix_views import PrefixViews
     from sunzi.tally import Tally
 
-# Up to this many texts are solved for together; of more, those that stand out, before all others.
+# Solve jointly for up to this many texts; with more, solve for the outliers first.
 _MOST_TOGETHER = 5000
 _STANDS_OUT = 5.5
 _TEXTS_AT_ONCE = 1 << 18
@@ -27,7 +27,7 @@ _MISSED = 0.05
 
 
 def counted(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Digits) -> TextEstimate:
-    """The estimate of these texts from the count views. Its errors include texts that share cells by chance."""
+    """The estimate of these texts from the count views. Its errors account for random collisions."""
     views = protocol.with_role("count")
     if not all(tally.block_reports[number] for number in views):
         raise EstimateError(
@@ -45,7 +45,7 @@ def counted(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Dig
 
 
 def _solved(tables: list[ViewTable], digits: Digits) -> tuple[Floats, list[ViewTable]]:
-    """The frequencies of all texts, and the tables without those that were solved for together."""
+    """The frequencies of all texts, and the tables with the jointly solved texts subtracted."""
     if not len(digits):
         return np.empty(0), tables
     together = np.arange(len(digits))
@@ -87,7 +87,7 @@ def _mean_rates(tables: list[ViewTable]) -> SupportProbabilities:
 
 
 def accepted(estimate: TextEstimate, false_share: float) -> Discovery:
-    """The texts that somebody has, by Benjamini and Hochberg, with the intervals of Benjamini and Yekutieli."""
+    """The texts that are present, by Benjamini and Hochberg, with the intervals of Benjamini and Yekutieli."""
     uncertainty = estimate._known_uncertainty()
     assert isinstance(uncertainty, CountUncertainty), "counted made it"
     p_values = _p_values(uncertainty)
@@ -109,7 +109,7 @@ def accepted(estimate: TextEstimate, false_share: float) -> Discovery:
 
 
 def _p_values(uncertainty: CountUncertainty) -> Floats:
-    """The larger of the exact tail, which few counts need, and the normal one, which includes shared cells."""
+    """The larger of the exact tail, for small counts, and the normal one, which accounts for collisions."""
     normal = norm.sf(uncertainty.frequencies / uncertainty.variance**0.5)
     exact = binom.sf(uncertainty.supports - 1, uncertainty.counting, uncertainty.probabilities.false)
     return np.asarray(np.maximum(normal, exact))

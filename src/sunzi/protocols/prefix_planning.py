@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from sunzi.protocols.prefix_views import PrefixViews
 
 MODULI = 2
-"""Search views of every level, and the least number of views that count: a text that shares a cell with a frequent one
-in one view is told apart in the other.
+"""Search views per level, and the minimum number of count views: texts that collide in one view rarely collide in the
+other.
 """
 
-# Twice as many counters are taken for this share of the variance, and no less.
+# Double the counters only if that cuts the variance by at least this share.
 _COST_OF_DOUBLING = 0.03
 # One level adds as many tokens as have about this many combinations.
 _MOST_ENDINGS = 25_000
 _MOST_POINTS = 1 << 23
-# Thresholds are those of a collection in which about this many texts are found.
+# Thresholds assume that about this many texts are found.
 _TYPICAL_FOUND = 20
 _LIST_LENGTH = 1_000_000
 
@@ -54,7 +54,7 @@ def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cel
     needed = [(depth, True) for depth in depths for _ in range(views)] + [(domain.width, False)] * counting
     moduli = list(islice(_primes(response.design.points, domain.end), len(needed)))
     if len(moduli) < len(needed):
-        raise ParameterError(f"{cells} cells have too few primes for {len(needed)} views; take more cells")
+        raise ParameterError(f"{cells} cells have too few primes for {len(needed)} views; use more cells")
     made = zip(needed, moduli, strict=True)
     return with_shares(_view(domain, response, modulus, depth, is_search=search) for (depth, search), modulus in made)
 

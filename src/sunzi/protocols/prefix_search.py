@@ -1,6 +1,6 @@
-"""The search for frequent texts: level by level from short beginnings to whole texts, or among a list of candidates.
+"""The search for frequent texts: level by level from short prefixes to whole texts, or among a list of candidates.
 
-It may be wrong in any way without harm, since other reports count what it proposes (docs/mathematics.md §18).
+Its errors are harmless, since other reports count what it proposes (docs/mathematics.md §18).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from sunzi.tally import Tally
 
 BEAM = 300
-"""How many beginnings a level passes on."""
+"""How many prefixes a level passes on."""
 FINISHED = 50_000
-"""How many finished texts of a level are looked up in all later levels."""
+"""How many complete texts of a level are looked up in all later levels."""
 PROPOSED = 500
-"""How many texts are proposed in all, equally many of every level."""
+"""How many texts are proposed in total, equally many from every level."""
 
-# The cells of a text, one in each view of a level, may differ by this many standard errors; the smaller value then
-# counts, because the larger one belongs to another text in its cell.
+# A text has one cell in each view of a level. If their values differ by more than this many standard errors, the
+# smaller counts: the larger one includes a colliding text.
 _GHOST = 4.0
 _SCORED_AT_ONCE = 1 << 20
 _MOST_ENDINGS = 1 << 24
@@ -53,7 +53,7 @@ class _Level:
         return float(np.mean([table.standard_error**2 for table in self.tables]) / len(self.tables)) ** 0.5
 
     def means(self, cells: list[Integers]) -> Cells:
-        """The mean over the views, of values that no other view contradicts."""
+        """The mean over the views, with values that another view contradicts lowered."""
         values = [table.at(place) for table, place in zip(self.tables, cells, strict=True)]
         bounds = [value + np.float32(_GHOST * t.standard_error) for value, t in zip(values, self.tables, strict=True)]
         least = bounds[0] if len(bounds) == 1 else np.minimum.reduce(bounds)
@@ -63,12 +63,12 @@ class _Level:
 
 @dataclass(frozen=True)
 class _Texts:
-    """Texts or beginnings, with their scores."""
+    """Texts or prefixes, with their scores."""
 
     digits: Digits
     scores: Floats
     carried: Floats
-    """The part of a score that is not from this level: the prior, and the beginning's own score."""
+    """The part of a score that is not from this level: the prior, and the prefix's own score."""
 
     def with_more(self, other: _Texts) -> _Texts:
         """These texts and others."""
@@ -81,14 +81,14 @@ class _Texts:
 
 @dataclass(eq=False)
 class _Best:
-    """The best of many scores, which come in pieces."""
+    """The best of many scores, added chunk by chunk."""
 
     number: int
     pieces: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     floor: float = -np.inf
 
     def add(self, scores: Cells, carried: Cells, *places: Integers) -> None:
-        """Add scores, and what goes with each of them."""
+        """Add scores and the data that belongs to each of them."""
         flat = np.flatnonzero(scores.reshape(-1) > self.floor)
         if flat.size > self.number:
             flat = flat[np.argpartition(-scores.reshape(-1)[flat], self.number)[: self.number]]
@@ -135,7 +135,7 @@ class PrefixSearch:
         return np.concatenate(proposed)
 
     def _extended(self, place: int, begun: _Texts, prior: TextPrior | None) -> tuple[_Texts, _Texts]:
-        """The best beginnings at a level, and the best texts that end there; at the last level all do."""
+        """The best prefixes at a level, and the best texts that end there; at the last level all do."""
         level, is_last = self.levels[place], place == len(self.levels) - 1
         most = (self.domain.longest if is_last else level.digits) - begun.digits.shape[1]
         opened, ended = _Best(FINISHED if is_last else self.beam), _Best(FINISHED)
@@ -157,12 +157,12 @@ class PrefixSearch:
                     score = _evidence(values / level.standard_error) + carried
                     best.add(score, carried, parent, among, np.array(length))
         going, finished = self._texts(begun, opened, None), self._texts(begun, ended, self.domain.end)
-        if is_last:  # what goes on is longer than planned, and found as well
+        if is_last:  # truncated texts are found as well
             return going, finished.with_more(going)
         return replace(going, digits=going.digits[:, : level.digits]), finished
 
     def _values(self, level: _Level, digits: Digits, length: int, *, with_end: bool) -> Cells:
-        """For every beginning (rows) and all endings of one length (columns), the mean over the level's views."""
+        """For every prefix (rows) and all endings of one length (columns), the mean over the level's views."""
         cells = []
         for table in level.tables:
             view, residue = table.view, table.view.points(digits.astype(np.int64))
@@ -200,8 +200,8 @@ class PrefixSearch:
         return total / weights, weights**-0.5
 
     def among(self, digits: Digits) -> Digits:
-        """The texts of a list that look most frequent. Those that stand out are taken out of the tables one round after
-        the other, so that what shares a cell with them does not.
+        """The texts of a list that look most frequent. Outliers are subtracted round by round, so that texts colliding
+        with them do not look frequent.
         """
         kept = distinct(digits[_largest(self._scores(digits), _KEPT_OF_LIST)])
         search, out = self, np.zeros(len(kept), dtype=np.bool_)
@@ -234,7 +234,7 @@ class PrefixSearch:
         return np.searchsorted(depths, lengths)
 
     def _without(self, digits: Digits) -> PrefixSearch:
-        """The search without these texts, by their estimates from the level that sees all of them."""
+        """The search with these texts subtracted, using estimates from the level that sees whole texts."""
         frequencies = least_squares(list(self.levels[-1].tables), digits)
         rows = digits.astype(np.int64)
         levels = (
@@ -245,7 +245,7 @@ class PrefixSearch:
 
 
 def is_searchable(domain: OpenDomain, depths: list[int]) -> bool:
-    """Whether the endings that every level adds can all be tried."""
+    """Whether all endings that a level adds can be enumerated."""
     added = np.diff([0, *depths[:-1], domain.longest])
     return max(len(domain.symbols) ** int(length) for length in added) <= _MOST_ENDINGS
 
@@ -266,8 +266,8 @@ def _evidence(scaled: Cells | Floats) -> Cells:
 def _chances(
     domain: OpenDomain, begun: Digits, prior: TextPrior | None, most: int, number: int
 ) -> Iterator[tuple[Cells, Cells]]:
-    """For endings of every length, after every beginning: the logarithm of the chance that the text goes on after them,
-    and that it ends.
+    """For endings of every length after every prefix: the log probability that the text continues after them, and that
+    it ends.
     """
     flat = np.full((1, 1), -log(number), dtype=np.float32)
     if prior is None:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 Role = Literal["search", "count"]
 
 LEAST_REPORTS = 30
-"""The reports that each view needs before texts are sought; with fewer, none could be found."""
+"""The reports that each view needs before a search; with fewer, no text could be found."""
 
 CELLS = 1 << 19
-"""The least number of cells of a view, by default."""
+"""The default minimum number of cells of a view."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class PrefixViews(ViewsProtocol):
         return float(sum(view.share for view in self.with_role("count").values()) / (1 << SHARE_BITS))
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Of a text that nobody has, which is that of any rare one."""
+        """The MSE for a text that no user holds; any rare text has the same."""
         check_users(users)
         if histogram is not None:
             raise ParameterError("an open domain has no list of values, so there is no histogram; leave it out")
@@ -179,7 +179,7 @@ class PrefixViews(ViewsProtocol):
         return float(np.mean([view.null_variance for view in counts])) / (users * self.counting_share)
 
     def worst_mse(self, users: int) -> float:
-        """At most that of a text that half of all users have, or all."""
+        """An upper bound: the MSE for a text held by half of all users, or by all."""
         rates = [view.response.probabilities for view in self.with_role("count").values()]
         noise = max(max(rate * (1 - rate) for rate in (each.true, each.false)) / each.gap**2 for each in rates)
         check_users(users)

@@ -41,7 +41,7 @@ _PROTOCOLS: dict[str, type[Protocol]] = {
     )
 }
 
-# Plans of these have makers of their own, since they ask about other things than single values.
+# Plans of these have their own constructors, since they do not estimate a histogram of single values.
 _VIEWS: dict[str, type[Protocol]] = {
     protocol.name: protocol for protocol in (OrderedViews, PrefixViews, RoundedNumbers, TableViews)
 }

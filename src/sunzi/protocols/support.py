@@ -32,7 +32,7 @@ LEAST_SQUARES_EFFECT = (
     "weighted least squares over all histograms; rare items pulled to 0, frequent ones slightly downwards"
 )
 
-# Up to this many points per value, those beyond the domain tell next to nothing.
+# Up to this many points per value, points beyond the domain carry almost no information.
 _FEW_SPARE_POINTS = 1.05
 
 
@@ -57,7 +57,7 @@ class SupportProtocol(Protocol):
     @property
     @abstractmethod
     def moments(self) -> BlockMoments:
-        """How the errors of different items go together."""
+        """The moments of blocks, which give the covariances between items."""
 
     def counted_blocks(self, tally: Tally) -> list[CountedBlocks]:  # noqa: ARG002 - for protocols that count blocks
         """The tally as a sufficient statistic, where it is one."""
@@ -72,9 +72,9 @@ class SupportProtocol(Protocol):
         errors: Errors = "full",
         pilot: Pilot | None = None,
     ) -> Estimate:
-        """(c[x]/n − q)/Δ for every item; unbiased. Nothing more can be had from counts of points, so all weights give
-        the same; where the tally counts whole blocks, ``weights`` "efficient" uses them (and a ``pilot``). ``errors``
-        "quick" means planned weights, whose errors need no computation. There is no ``ridge`` but 0.
+        """(c[x]/n − q)/Δ for every item; unbiased. Point counts carry no further information, so all weights give the
+        same result; where the tally counts whole blocks, ``weights`` "efficient" uses them (and a ``pilot``).
+        ``errors`` "quick" means planned weights, whose errors need no computation. ``ridge`` must be 0.
         """
         linear_only = is_linear(weights, ridge, errors, pilot)
         if ridge != 0:
@@ -147,7 +147,7 @@ class SupportProtocol(Protocol):
 
 @dataclass(frozen=True)
 class _CountedErrors:
-    """How the errors of items go together, as the counted blocks show it: no model of the design is needed."""
+    """Covariances between items, computed from the counted blocks without a model of the design."""
 
     blocks: CountedBlocks
     probabilities: SupportProbabilities

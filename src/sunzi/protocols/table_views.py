@@ -217,8 +217,8 @@ class TableViews(ViewsProtocol):
         if missing is not None:
             asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
             raise EstimateError(
-                f"no report tells about {' × '.join(names[attribute] for attribute in missing)}; this plan has the "
-                f"tables {asked}. Name one of them, or part of one"
+                f"this plan does not cover {' × '.join(names[attribute] for attribute in missing)}; its tables are "
+                f"{asked}. Choose one of them, or a margin of one"
             )
 
     def table_variance(self, wanted: Attributes, users: int) -> float:
@@ -227,7 +227,7 @@ class TableViews(ViewsProtocol):
         solved = self.effects(self._planned)
         if not wanted or any(part not in solved.information for part in effects.subsets(wanted)):
             asked = ", ".join(map(str, self.tables))
-            raise ParameterError(f"no view tells about the attributes {shown(wanted)}; this plan has the views {asked}")
+            raise ParameterError(f"no view covers the attributes {shown(wanted)}; this plan has the views {asked}")
         return effects.cell_variance(solved, wanted) / users
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:

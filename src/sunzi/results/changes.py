@@ -49,10 +49,10 @@ class Change:
 class Difference:
     """The changes of all values from one estimate to another, with intervals and verdicts.
 
-    Errors are about the populations that the users are random samples of, unless ``target`` says otherwise. If the
-    same devices report on both sides, once each, changes are smaller than stated, and verdicts are on the safe side. A
-    side that adds up several epochs must have different users or fresh noise in each: devices that repeat their noise
-    make its error larger than stated.
+    Errors refer to the populations that the users are random samples of, unless ``target`` says otherwise. If the same
+    devices report on both sides, once each, the errors of changes are smaller than stated, so verdicts are
+    conservative. A side that adds up several epochs must have different users or fresh noise in each: devices that
+    repeat their noise make its error larger than stated.
 
     >>> import sunzi
     >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)

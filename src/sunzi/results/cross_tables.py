@@ -228,8 +228,8 @@ class ViewErrors(JointErrors, Protocol):
 
 @dataclass(frozen=True)
 class ConditionalShare:
-    """The share of some values among the records with others. Without ``is_bounded`` the reports do not tell that there
-    are such records at all, so that the interval is everything.
+    """The share of some values among the records with others. Unless ``is_bounded``, the frequency of those records is
+    not significantly above 0, so the interval is unbounded.
     """
 
     value: float
@@ -373,8 +373,8 @@ class TableEstimate(Estimate):
     def independence(self) -> IndependenceTest:
         """Whether the two attributes of this table are independent in the population: a χ² test.
 
-        The covariance of all cells accounts for the noise. Pearson's test on an estimated table does not, and raises an
-        alarm always.
+        The covariance of all cells accounts for the noise. Pearson's test on an estimated table does not, and rejects
+        far too often.
 
         >>> import sunzi
         >>> plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=3)

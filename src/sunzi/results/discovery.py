@@ -1,4 +1,4 @@
-"""What was found in an open domain: frequent texts with intervals that hold after the search, and what it can find."""
+"""Frequent texts found in an open domain, with intervals that account for the search, and detection thresholds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing, data_frame
 from sunzi.results.uncertainty import Method, QueryErrors, Target
 
-# With fewer expected false supports than this times the squared normal quantile, intervals are exact ones.
+# With fewer expected false supports than this times the squared normal quantile, use exact intervals.
 _FEW_COUNTS = 25
 
 
@@ -29,7 +29,7 @@ class FoundText:
     low: float
     high: float
     p_value: float
-    """How likely at least this count is for a text that nobody has."""
+    """The probability of a count at least this large for a text that no user holds."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Threshold:
 class Discovery:
     """The texts that were found, most frequent first.
 
-    Of all rows, an expected share of at most ``false_share`` is held by nobody. Intervals account for the selection: an
-    expected share of at most 5 % of them misses the true frequency. Both hold whatever the search did, since the texts
-    are counted by reports that the search has not seen.
+    The expected false discovery rate is at most ``false_share``. Intervals account for the selection: at most 5 % of
+    them are expected to miss the true frequency. Both hold whatever the search did, since the texts are counted in
+    reports that the search has not seen.
 
     >>> import sunzi
     >>> plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)
@@ -59,7 +59,7 @@ class Discovery:
     rows: tuple[FoundText, ...]
     reports: int
     candidates: int
-    """How many texts the search proposed and the other reports counted."""
+    """How many texts the search proposed; the held-out reports counted all of them."""
     false_share: float
     threshold: float
     """The frequency at which a proposed text is accepted in half of all collections."""
@@ -99,11 +99,11 @@ class Discovery:
 
 @dataclass(frozen=True)
 class CountUncertainty:
-    """The errors of texts that some of the reports count, at cells that they may share with other texts."""
+    """The errors of texts counted by some of the reports, in cells that they may share with other texts."""
 
     frequencies: Floats
     variance: float
-    """Of a text that nobody has: the noise, and what other texts in its cells add."""
+    """For a text that no user holds: the noise plus the effect of colliding texts."""
     reports: int
     counting: int
     """The number of reports that count whole texts."""
@@ -111,22 +111,22 @@ class CountUncertainty:
 
     @property
     def _slope(self) -> float:
-        """How fast the variance grows with the frequency, without sampling."""
+        """The slope of the variance in the frequency, without sampling."""
         true, false = (rate * (1 - rate) for rate in (self.probabilities.true, self.probabilities.false))
         return (true - false) / self.probabilities.gap**2 / self.counting
 
     def _sampling(self, target: Target) -> float:
-        """The users whose reports count are a random part of all reporters, who are a sample of the population."""
+        """Sampling variance: the counting reports are a random part of all reports, a sample of the population."""
         return 1 / self.counting - (1 / self.reports if target == "reporters" else 0.0)
 
     def variances(self, target: Target) -> Floats:
-        """At the estimated frequencies, none below 0 or above 1."""
+        """At the estimated frequencies, clipped to [0, 1]."""
         plausible = np.clip(self.frequencies, 0.0, 1.0)
         sampling = plausible * (1 - plausible) * self._sampling(target)
         return self.variance + self._slope * plausible + sampling
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals; exact ones where supports are few; normal ones on request."""
+        """Score intervals; exact ones for few supports; normal ones on request."""
         quantile, rates = intervals.normal_quantile(confidence), self.probabilities
         if method == "auto":
             rarest = min(rates.false, 1 - rates.true)
@@ -140,12 +140,12 @@ class CountUncertainty:
         return intervals.score_of(self.frequencies, self.variance, self._slope + sampling, sampling, quantile)
 
     def query(self, rows: Floats) -> QueryErrors:  # noqa: ARG002 - there is no answer
-        """Texts that are not all there are do not add up to 1, so that sums have no error here."""
+        """Not supported: the texts do not cover the domain, so their frequencies do not add up to 1."""
         raise EstimateError("sums and differences of texts have no interval; estimate each text by itself")
 
     @property
     def supports(self) -> Any:
-        """How many reports support every text, as far as its estimate tells."""
+        """How many reports support every text, recovered from its estimate."""
         found = self.counting * (self.probabilities.false + self.probabilities.gap * self.frequencies)
         return np.clip(np.rint(found), 0, self.counting).astype(np.int64)
 
@@ -155,7 +155,7 @@ class TextEstimate(Estimate):
     """The frequencies of some texts of an open domain. They do not add up to 1, since there are others."""
 
     def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
-        """As in :meth:`Estimate.postprocess`, but only "clip" and "significant": these texts are not all there are."""
+        """As in :meth:`Estimate.postprocess`, but only "clip" and "significant": the others need all values."""
         if method not in ("clip", "significant"):
-            raise EstimateError(f"{method} needs all values, and these texts are not all there are; take clip")
+            raise EstimateError(f'{method} needs the frequencies of all values; use "clip" or "significant"')
         return super().postprocess(method, confidence)

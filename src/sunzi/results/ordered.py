@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 _RANGES_AT_ONCE = 4096
 _MOST_CELLS = 1 << 26
-_SMOOTHED = (
-    "details that noise explains are shrunk at every level, and the cumulative distribution made to rise: biased, so "
-    "without intervals"
-)
+_SMOOTHED = "noise is shrunk at every level and the cumulative distribution made monotone: biased, so without intervals"
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,10 +278,10 @@ class OrderedEstimate(Estimate):
         path: where to save the picture, if anywhere; the suffix sets the format.
         top: the number of bins, at most.
         confidence, target: as in :meth:`interval`.
-        truth: not for distributions.
+        truth: not supported.
         """
         if truth is not None:
-            raise ParameterError("a plot of a distribution has no place for the truth; leave it out")
+            raise ParameterError("truth= is not supported for plots of a distribution")
         if not isinstance(self.domain, OrderedDomain):
             return super().plot(path, top=top, confidence=confidence, target=target)
         with needing_matplotlib():
@@ -304,10 +301,10 @@ class OrderedEstimate(Estimate):
         return self.smooth() if method == "smooth" else super().postprocess(method, confidence)
 
     def smooth(self) -> PostprocessedHistogram:
-        """A picture of the histogram without most of its noise; biased, so without intervals.
+        """The histogram without most of its noise, for plots; biased, so without intervals.
 
-        The details of every level are shrunk as far as noise explains them (positive-part James and Stein), then the
-        cumulative distribution is made to rise.
+        Each level's coefficients are shrunk by the positive-part James–Stein estimator, then the cumulative
+        distribution is made monotone.
         """
         tree = self._tree.tree
         coarser = np.full(tree.size, 1 / tree.size)
@@ -424,10 +421,10 @@ class MeanEstimate(Estimate):
         path: where to save the picture, if anywhere; the suffix sets the format.
         top: not used: all points are shown.
         confidence, target: as in :meth:`mean`.
-        truth: not for means.
+        truth: not supported.
         """
         if truth is not None:
-            raise ParameterError("a plot of a mean has no place for the truth; leave it out")
+            raise ParameterError("truth= is not supported for plots of a mean")
         with needing_matplotlib():
             from sunzi.display.record_plots import plot_mean
         return plot_mean(self, path, confidence=confidence, target=target)
@@ -454,7 +451,7 @@ def distinct(labels: Sequence[str]) -> list[str]:
 
 
 def _made_to_rise(shares: Floats, weights: Floats | None = None) -> Floats:
-    """The closest shares from 0 to 1 that never fall."""
+    """Isotonic regression, clipped to [0, 1]."""
     from scipy.optimize import isotonic_regression  # takes a tenth of a second to import
 
     return np.asarray(np.clip(isotonic_regression(shares, weights=weights).x, 0.0, 1.0), dtype=np.float64)

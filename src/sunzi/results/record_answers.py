@@ -1,4 +1,4 @@
-"""Questions about numbers and tables as texts, as commands and web pages ask them, and their answers."""
+"""Questions about numbers and tables, as text from commands and web pages, and their answers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.ordered import MeanEstimate, OrderedEstimate
 from sunzi.results.uncertainty import Target
 
-_UNBOUNDED = (
-    "An interval without ends: the reports do not tell that anybody meets the condition, so the share may be anything."
-)
+_UNBOUNDED = "The interval is unbounded: the condition's frequency is not significantly above 0."
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Answer:
     unit: str = ""
     """Of numbers and their means, such as "ms" or "days since 1970-01-01"."""
     note: str = ""
-    """What to know about the answer, in a sentence."""
+    """A caveat, as one sentence."""
 
     def record(self) -> dict[str, Any]:
         """For JSON and CSV; None where there is no number."""

@@ -58,7 +58,7 @@ class Alarm:
     moment: Moment
     """The epoch that raised the alarm."""
     since: Moment
-    """The epoch at which the change has probably begun."""
+    """The estimated start of the change."""
     direction: str
     """"up" or "down"."""
     before: float
@@ -86,7 +86,7 @@ class TrendRow:
     p_value: float
     """The p-value of "the value never changed", with the choice of the epoch accounted for."""
     changed: bool
-    """Whether it changed; at most 5 % of the values named so are expected to be false."""
+    """Whether it changed; the false discovery rate is at most 5 %."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,9 +94,9 @@ class Trend:
     """The frequencies of all values over epochs; see :func:`trend`.
 
     Errors are about the populations that the users of each epoch are random samples of, and are independent between
-    epochs. If the same devices report in every epoch, with fresh or remembered noise, changes are smaller than stated,
-    so that alarms stay on the safe side. Devices with remembered noise that report in some epochs only make errors of
-    these epochs alike, so that alarms can be more frequent than stated.
+    epochs. If the same devices report in every epoch, with fresh or memoised noise, the errors of changes are smaller
+    than stated, so alarms are conservative. Devices with memoised noise that report in only some epochs correlate the
+    errors of those epochs, so alarms can be more frequent than stated.
 
     >>> import sunzi
     >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)

@@ -85,7 +85,7 @@ class QueryErrors:
 
 
 class JointErrors(Protocol):
-    """How the errors of different items go together."""
+    """Covariances between items."""
 
     def query(self, rows: Floats, frequencies: Floats, reports: int) -> tuple[Floats, Floats]:
         """The covariance of queries whose rows sum to 0, and their excess, as in :class:`QueryErrors`."""
@@ -100,11 +100,11 @@ class SupportUncertainty:
     probabilities: SupportProbabilities
     frequencies: Floats
     joint: JointErrors | None = None
-    """How the errors of different items go together; None if nobody asks."""
+    """Covariances between items; None if not needed."""
 
     def query(self, rows: Floats) -> QueryErrors:
         """Frequencies are moved to sum to 1 first, which makes sums over many values more accurate."""
-        assert self.joint is not None, "protocols say how errors go together"
+        assert self.joint is not None, "protocols supply the covariances"
         plausible = self.frequencies + (1 - self.frequencies.sum()) / self.frequencies.size
         centred = rows - rows.mean(axis=1, keepdims=True)
         covariance, excess = self.joint.query(centred, plausible, self.reports)

@@ -104,7 +104,7 @@ class IndexLookup:
         return found
 
     def commonest(self, number: int = _SHOWN_TEXTS) -> list[tuple[str, int]]:
-        """The commonest unknown texts, each with its number of rows."""
+        """The most common unknown texts, each with its number of rows."""
         return sorted(self._texts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
     def describe(self) -> str | None:

@@ -16,8 +16,8 @@ const MOST_CELLS = 2500;
 const LEGENDS = {
   all: "Each share has its 95 % interval below it. Grey cells are not distinguishable from 0, tested for all cells at once.",
   given: "Cells are shares within each value, “All” are shares of all records; each has its 95 % interval below it. " +
-    "Grey shares are not distinguishable from 0. “?” means that the reports do not tell that anybody has this value, " +
-    "so that the share within it may be anything.",
+    "Grey shares are not distinguishable from 0. “?” means that too few records have this value to estimate shares " +
+    "within it.",
 };
 
 /** @type {Record<Part, HTMLTableCellElement[]>} */

@@ -39,7 +39,7 @@ function drawTexts(found, { open }) {
   setText(byId("texts-about"), `${shown}${counted(accepted, "text")} found in ${counted(reports, "report")}${whose}`);
   setText(byId("texts-threshold"), thresholdInWords(found));
   setText(byId("texts-errors"), `The search proposed ${counted(candidates, "text")}, and the count of other reports `
-    + `accepted ${whole(accepted)}. On average, at most ${percent(falseShare, 0)} % of these are texts that nobody has, `
+    + `accepted ${whole(accepted)}. On average, at most ${percent(falseShare, 0)} % of these are false positives, `
     + "and at most 5 % of the intervals miss.");
   setHidden(byId("texts-open"), !open);
   setHidden(byId("texts-none"), rows.length > 0);
