@@ -14,7 +14,7 @@ ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
         ([], "wanted must be a list of tables"),
         ("ab", "wanted must be a list of tables"),
         ([("a",)], "no table has the attribute 'b'"),
-        ([("a", "b"), ("b", "a")], "a table is wanted twice"),
+        ([("a", "b"), ("b", "a")], "wanted lists a table twice"),
         ([("a", "d")], "no attribute 'd'"),
         ([("a", "a"), ("b",)], "different attributes"),
         ([5], "a table is a list of attributes, got 5"),
@@ -41,7 +41,7 @@ def test_facts_say_what_is_asked():
             sunzi.make_tables(ATTRIBUTES, [("a", "b")], epsilon=1),
         )
     }
-    assert facts["ordered"]["values"] == "0 to 1 in 4 bins; numbers outside count as its nearest end"
+    assert facts["ordered"]["values"] == "0 to 1 in 4 bins; numbers outside count as the nearest end"
     assert "standard error of a single bin" in facts["ordered"]["error"]
     assert facts["number"]["values"] == "0 to 1 s rounded to 2 points"
     assert "standard error of the mean, as a share of the range" in facts["number"]["error"]
@@ -68,7 +68,7 @@ def test_wide_tables_are_refused_before_any_work():
     with pytest.raises(ParameterError, match="at most 8 attributes, got one of 30"):
         sunzi.make_tables(many, [list(many)], epsilon=2)
     triples = [[f"a{i}", f"a{j}", f"a{k}"] for i in range(25) for j in range(i) for k in range(j)]
-    with pytest.raises(ParameterError, match="ask for fewer"):
+    with pytest.raises(ParameterError, match="request fewer"):
         sunzi.make_tables({name: many[name] for name in list(many)[:25]}, triples, epsilon=2)
 
 

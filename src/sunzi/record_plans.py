@@ -27,10 +27,10 @@ def make_ordered(
 
     Parameters
     ----------
-    low, high: the range: numbers, or dates, which are then the first day and the day after the last.
+    low, high: the range, as numbers, or as dates: the first day and the day after the last.
     bins: a power of two; histograms of wider bins are sums.
     epsilon: the privacy budget of one report.
-    clamp: report numbers outside the range as its nearest end, instead of refusing them.
+    clamp: report numbers outside the range as the nearest end instead of refusing them.
     unit: shown after numbers, such as "ms".
 
     >>> import sunzi
@@ -45,11 +45,11 @@ def make_ordered(
 
 
 def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = False, unit: str = "") -> Plan:
-    """Plan a collection of numbers of which only the mean is wanted.
+    """Plan a collection of numbers for their mean alone.
 
     Parameters
     ----------
-    low, high: the range. Numbers count as the nearest of a million equal steps.
+    low, high: the range. Numbers are rounded to the nearest of a million equal steps.
     epsilon, clamp, unit: as for :func:`make_ordered`.
 
     >>> import sunzi
@@ -65,12 +65,12 @@ def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = Fals
 def make_tables(
     attributes: Mapping[str, Domain | Iterable[str]], wanted: Sequence[Sequence[str]], epsilon: Epsilon
 ) -> Plan:
-    """Plan a collection of records with several attributes, for the tables of some of them.
+    """Plan a collection of records with several attributes, for tables of some of them.
 
     Parameters
     ----------
-    attributes: for every attribute its values: labels, or a :class:`Domain` (with ``other=`` for missing values).
-    wanted: the tables, each a list of attributes; every attribute is in some table.
+    attributes: the values of every attribute: labels, or a :class:`Domain` (with ``other=`` for missing values).
+    wanted: the tables, each a list of attributes; every attribute must be in at least one table.
     epsilon: the privacy budget of one report, for the whole record.
 
     >>> import sunzi
@@ -90,12 +90,12 @@ def make_tables(
         raise ParameterError(f"a table has at most {_MOST_TOGETHER} attributes, got one of {largest}")
     parts = len({part for table in tables for part in subsets(table)})
     if parts > _MOST_PARTS:
-        raise ParameterError(f"tables and their parts are at most {_MOST_PARTS:,}, got {parts:,}; ask for fewer")
+        raise ParameterError(f"at most {_MOST_PARTS:,} tables and margins are possible, got {parts:,}; request fewer")
     if len(set(tables)) != len(tables):
-        raise ParameterError("a table is wanted twice")
+        raise ParameterError("wanted lists a table twice")
     unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]
     if unused:
-        raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or leave the attribute out")
+        raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or remove the attribute")
     budget = parse_epsilon(epsilon)
     made = TableViews.choose(domain.size, budget, domain.sizes, tables)
     return Plan(Contract(made.name, budget, domain, made.parameters()), made)

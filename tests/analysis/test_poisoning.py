@@ -262,7 +262,7 @@ def test_what_fake_clients_push_has_a_name():
         "tables": "the summed frequency of 1 cell of a × b",
     }
     assert RECORD_PLANS["ordered"](1).protocol.targets(4) == [2, 3, 4, 5]
-    with pytest.raises(ParameterError, match="the mean, which is 1 target, got 2"):
+    with pytest.raises(ParameterError, match="the mean, which is one target, got 2"):
         RECORD_PLANS["number"](1).protocol.targets(2)
     with pytest.raises(ParameterError, match="between 1 and 12 cells, got 13"):
         RECORD_PLANS["tables"](1).protocol.targets(13)

@@ -67,7 +67,7 @@ def test_on_a_terminal_it_says_what_will_be_found(shown):
         (["--size", "3", "--epsilon", "2", "--users", "9", "--note", "NFC"], "--note needs --open"),
         (["--open", "--length", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note is printable text"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "--protocol", "grr"], "--protocol is for plans"),
-        (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "no page of protocols"),
+        (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "there is no comparison page"),
     ],
 )
 def test_mistakes_are_explained(words, message, capsys):

@@ -56,7 +56,7 @@ def test_files_of_every_format(store, capsys):
     names = ["trend.csv", "trend.json", "trend.parquet", "trend.png", "trend.html"]
     assert main(["trend", "--from", store, *(word for name in names for word in ("-o", name))]) == 0
     captured = capsys.readouterr().err
-    assert "note: epoch 9 is left out: it has 0 reports" in captured
+    assert "note: epoch 9 is skipped: it has 0 reports" in captured
     rows = list(csv.DictReader(io.StringIO(Path("trend.csv").read_text())))
     assert len(rows) == 24
     assert list(rows[0]) == ["label", "moment", "reports", "frequency", "standard_error", "low", "high"]
@@ -77,7 +77,7 @@ def test_a_collector_leaves_out_small_epochs(store, capsys):
         words = ["trend", "--from", collector.url, "--epoch", "2:", "--value", "plum", "--format", "csv"]
         assert main(words) == 0
         captured = capsys.readouterr()
-        assert "epoch 9 is left out: it has 20 reports" in captured.err
+        assert "epoch 9 is skipped: it has 20 reports" in captured.err
         assert len(captured.out.splitlines()) == 1 + 7
 
 
@@ -111,7 +111,7 @@ def test_groups_make_different_domains_comparable(store, complaint, capsys):
     opened.close()
     assert main(["trend", "--from", store]) == 2
     text = capsys.readouterr().err
-    assert "epochs 1 and 10 have different values (3 and 4); choose epochs of the same ones with --epoch" in text
+    assert "epochs 1 and 10 have different values (3 and 4); choose epochs with the same values by --epoch" in text
     Path("groups.json").write_text(json.dumps({"apples": ["apple"], "others": "*"}))
     assert main(["trend", "--from", store, "--groups", "groups.json", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -124,7 +124,7 @@ def test_groups_make_different_domains_comparable(store, complaint, capsys):
         (["plan.json", "1.tally"], "at least two tallies, oldest first, or --from"),
         ([], "at least two tallies"),
         (["plan.json", "1.tally", "2.tally", "--dates", "2026-01-05"], "--dates has 1 dates for 2 tally files"),
-        (["plan.json", "1.tally", "2.tally", "--dates", "Monday,Tuesday"], "--dates are dates such as 2026-01-05"),
+        (["plan.json", "1.tally", "2.tally", "--dates", "Monday,Tuesday"], "--dates must be dates such as 2026-01-05"),
         (["plan.json", "1.tally", "2.tally", "--dates", "2026-01-05,2026-01-04"], "dates must increase"),
         (["plan.json", "1.tally", "1.tally"], "given twice"),
         (["plan.json", "1.tally", "2.tally", "--value", "fig"], "fig"),
@@ -132,7 +132,7 @@ def test_groups_make_different_domains_comparable(store, complaint, capsys):
         (["plan.json", "1.tally", "2.tally", "--top", "0"], "--top must be at least 1"),
         (["plan.json", "1.tally", "2.tally", "--epoch", "1:2"], "--epoch need --from"),
         (["plan.json", "1.tally", "2.tally", "--title", "A"], "--title is the heading of a page"),
-        (["--from", "collector.db", "plan.json", "1.tally", "2.tally"], "with --from, leave out plan"),
+        (["--from", "collector.db", "plan.json", "1.tally", "2.tally"], "with --from, omit plan"),
     ],
 )
 def test_bad_input(tallies, complaint, words, message):
@@ -154,7 +154,7 @@ def test_epochs_whose_tally_determines_no_estimate(tmp_path, monkeypatch, capsys
     opened.close()
     assert main(["trend", "--from", "collector.db", "--format", "json"]) == 0
     captured = capsys.readouterr()
-    assert "note: epoch 2 is left out: only 1 of" in captured.err
+    assert "note: epoch 2 is skipped: only 1 of" in captured.err
     assert len(json.loads(captured.out)["epochs"]) == 2
 
 

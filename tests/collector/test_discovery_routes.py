@@ -97,7 +97,7 @@ def test_repeated_requests_search_once(service, monkeypatch):
 @pytest.mark.parametrize(
     ("collection", "message"),
     [
-        ("fewer", "1 more reports are needed: nothing is published about fewer than 50"),
+        ("fewer", "1 more report is needed: results about fewer than 50 are not published"),
         ("few", "collect about 400 reports"),
         ("listed", "this plan has a list of values"),
     ],

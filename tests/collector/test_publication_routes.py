@@ -71,4 +71,4 @@ def test_without_the_option_nothing_is_claimed(tmp_path):
         found = service.get(f"{AT}/estimate.json").json()
         assert found["batch_guarantee"] is None
         assert found["no_batch_guarantee"] == service.get(f"{AT}/guarantee.json").json()["no_batch_guarantee"]
-        assert "only the epsilon of a report, 2, is certain" in found["no_batch_guarantee"]
+        assert "only the epsilon of a report, 2, holds" in found["no_batch_guarantee"]

@@ -98,7 +98,7 @@ def test_groups_are_compared_and_added_up(service):
         (f"{BASE}/epochs/4/sum.json?value=apple", 409, "50 more reports are needed"),
         (f"{BASE}/epochs/9/sum.json?value=apple", 404, "9"),
         (f"{BASE}/difference.json?before=1", 422, "after"),
-        (f"{BASE}/difference.json?before=1&after=1", 400, "have reports of epoch 1 in common"),
+        (f"{BASE}/difference.json?before=1&after=1", 400, "both sides contain reports of epoch 1"),
         (f"{BASE}/difference.json?before=1&after=4", 409, "50 more reports are needed"),
         (f"{BASE}/difference.json?before=1&after=9", 404, "9"),
         (f"{BASE}/difference.json?before=1&after=2&verdict=some", 422, "verdict"),

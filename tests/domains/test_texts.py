@@ -158,5 +158,5 @@ def test_lists_are_read_from_files(tmp_path):
 
 
 def test_words_for_people():
-    assert LETTERS.in_words() == "texts of up to 5 out of 27 tokens; longer ones count as their beginning"
+    assert LETTERS.in_words() == "texts of up to 5 out of 27 tokens; longer ones are truncated"
     assert repr(BYTES).startswith("OpenDomain(texts of up to 6 out of bytes")

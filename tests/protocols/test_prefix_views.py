@@ -119,7 +119,7 @@ def test_wrong_plans_are_refused(plan, change, message):
         (lambda plan, tally: sunzi.make_plan("prefixes", LONG, 2, cells=64), ParameterError, "too few primes"),
         (lambda plan, tally: sunzi.make_plan("mss", plan.domain, 2), PlanError, "needs a list of values"),
         (lambda plan, tally: plan.estimate(tally), EstimateError, "has no list of values"),
-        (lambda plan, tally: plan.estimate(tally, labels=3), ParameterError, "texts are a list"),
+        (lambda plan, tally: plan.estimate(tally, labels=3), ParameterError, "texts must be a list"),
         (lambda plan, tally: plan.estimate(tally, labels="the"), ParameterError, "there is no file 'the'"),
         (lambda plan, tally: plan.discover(tally, false_share=2), ParameterError, "false_share must lie"),
         (lambda plan, tally: plan.discover(tally, beam=0), ParameterError, "beam must be a whole number of at least 1"),

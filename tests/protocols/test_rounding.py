@@ -72,7 +72,7 @@ def test_wrong_plans_are_refused():
         sunzi.Plan.from_json(
             sunzi.make_number(0, 1, 1).contract.canonical.replace(b'"range":{"high":"1","low":"0"},', b"")
         )
-    with pytest.raises(ParameterError, match="leave histogram out"):
+    with pytest.raises(ParameterError, match="omit histogram="):
         sunzi.make_number(0, 1, 1).expected_mse(1, np.ones(2) / 2)
 
 
@@ -104,6 +104,6 @@ def test_a_place_is_where_the_word_rounds_to():
 
 def test_what_a_plan_of_a_number_says_about_itself():
     facts = dict(sunzi.make_number(0, 5000, 1, clamp=True, unit="ms").facts())
-    assert facts["values"] == "0 to 5000 ms rounded to 2 points; numbers outside count as its nearest end"
+    assert facts["values"] == "0 to 5000 ms rounded to 2 points; numbers outside count as the nearest end"
     assert facts["attacker"].startswith("someone who sees a report guesses a number at one of the 2 rounding points")
     assert "73.1 % of the time, compared with 50 % without it" in facts["attacker"]

@@ -166,12 +166,12 @@ def test_ranges_are_better_than_from_a_four_ary_tree_with_uniform_levels(size, e
 
 
 def test_a_power_of_two_is_needed():
-    with pytest.raises(ParameterError, match="got 100; take 64 or 128"):
+    with pytest.raises(ParameterError, match="got 100; use 64 or 128"):
         sunzi.make_ordered(0, 1, 100, epsilon=1)
 
 
 def test_bins_beyond_all_designs_are_refused_before_any_work():
-    with pytest.raises(ParameterError, match="at most 2\\^24 bins, got 1,073,741,824; take fewer"):
+    with pytest.raises(ParameterError, match="at most 2\\^24 bins, got 1,073,741,824; use fewer"):
         sunzi.make_ordered(0, 1, 1 << 30, epsilon=1)
 
 
@@ -185,7 +185,7 @@ def test_views_without_reports_are_left_out_or_refused(ordered, tables):
             if int.from_bytes(report, "little") < ordered.protocol.tally_layout.length - counters
         ]
     )
-    with pytest.raises(EstimateError, match="no report was about single bins"):
+    with pytest.raises(EstimateError, match="no report covers single bins"):
         ordered.estimate(only_coarse)
     with pytest.raises(EstimateError, match="this plan does not cover a × c; its tables are"):
         tables.estimate(tables.simulate([{"a": "x", "b": "0", "c": "u"}] * 50, seed=1), table=("a", "c"))

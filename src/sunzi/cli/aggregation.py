@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sunzi.aggregation import AggregationTask
 
 _NOTE = (
-    "A measurement is the tally of one report: its 1s, or where there is exactly one, its index. A batch below the "
-    "minimum must not be released. The servers cannot tell honest clients from others. Turn the result into a tally "
+    "A measurement is the tally of one report: its 1s or, where there is exactly one, its index. A batch below the "
+    "minimum must not be released. The servers cannot tell which clients are honest. Turn the result into a tally "
     "with sunzi tally --counts-of."
 )
 
@@ -24,7 +24,7 @@ _NOTE = (
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``aggregation`` to the command line."""
     description = (
-        "Print the parameters of a DAP task that sums the reports of a plan, so that no server sees a single one: the "
+        "Print the parameters of a DAP task that sums the reports of a plan, so that no server sees any report: the "
         "VDAF, its length and chunk length, the minimum batch size and the bytes of a report (docs/aggregation.md). "
         "Prints a table on a terminal, CSV in a pipe."
     )
@@ -34,13 +34,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--min-batch",
         metavar="N",
         required=True,
-        help="the least number of honest reports in a batch, from the guarantee that you state for it",
+        help="number of honest reports in a batch that your guarantee for it assumes",
     )
     parser.add_argument(
         "--honest",
         metavar="SHARE",
         default="1",
-        help="assumed share of honest clients; batches are larger by its inverse (default: %(default)s)",
+        help="assumed share of honest clients; the minimum batch is divided by it (default: %(default)s)",
     )
     add_output(parser)
     add_format(parser)

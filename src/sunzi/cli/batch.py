@@ -1,4 +1,4 @@
-"""``sunzi batch``: what someone learns about one person who sees only a whole batch of reports, or its tally."""
+"""``sunzi batch``: what someone who sees only a whole batch of reports, or its tally, learns about one person."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SUFFIXES = (*TABLES, *PICTURES, ".html")
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``batch`` to the command line."""
     description = (
-        "Compute what someone can learn about one person who sees only whole batches: all reports shuffled, or only "
-        "their tally and estimates. Prints the central epsilon, which is proven, the epsilon that a known attack "
-        "reaches, and every condition (docs/batch.md). A picture shows both against the size of the batch and against "
-        "the epsilon of one report. Prints a table on a terminal, CSV in a pipe."
+        "Compute what someone who sees only whole batches can learn about one person: all reports shuffled, or only "
+        "their tally and estimates. Prints the proven central epsilon, the epsilon that a known attack reaches, and "
+        "all conditions (docs/batch.md). A picture plots both over the size of the batch and over the epsilon of one "
+        "report. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("batch", description=description)
     add_plan(parser)
@@ -42,8 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--honest",
         metavar="SHARE",
         default="1",
-        help="assumed share of reports from clients that follow the plan; the others may help the reader (default: "
-        "%(default)s)",
+        help="assumed share of reports from clients that follow the plan; the others may collude with the reader "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--reader",

@@ -33,7 +33,7 @@ def add_central(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-epsilon",
         metavar="E",
-        help="with --central: maximum epsilon of one report, which is all that protects from the collector",
+        help="with --central: maximum epsilon of one report, the only protection against the collector",
     )
     parser.add_argument(
         "--honest", metavar="SHARE", help="with --central: assumed share of clients that follow the plan (default: 1)"
@@ -41,7 +41,7 @@ def add_central(parser: argparse.ArgumentParser) -> None:
 
 
 def check_central(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not fit together."""
+    """Refuse incompatible options."""
     if arguments.central is None:
         for name in _WITH_CENTRAL:
             if getattr(arguments, name) is not None:
@@ -49,19 +49,19 @@ def check_central(arguments: argparse.Namespace) -> None:
         return
     for name in _OTHERS:
         if getattr(arguments, name):
-            raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; leave it out")
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect with --central; omit it")
     if arguments.histogram != "flat":
-        raise ParameterError("--histogram has no effect with --central; leave it out")
+        raise ParameterError("--histogram has no effect with --central; omit it")
     if any(getattr(arguments, name) is not None for name in _RECORDS):
         raise ParameterError(
-            "--central plans values of a list; for other plans give --epsilon, and then run sunzi batch on the plan"
+            "--central is for a list of values; for other plans give --epsilon, then run sunzi batch on the plan"
         )
     if arguments.users is None:
-        raise ParameterError("--central needs --users, the least number of users in a batch")
+        raise ParameterError("--central needs --users, the minimum number of users in a batch")
 
 
 def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
-    """Find the plan, write it, and print it beside other methods."""
+    """Find the plan, write it, and print how it compares with other methods."""
     from sunzi.planning import plan_for_batch
 
     pieces = arguments.central.split(",")

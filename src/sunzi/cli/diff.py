@@ -29,15 +29,17 @@ _CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``diff`` to the command line."""
     description = (
-        "Compare two tallies of one domain: by how much each value became more or less frequent, with confidence "
-        "intervals, the clearest changes first; which values changed; and a test of whether anything did. Prints a "
+        "Compare two tallies of one domain: how much more or less frequent each value became, with confidence "
+        "intervals, the clearest changes first; which values changed; and a test of whether anything changed. Prints a "
         "table on a terminal, CSV of all values in a pipe."
     )
     parser = commands.add_parser("diff", description=description)
-    parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; left out with --from")
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("before", metavar="BEFORE", help="tally file; with --from, epochs such as 1 or 1:7")
     parser.add_argument("after", metavar="AFTER", help="tally file, or - for standard input; with --from, epochs")
-    parser.add_argument("--plan-after", metavar="FILE", help="plan of AFTER, if it is another plan of the same domain")
+    parser.add_argument(
+        "--plan-after", metavar="FILE", help="plan of AFTER, if that has another plan of the same domain"
+    )
     add_collection(parser)
     parser.add_argument(
         "--group", metavar="NAME=VALUE", help="only the reports of this public group, such as country=DE, with --from"
@@ -45,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--group-after",
         metavar="NAME=VALUE",
-        help="the group of AFTER, if it is another; two groups can be compared within the same epochs",
+        help="the group of AFTER, if different; two groups can be compared within the same epochs",
     )
     add_output(parser, _SUFFIXES)
     add_labels(parser)
@@ -62,8 +64,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--verdict",
         choices=("any", "discoveries"),
         default="any",
-        help="what the error rate limits: the probability of any false verdict, or the expected share of false ones "
-        "among the values that are said to have changed, which finds more (default: %(default)s)",
+        help="what the error rate limits: the probability of any false verdict, or the false discovery rate, which "
+        "finds more changes (default: %(default)s)",
     )
     level = parser.add_mutually_exclusive_group()
     level.add_argument(
@@ -139,7 +141,7 @@ def _from_source(arguments: argparse.Namespace) -> tuple[tuple[str, str], Estima
     common = {epoch.number for epoch in sides[0]} & {epoch.number for epoch in sides[1]}
     if common and not are_disjoint(*groups):
         raise ParameterError(
-            f"both sides have reports of epoch {min(common)} in common; compare different epochs, or two groups of one "
+            f"both sides contain reports of epoch {min(common)}; compare different epochs, or two groups of one "
             "attribute with --group and --group-after"
         )
     before, after = (estimated(side[0].plan, summed(side), arguments.weights) for side in sides)

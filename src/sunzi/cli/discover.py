@@ -40,8 +40,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--prior",
         metavar="FILE",
-        help="public texts of the same kind, one per line, frequent ones repeated; they guide the search and bias "
-        "nothing",
+        help="public texts of the same kind, one per line, frequent ones repeated; they guide the search and cause "
+        "no bias",
     )
     parser.add_argument("--candidates", metavar="FILE", help="look for these texts only, one per line")
     parser.add_argument(
@@ -104,9 +104,9 @@ def _print(found: Discovery, thresholds: list[Threshold]) -> None:
         say("No text was found.")
     say()
     say_wrapped(
-        f"{counted(found.candidates, 'text')} proposed and counted by other reports, {len(found):,} accepted: at most "
-        f"{percent(found.false_share)} of them are expected to be false, and 5 % of the intervals to miss. A proposed "
-        f"text is accepted from about {percent_of_three_digits(found.threshold)} on."
+        f"{counted(found.candidates, 'text')} proposed and counted in other reports, {len(found):,} accepted: at most "
+        f"{percent(found.false_share)} of them are expected to be false, and 5 % of the intervals to miss. Proposed "
+        f"texts are accepted from a frequency of about {percent_of_three_digits(found.threshold)} on."
     )
     shown = thresholds if len(thresholds) <= _MOST_LENGTHS else [thresholds[0], *thresholds[-2:]]
     lengths = [f"{share_in_words(each.frequency)} ({length_in_words(each.tokens)})" for each in shown]

@@ -31,7 +31,7 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups",
         metavar="FILE",
-        help='groups of values, to be shown instead of the values: JSON such as {"Chromium": ["Chrome", "Edge"], '
+        help='groups of values, shown instead of the values: JSON such as {"Chromium": ["Chrome", "Edge"], '
         f'"rest": "{_REST}"}}, or CSV with the columns label and group, where the label {_REST} stands for all values '
         "that no other row names",
     )
@@ -45,7 +45,7 @@ def add_sums(parser: argparse.ArgumentParser) -> None:
         metavar="VALUES",
         action="append",
         default=[],
-        help="how frequent any of these values is, instead of the histogram: Chrome,Edge (with quotation marks around "
+        help="the total frequency of these values, instead of the histogram: Chrome,Edge (with quotation marks around "
         'a label that has a comma, as in CSV), ["Chrome", "Edge"], or numbers such as 0,3 or 0:9:1. May be repeated',
     )
 
@@ -76,7 +76,7 @@ def estimated(plan: Plan, tally: Tally, weights: str, **others: Any) -> Estimate
 def estimate_options(
     plan: Plan, weights: str, table: Sequence[str] | None = None, texts: str | None = None
 ) -> dict[str, Any]:
-    """The options of an estimate. Other protocols need not know them, so their defaults are left out.
+    """The options of an estimate. Defaults are omitted, since other protocols may not support these options.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def estimate_options(
 
 
 def check_plan_file(path: str) -> str:
-    """The path of a plan, which cannot be standard input."""
+    """The path of a plan, which must not be standard input."""
     if path == STANDARD:
         raise ParameterError("the plan must be a file; only a tally can come from standard input")
     return path

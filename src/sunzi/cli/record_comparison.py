@@ -1,4 +1,4 @@
-"""``sunzi compare`` of plans of numbers and records with the methods that one might use instead."""
+"""``sunzi compare`` for plans of numbers and records: their errors and those of alternative methods."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _OTHERS = ("size", "protocols", "simulate", "delta")
 _LEGEND = (
     "error: standard error of the answer, if all values are equally frequent.",
-    "users needed: how many users each method needs for the error of this plan.",
+    "users needed: how many users each method needs to reach the error of this plan.",
 )
-_BIASED = "Not listed: the square wave with EM. Its bias depends on the data; docs/records.md shows what was measured."
+_BIASED = "Not listed: the square wave with EM. Its bias depends on the data; docs/records.md has measurements."
 
 
 def check_record_comparison(arguments: argparse.Namespace) -> None:

@@ -37,11 +37,11 @@ _OTHERS = (
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """What to plan, before ε is known."""
+    """What to plan, except for ε."""
 
     make: Callable[[Epsilon], Plan]
     wanted: Sequence[Sequence[str]] | None = None
-    """The tables, of a plan of tables."""
+    """The tables, for a plan of tables."""
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def add_number_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clamp",
         action="store_true",
-        help="with --ordered or --number: report numbers outside the range as its nearest end; else they are refused",
+        help="with --ordered or --number: report numbers outside the range as the nearest end instead of refusing them",
     )
 
 
@@ -104,7 +104,7 @@ def check_other_options(arguments: argparse.Namespace) -> None:
     if arguments.epsilon is None:
         raise ParameterError("give --epsilon")
     if any(path.lower().endswith(".html") for path in arguments.output):
-        raise ParameterError("this plan has no page of protocols; write the plan to a .json file")
+        raise ParameterError("there is no comparison page for this kind of plan; write the plan to a .json file")
 
 
 def run_records(arguments: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ def run_records(arguments: argparse.Namespace) -> int:
 
 
 def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:
-    """What ``--ordered``, ``--number`` or ``--tables`` ask for; ``options`` are those of numbers."""
+    """The request of ``--ordered``, ``--number`` or ``--tables``; ``options`` are those of numbers."""
     from sunzi.record_plans import make_number, make_ordered, make_tables
 
     if arguments.tables is not None:

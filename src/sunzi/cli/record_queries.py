@@ -29,15 +29,17 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
         metavar="LOW:HIGH",
         action="append",
         default=[],
-        help="of an ordered plan: the share of values from LOW to below HIGH: 100:250; if these are not edges of bins, "
-        "of the narrowest range of whole bins around them. May be repeated",
+        help="of an ordered plan: the share of values from LOW to below HIGH, such as 100:250; if these are not edges "
+        "of bins, of the narrowest range of whole bins around them. May be repeated",
     )
     parser.add_argument(
         "--quantile", metavar="P", help="of an ordered plan: these quantiles, such as 0.5,0.95 for the median"
     )
-    parser.add_argument("--mean", action="store_true", help="of an ordered plan, or one of a number: the mean")
+    parser.add_argument("--mean", action="store_true", help="of a plan of an ordered value or a number: the mean")
     parser.add_argument(
-        "--table", metavar="ATTRIBUTES", help="of a plan of tables: the table of these attributes: version,crashed"
+        "--table",
+        metavar="ATTRIBUTES",
+        help="of a plan of tables: the table of these attributes, such as version,crashed",
     )
     parser.add_argument(
         "--share",
@@ -50,8 +52,8 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--given",
         metavar="A=B",
-        help="the condition of --share: one or more values, with commas; without --share one or more attributes, for "
-        "the shares of all other values within each of theirs: --given version",
+        help="the condition of --share: one or more values, separated by commas; without --share, one or more "
+        "attributes, for the shares of all other values within each of theirs: --given version",
     )
     parser.add_argument(
         "--independence", action="store_true", help="of a table of two attributes: test whether they are independent"
@@ -59,7 +61,7 @@ def add_record_queries(parser: argparse.ArgumentParser) -> None:
 
 
 def questions(arguments: argparse.Namespace) -> Questions:
-    """What the options ask."""
+    """The questions in the options."""
     from sunzi.results.record_answers import Questions
 
     quantiles = parse_numbers(arguments.quantile, "--quantile") if arguments.quantile else ()
@@ -79,15 +81,15 @@ def has_record_queries(arguments: argparse.Namespace) -> bool:
 
 
 def check_record_queries(arguments: argparse.Namespace) -> None:
-    """Refuse combinations without a meaning."""
+    """Refuse meaningless combinations."""
     if arguments.shares and not arguments.given:
         raise ParameterError("--share needs --given: --share crashed=yes --given version=2")
     if has_record_queries(arguments):
         if arguments.sums:
-            raise ParameterError("--sum and other questions have tables of their own; ask one after the other")
+            raise ParameterError("--sum and other questions print different tables; use one per command")
         for name in ("top", "postprocess", "title", "groups"):
             if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name} is for histograms; leave it out, or the question")
+                raise ParameterError(f"--{name} is for histograms; omit it, or the question")
 
 
 def table_names(arguments: argparse.Namespace) -> list[str] | None:
@@ -112,7 +114,7 @@ def answers_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
 
 
 def is_mean(estimate: Estimate) -> bool:
-    """Whether the estimate is of a mean, so that its histogram of rounded numbers says little."""
+    """Whether the estimate is of a mean, so that its histogram of rounded numbers is of little use."""
     from sunzi.results.ordered import MeanEstimate
 
     return isinstance(estimate, MeanEstimate)

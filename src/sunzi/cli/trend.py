@@ -40,12 +40,12 @@ _LONGEST_LABEL = 40
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``trend`` to the command line."""
     description = (
-        "Follow values over epochs, or over tallies in the order of time: the clearest changes and when they "
+        "Follow values over epochs, or over tallies in chronological order: the clearest changes and when they "
         "happened, slopes, and alarms with a stated false alarm rate. Prints a table on a terminal, CSV with one row "
-        "per value and epoch in a pipe. Epochs may differ in epsilon and protocol, not in their values."
+        "per value and epoch in a pipe. Epochs may differ in epsilon and protocol, but not in their values."
     )
     parser = commands.add_parser("trend", description=description)
-    parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; left out with --from")
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="plan file; omitted with --from")
     parser.add_argument("tallies", metavar="TALLY", nargs="*", help="tally files of the plan, oldest first")
     add_source(parser, default="all")
     parser.add_argument(
@@ -104,7 +104,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
         raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
     if arguments.source and (arguments.plan or arguments.dates):
-        raise ParameterError("with --from, leave out plan, tallies and --dates; choose epochs with --epoch")
+        raise ParameterError("with --from, omit plan, tallies and --dates; choose epochs with --epoch")
     if not arguments.source and (arguments.plan is None or len(arguments.tallies) < 2):
         raise ParameterError("give a plan and at least two tallies, oldest first, or --from")
 
@@ -129,7 +129,7 @@ def _dates(arguments: argparse.Namespace) -> list[date] | None:
     try:
         dates = [date.fromisoformat(text.strip()) for text in arguments.dates.split(",")]
     except ValueError:
-        raise ParameterError(f"--dates are dates such as 2026-01-05,2026-01-12, got {arguments.dates!r}") from None
+        raise ParameterError(f"--dates must be dates such as 2026-01-05,2026-01-12, got {arguments.dates!r}") from None
     if len(dates) != len(arguments.tallies):
         raise ParameterError(f"--dates has {len(dates)} dates for {counted(len(arguments.tallies), 'tally file')}")
     return dates
@@ -146,7 +146,7 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Trend]:
             estimates.append(estimated(epoch.plan, epoch.tally, arguments.weights))
             epochs.append(epoch)
         except EstimateError as error:
-            say(f"sunzi: note: epoch {epoch.number} is left out: {error}", sys.stderr)
+            say(f"sunzi: note: epoch {epoch.number} is skipped: {error}", sys.stderr)
     if len(epochs) < 2:
         raise ParameterError(f"a trend needs at least two epochs with enough reports, got {len(epochs)}; see --epoch")
     sizes = {epoch.plan.domain.size for epoch in epochs}
@@ -154,7 +154,7 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Trend]:
         other = next(epoch for epoch in epochs if epoch.plan.domain != epochs[0].plan.domain)
         raise ParameterError(
             f"epochs {epochs[0].number} and {other.number} have different values ({min(sizes):,} and {max(sizes):,}); "
-            "choose epochs of the same ones with --epoch, or put the values into the same groups with --groups"
+            "choose epochs with the same values by --epoch, or put the values into the same groups with --groups"
         )
     opened_at, numbers = [epoch.opened_at for epoch in epochs], [epoch.number for epoch in epochs]
     moments = opening_moments(opened_at, numbers)
@@ -221,7 +221,7 @@ def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[i
     print_table(header, cells, styles=[None if row.changed else "dim" for row in rows])
     say()
     total = counted(found.domain.size, "value" if arguments.groups is None else "group")
-    say_wrapped(f"{len(rows):,} of {total}. Of the values that changed, 5 % are expected to be false.")
+    say_wrapped(f"{len(rows):,} of {total}. The false discovery rate of changes is 5 %.")
     _print_alarms(found.alarms(arguments.one_in), arguments.one_in or found.default_one_in)
 
 

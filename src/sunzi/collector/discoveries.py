@@ -1,4 +1,4 @@
-"""Frequent texts of open plans, kept until their tally changes."""
+"""Frequent texts of open plans, cached until their tally changes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GivenTexts:
 
 
 class DiscoveryCache:
-    """Searches for texts, one search at a time, and keeps the newest results.
+    """Searches for texts, one search at a time, and caches the newest results.
 
     >>> import sunzi
     >>> plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=3), epsilon=4, cells=1000)

@@ -34,8 +34,8 @@ router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["
 
 _HEADER = b"label,frequency,low,high,p_value\n"
 _ONE_LOOK = (
-    "false_share and the intervals hold for one look at one tally. Looking at a growing tally again and again and "
-    "choosing the moment selects once more: close the epoch, then look once."
+    "false_share and the intervals are valid for one look at one tally. Looking repeatedly at a growing tally and "
+    "choosing the moment inflates the number of false positives: close the epoch, then look once."
 )
 _LIST = {
     "description": "Texts in UTF-8, one per line.",
@@ -57,7 +57,7 @@ async def discover(
     top: Top = 500,
     group: GroupName = None,
 ) -> Response:
-    """The frequent texts of an open plan, with intervals that hold after the search, and how frequent a text must be
+    """The frequent texts of an open plan, with intervals that account for the search, and how frequent a text must be
     to be found.
     """
 

@@ -35,7 +35,7 @@ class Publication:
     reason: str = ""
     """Why no guarantee is claimed."""
     conditions: tuple[str, ...] = ()
-    """What the guarantee depends on, besides its own facts, as sentences."""
+    """Further conditions of the guarantee, as sentences."""
 
     def to_json(self) -> dict[str, Any]:
         """``batch_guarantee`` with its conditions; if that is null, ``no_batch_guarantee`` is the reason."""
@@ -72,8 +72,9 @@ class Publisher:
             raise RefusalError(409, "OpenEpoch", _UNTIL_CLOSED)
         reports, minimum = self._collector.reports(live, group), self._settings.minimum_reports
         if reports < minimum:
-            whose, more = f" of {group}" if group else "", f"{minimum - reports:,} more reports"
-            message = f"{more}{whose} are needed: nothing is published about fewer than {minimum:,}"
+            missing, whose = minimum - reports, f" of {group}" if group else ""
+            more = f"{counted(missing, 'more report')}{whose} {'is' if missing == 1 else 'are'} needed"
+            message = f"{more}: results about fewer than {minimum:,} are not published"
             raise RefusalError(409, "TooFewReports", message)
         if group and group not in self.groups(live):
             others = f"the total without the published groups would be about fewer than {minimum:,} users"
@@ -99,7 +100,7 @@ class Publisher:
             return Publication(
                 None,
                 "this collector also shows epochs that are still open. Someone who compares two states sees the few "
-                f"reports between them, so only the epsilon of a report, {live.plan.epsilon}, is certain. To publish "
+                f"reports between them, so only the epsilon of a report, {live.plan.epsilon}, holds. To publish "
                 "closed epochs only and have a guarantee computed, start the collector with --publish-delta and "
                 "--honest",
             )
@@ -172,7 +173,7 @@ class Publisher:
         if delta * users >= 1:
             raise PrivacyError(
                 f"delta = {delta:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "
-                "Take a much smaller --publish-delta, such as 1e-8"
+                "Use a much smaller --publish-delta, such as 1e-8"
             )
         key = plan.fingerprint, sizes, cohort
         with self._computing:  # concurrent readers share one computation
@@ -187,14 +188,14 @@ class Publisher:
 
     def _conditions(self, guarantee: BatchGuarantee) -> Iterable[str]:
         yield (
-            "It is about readers of published results, on this page or elsewhere. It does not hold against the "
+            "It holds against readers of published results, on this page or elsewhere. It does not hold against the "
             "operator or anyone else who can see reports, the network traffic or the store."
         )
         yield "Each person sends at most one report per epoch."
         yield from self._about_epochs(guarantee)
         yield (
-            "Nothing else about this epoch gets out: no result before it was closed, no copy of the store, no result "
-            "from a backup. The collector has run with --publish-delta since the epoch was opened."
+            "Nothing else about this epoch is disclosed: no result before it was closed, no copy of the store, no "
+            "result from a backup. The collector has run with --publish-delta since the epoch was opened."
         )
         yield (
             "The honest share is the operator's estimate, which the collector cannot check. It must hold in each "
@@ -251,9 +252,9 @@ def published_groups(counts: Mapping[str, int], reports: int, minimum: int) -> s
 
 
 def smallest_cell(reports: int, groups: Mapping[str, int], corrections: Sequence[int], minimum: int) -> int:
-    """The least number of people who are in exactly the same published tallies of an epoch.
+    """The minimum number of people who are in exactly the same published tallies of an epoch.
 
-    Raises PrivacyError if that is not known, or fewer than may be published.
+    Raises PrivacyError if that is unknown, or too small to publish.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ def smallest_cell(reports: int, groups: Mapping[str, int], corrections: Sequence
     if len(attributes) > 1:
         raise PrivacyError(
             f"groups of {' and '.join(attributes)} are published, and their combinations are not counted: one person "
-            "may be alone in one. Declare one attribute"
+            "may be the only one in a combination. Declare one attribute"
         )
     sizes = [groups[name] for name in published]
     cells = [*sizes, reports - sum(sizes), *corrections]

@@ -19,7 +19,7 @@ def guarantee(request: Request, collection: CollectionName, epoch: AnyEpoch) -> 
     """What someone who sees only the published results can learn about one person: `batch_guarantee`, with its
     conditions, and the same as texts in `facts`.
 
-    `batch_guarantee` is null if none is claimed, and `no_batch_guarantee` then says why. No guarantee of a batch holds
+    `batch_guarantee` is null if none is claimed; `no_batch_guarantee` then says why. A guarantee of a batch never holds
     against the operator, who can see each report.
     """
     found = service_of(request).publisher.publication(find_live(request, collection, epoch))

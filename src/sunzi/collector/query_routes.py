@@ -73,7 +73,7 @@ def answers(
     live, name = find_published(request, collection, epoch, group)
     asked = Questions(ranges, quantiles, mean, shares, given, independence)
     if not asked:
-        raise ParameterError("ask for range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
+        raise ParameterError("request range=0:500, quantile=0.5, mean=true, share=A=B with given=C=D, or independence")
     estimated = estimated_table(request, live, name, table)
     found = [answer.record() for answer in asked.ask(estimated, confidence, target)]
     if form == "csv":
@@ -93,7 +93,7 @@ def sum_of_values(
     target: Target = "reporters",
     group: GroupName = None,
 ) -> Response:
-    """How frequent any of these values is, with its interval."""
+    """The total frequency of these values, with its interval."""
     about, estimated = _estimated(request, collection, epoch, group)
     answer = estimated.sum([parse_value(estimated.domain, each) for each in value], confidence, target=target)
     record = {
@@ -125,7 +125,7 @@ def difference_of_epochs(
     search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
     confidence: Confidence = 0.95,
     verdict: Annotated[
-        Verdict, Query(description="Limit the probability of any false verdict, or the share of false ones.")
+        Verdict, Query(description="Limit the probability of any false verdict, or the false discovery rate.")
     ] = "any",
     target: Target = "population",
     before_group: GroupName = None,
@@ -134,7 +134,7 @@ def difference_of_epochs(
     """What changed between two epochs or groups, the clearest changes first; whether anything did."""
     if before == after and not are_disjoint(before_group, after_group):
         raise ParameterError(
-            f"both sides have reports of epoch {before} in common; compare two epochs, or two groups of one attribute"
+            f"both sides contain reports of epoch {before}; compare two epochs, or two groups of one attribute"
         )
     about_before, estimated_before = _estimated(request, collection, before, before_group)
     about_after, estimated_after = _estimated(request, collection, after, after_group)
@@ -166,7 +166,7 @@ def difference_of_epochs(
 def _estimated(
     request: Request, collection: str, epoch: Current | int, group: str | None
 ) -> tuple[dict[str, Any], Estimate]:
-    """What the estimate is about, and the estimate; refused if there are too few reports."""
+    """The estimate, and what it describes; refused if there are too few reports."""
     live, name = find_published(request, collection, epoch, group)
     _, estimated = service_of(request).collector.estimate(live, name)
     return _about(live, estimated, group), estimated
@@ -183,7 +183,7 @@ def parse_value(domain: Domain, text: str) -> Any:
 
 @lru_cache(maxsize=_KEPT_DIFFERENCES)
 def _compared(before: Estimate, after: Estimate, target: Target) -> Difference:
-    """The difference of two estimates, which the collector keeps until they change."""
+    """The difference of two estimates, which the collector caches until they change."""
     return difference(before, after, target)
 
 

@@ -50,7 +50,7 @@ _PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
 RECORDS = giving("application/json", "text/csv") | REFUSALS
 
 
-# The page polls these every few seconds, and they say no more than the number of reports.
+# The page polls these every few seconds, and they reveal only the number of reports.
 _UNAUDITED = ("status", "progress", "groups", "guarantee", "list_epochs", "metrics")
 
 
@@ -428,7 +428,7 @@ def revoke_tokens(request: Request, collection: CollectionName, epoch: EpochNumb
 
 @administration.post("/{collection}/epochs/{epoch}/subtract", responses=_ADMINISTRATION_REFUSALS)
 def subtract_key(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: KeyName) -> Subtraction:
-    """Take all reports of a compromised upload key out of an epoch, open or closed. Repeating this changes nothing.
+    """Subtract all reports of a compromised upload key from an epoch, open or closed. Repeating this changes nothing.
 
     Later uploads with this key count again: revoke it first.
     """
@@ -441,7 +441,7 @@ def subtract_key(request: Request, collection: CollectionName, epoch: EpochNumbe
 
 @operation.get("/health")
 async def liveness() -> dict[str, str]:
-    """Respond as long as the process runs."""
+    """Respond while the process is running."""
     return {"status": "live"}
 
 

@@ -25,7 +25,7 @@ _MAX_VALUES = 100
 _MAX_EPOCHS = 10_000
 _RESPONSES = (
     giving(MEDIA["json"], MEDIA["csv"], MEDIA["png"])
-    | {202: {"description": "Some epochs are not estimated yet; ask again. `computed` of `epochs` are."}}
+    | {202: {"description": "Some epochs are not estimated yet; retry. So far, `computed` of `epochs` are."}}
     | documented(400, 401, 403, 404, 409, 501, 503)
 )
 
@@ -71,7 +71,7 @@ def trend(
 def _picture(found: CollectionTrend, chosen: list[int], confidence: float, one_in: float | None) -> bytes:
     stream = io.BytesIO()
     if not chosen:
-        raise ParameterError("no value is chosen; there is nothing to draw")
+        raise ParameterError("no value is selected, so there is nothing to draw")
     found.trend.plot(indices=chosen, confidence=confidence, one_in=one_in).savefig(stream, format="png", dpi=120)
     return stream.getvalue()
 

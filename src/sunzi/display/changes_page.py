@@ -21,14 +21,14 @@ WORDS: Mapping[Certainty, str] = {"clear": "changed", "alone": "alone", "unclear
 
 
 def certainty(row: Change) -> Certainty:
-    """Whether a value changed: by a verdict about all values, by its own interval only, or not."""
+    """Whether a value changed: tested for all values at once, by its own interval only, or not."""
     if row.changed:
         return "clear"
     return "alone" if row.low > 0 or row.high < 0 else "unclear"
 
 
 def meanings(confidence: float, verdict: Verdict) -> dict[Certainty, str]:
-    """What bars of each kind mean.
+    """The meaning of each kind of bar.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""A table whose rows each draw a bar with its interval along one axis, in a notebook or on a page of its own.
+"""A table whose rows each draw a bar with its interval along one axis, in a notebook or on a self-contained page.
 
-The page loads no scripts, fonts or images from elsewhere. A small script on it searches and sorts; without it, the page
+The page loads no scripts, fonts or images from elsewhere. An inline script searches and sorts; without it, the page
 shows the same.
 """
 
@@ -150,7 +150,7 @@ def chart_table(heads: Sequence[str], sorted_by: int | None, axis: Headed, rows:
 
 
 def chart_row(label: str, drawing: str, cells: Iterable[str]) -> str:
-    """One row: the label, shortened if need be, the drawing and the cells."""
+    """One row: the label, shortened if necessary, the drawing and the cells."""
     name = f'<td role="rowheader" title="{escape(label)}"><bdi>{escape(shortened(label, _LONGEST_LABEL))}</bdi></td>'
     return f'<tr role="row">{name}<td class="draw">{drawing}</td>{"".join(cells)}</tr>'
 

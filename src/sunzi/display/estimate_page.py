@@ -30,11 +30,11 @@ class EstimatePage:
     confidence: float = 0.95
     target: Target = "reporters"
     processed: PostprocessedHistogram | None = None
-    """A post-processed copy, for a column of its own."""
+    """A post-processed copy, for a separate column."""
     in_order: bool = False
     """Whether to show all values in the domain's order, instead of the most frequent ones."""
     remark: str = ""
-    """A sentence to begin with."""
+    """An introductory sentence."""
     batch: BatchGuarantee | None = None
     """What readers of the page can learn about one person."""
 
@@ -54,7 +54,7 @@ class EstimatePage:
         return chart_fragment(f"{remark}{self._size()}. {self._legend()}", self._table())
 
     def _batch(self) -> str:
-        """What readers can learn, in words, with all conditions folded below; empty if nothing is claimed."""
+        """What readers can learn, in words, with all conditions in a collapsed list; empty if nothing is claimed."""
         batch, plan = self.batch, self.estimate.plan
         if batch is None:
             return ""

@@ -33,7 +33,7 @@ body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 76rem; background:
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 """
-"""The colours and fonts of a page of its own, light or dark."""
+"""The colours and fonts of a self-contained page, light or dark."""
 
 # In a notebook the colours follow its theme, light or dark.
 _NOTEBOOK_COLOURS = """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sunzi.results.trends import Moment, Trend
     from sunzi.results.uncertainty import Target
 
-# Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
+# Okabe and Ito's palette: distinguishable with all common kinds of colour blindness, and in grey.
 _CLEAR, _UNCLEAR, INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
 # Face and edge of a bar.
 SHADES: dict[Verdict, tuple[str, str]] = {
@@ -49,13 +49,13 @@ _NAMES: dict[Verdict, str] = {
     "unclear": "not distinguishable from 0",
 }
 _LONGEST_LABEL = 28
-# Installed fonts that may have the characters that the usual font lacks.
+# Installed fonts that may have characters missing from the default font.
 _FALLBACK_FONTS = re.compile("CJK|Han Sans|WenQuanYi|YaHei|SimHei|PingFang|Hiragino|Gothic|Noto Sans|Unicode")
 _UNKNOWN_CHARACTER = "□"
 
 
 class MissingGlyphsWarning(UserWarning):
-    """No installed font has some characters of the labels in a picture."""
+    """No installed font has some of the characters of a picture's labels."""
 
 
 def plot_estimate(
@@ -98,7 +98,7 @@ def plot_difference(
     rows = difference.top(_check_top(top), confidence, verdict)
     bars = [_Bar(row.label, row.change, row.low, row.high, certainty(row)) for row in rows]
     figure, axes = _draw_bars(bars, below=0.8)
-    axes.set_xlabel("change of frequency, after less before")
+    axes.set_xlabel("change of frequency, after minus before")
     before, after = (f"{each.reports:,}" for each in (difference.before, difference.after))
     axes.set_title(
         f"{len(rows)} clearest changes of {difference.domain.size:,} values, {before} and {after} reports", loc="left"
@@ -130,7 +130,7 @@ def _draw_bars(bars: Sequence[_Bar], below: float = 0.0) -> tuple[Figure, Axes]:
     axes = figure.add_subplot()
     places = np.arange(len(bars))
     values, low, high = (np.array([getattr(bar, name) for bar in bars]) for name in ("value", "low", "high"))
-    # A score interval need not be centred, and may even miss the estimate by a rounding error.
+    # A score interval may be off-centre, and even exclude the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
     faces, edges = zip(*(SHADES[bar.verdict] for bar in bars), strict=True)
     axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1.2, height=0.7)
@@ -206,7 +206,7 @@ def _plot_panels(
     confidence: float,
     alarms: set[tuple[int, Moment]],
 ) -> Figure:
-    """A small chart per value, for more values than one chart can tell apart."""
+    """A small chart per value, for more values than one chart can show distinctly."""
     rows = -(-len(names) // _PANEL_COLUMNS)
     figure = Figure(figsize=(9, 0.6 + 1.5 * rows), layout="constrained")
     panels = figure.subplots(rows, _PANEL_COLUMNS, squeeze=False, sharex=True).ravel()

@@ -56,7 +56,7 @@ def plot_ordered(
 
 
 def _name_axis(axes: Axes, bins: OrderedDomain) -> None:
-    """The unit of the numbers; of dates some dates."""
+    """Label the axis with the unit of the numbers, or with some dates."""
     axes.set_xlabel("date" if bins.is_dates else bins.unit or "value")
     if bins.is_dates:
         days = np.linspace(bins.low, bins.high, _DATES).round()

@@ -72,9 +72,9 @@ class TrendPage:
     def _legend(self) -> str:
         level = f"{100 * self.confidence:g}&nbsp;%"
         return f"""Each chart has its own scale. The line is the estimated frequency, the band its {level} confidence
-interval, and a ring an alarm: this value changed, by what was known then. “Changed” looks back over all epochs: of the
-values named so, 5&nbsp;% are expected to be false. The slope is of a straight line through all epochs, in percentage
-points per {self.trend.unit}, with its standard error."""
+interval, and a ring an alarm: this value changed, judging by the data up to then. “Changed” looks back over all epochs,
+at a false discovery rate of 5&nbsp;%. The slope is that of a straight line through all epochs, in percentage points per
+{self.trend.unit}, with its standard error."""
 
     def _notes(self) -> list[str]:
         one_in = self.trend.default_one_in if self.one_in is None else self.one_in

@@ -71,20 +71,20 @@ class Domain:
         self._set(size, labels, digest, other)
 
     def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
-        """Set the fields, once, past the frozen dataclass's own refusal."""
+        """Set the fields once, although the dataclass is frozen."""
         vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
         """A domain from a UTF-8 file with one label per line, also compressed; its plan names the labels by their hash.
 
-        A byte order mark, spaces at the end of a line, blank lines at the end of the file and the kind of line ends
-        are no part of the labels. A blank line before other labels, and a label that occurs twice, are refused.
+        A byte order mark, trailing spaces, blank lines at the end of the file and the kind of line ends are not part of
+        the labels. A blank line before other labels, and a label that occurs twice, are refused.
         """
         return cls(_tidy_labels(path, _read(path)), other=other, separate_labels=True)
 
     def save_labels(self, path: str | Path) -> None:
-        """Write the canonical label file, whose hash the plan has; other clients read it as it is."""
+        """Write the canonical label file, whose hash is in the plan; other clients read it unchanged."""
         Path(path).write_bytes(_label_bytes(self._labels()))
 
     def attach(self, path: str | Path) -> Domain:
@@ -133,7 +133,7 @@ class Domain:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of values; of records, that of every attribute."""
+        """The number of values; for records, one number per attribute."""
         return (self.size,)
 
     def joined(self, digits: Sequence[int]) -> Any:
@@ -160,11 +160,11 @@ class Domain:
         return known if known >= 0 else int(self.indices([value])[0])
 
     def exact_index(self, value: object) -> int:
-        """The index of a value that must be in the domain: ``other`` does not stand for unknown or missing ones."""
+        """The index of a value that must be in the domain: ``other`` does not replace unknown or missing values."""
         return int(self.exact_indices([value])[0])
 
     def exact_indices(self, values: Iterable[object]) -> Integers:
-        """:meth:`exact_index` of many values. The error for an unknown label names the label that is most like it."""
+        """:meth:`exact_index` of many values. The error for an unknown label suggests the most similar one."""
         listed = values if isinstance(values, np.ndarray) else list(values)
         found = self.locate(listed)
         if found.size and found.min() < 0:
@@ -354,8 +354,8 @@ class Domain:
 
 
 def check_column(values: object, expected: str) -> Iterable[Any]:
-    """Accept an ordered sequence of values. Other iterables would be misread: a table as its column names, a masked
-    array with the values it hides.
+    """Accept only an ordered sequence of values. Other iterables would be misread: a table as its column names, a
+    masked array as including its masked values.
     """
     kind = type(values).__name__
     if isinstance(values, Mapping) or hasattr(type(values), "columns"):
@@ -365,7 +365,7 @@ def check_column(values: object, expected: str) -> Iterable[Any]:
     elif isinstance(values, (set, frozenset)):
         found = f"a {kind}, which has no order of its own; make it a list, or sort it"
     elif isinstance(values, np.ma.MaskedArray):
-        found = "a masked array; fill in what is masked, or leave it out"
+        found = "a masked array; fill in its masked values, or remove them"
     elif getattr(values, "ndim", 1) != 1:
         found = f"an array ({kind}) that is not one-dimensional"
     else:
@@ -443,7 +443,7 @@ def _decoded(path: str | Path, data: bytes) -> str:
 
 
 def _read(path: str | Path) -> bytes:
-    """The bytes of a file, decompressed if they are gzip, which never begins like UTF-8 text."""
+    """The bytes of a file, decompressed if they are gzip; UTF-8 text never starts with gzip's magic number."""
     data = Path(path).read_bytes()
     if not data.startswith(b"\x1f\x8b"):
         return data
@@ -454,7 +454,7 @@ def _read(path: str | Path) -> bytes:
 
 
 def _tidy_labels(path: str | Path, data: bytes) -> list[str]:
-    """The labels of a file as people write them; what is ambiguous is refused by its line number."""
+    """The labels of a file as people write them; ambiguous lines are refused by number."""
     text = _decoded(path, data).removeprefix("\ufeff").replace("\r\n", "\n")
     labels = [line.rstrip(" \t") for line in text.split("\n")]
     while labels and not labels[-1]:

@@ -1,4 +1,4 @@
-"""Domains of numbers and dates: what ordered plans ask about."""
+"""Domains of numbers and dates, for ordered plans and plans of numbers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sunzi.numerics.checks import shown, whole_number
 
 MOST_BINS = 1 << 30
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{0,14}[1-9])?")
-# Doubles keep 15 significant digits of a decimal number, so that each has exactly one text.
+# Doubles preserve 15 significant digits of a decimal number, so that each has exactly one text.
 _MOST_DIGITS = 15
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_UNIT = 32
-# As a share of a bin's width: what is nearer to an edge counts as that edge.
+# A number within this share of a bin's width from an edge counts as that edge.
 _EDGE_TOLERANCE = 1e-6
 _EPOCH = date(1970, 1, 1)
 _DAYS = "days since 1970-01-01"
@@ -38,7 +38,7 @@ class OrderedDomain(Domain):
 
     Parameters
     ----------
-    low, high: the ends: numbers, or dates, which are then the first day and the day after the last.
+    low, high: the ends, as numbers, or as dates: the first day and the day after the last.
     bins: how many bins.
     clamp: report numbers below ``low`` as ``low``, and above ``high`` as ``high``, instead of refusing them.
     unit: shown after numbers, such as "ms".
@@ -93,7 +93,7 @@ class OrderedDomain(Domain):
         return self.low + self.width * np.arange(0.5, self.size)
 
     def position(self, value: object) -> int:
-        """The edge that a number or date is: 0 for ``low``, the number of bins for ``high``."""
+        """The index of an edge, given as a number or date: 0 for ``low``, the number of bins for ``high``."""
         place = self._place(value)
         if not self.is_edge(value):
             raise DomainError(
@@ -114,7 +114,7 @@ class OrderedDomain(Domain):
         return self._place(value).is_integer()
 
     def _place(self, value: object) -> float:
-        """Where a number or date lies between the edges, which are integers."""
+        """The position of a number or date, in units of bins: edges are integers."""
         number = self._number(value)
         if number is None:
             raise DomainError(f"an end of a range is a {'date' if self.is_dates else 'number'}, got {shown(value)}")
@@ -157,7 +157,7 @@ class OrderedDomain(Domain):
         return found
 
     def _numbers(self, values: NDArray[Any]) -> Floats:
-        """Values as numbers, NaN if they are none."""
+        """Values as numbers, NaN for those that are not numbers."""
         if values.dtype.kind in "iuf":
             return values.astype(np.float64)
         if values.dtype.kind == "m":  # a duration says nothing of the unit that the plan means
@@ -248,8 +248,8 @@ class OrderedDomain(Domain):
         return self.range_in_words(f"in {self.size:,} bins")
 
     def range_in_words(self, parts: str) -> str:
-        """The range, these words about its parts, and what happens to numbers outside."""
-        outside = "; numbers outside count as its nearest end" if self.clamp else ""
+        """The range, a description of its parts, and what happens to numbers outside."""
+        outside = "; numbers outside count as the nearest end" if self.clamp else ""
         return f"{self.shown_range(0, self.size)} {parts}{outside}"
 
     def to_json(self) -> dict[str, Any]:

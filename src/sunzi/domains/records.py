@@ -1,4 +1,4 @@
-"""Domains of whole records: what plans of tables ask about."""
+"""Domains of whole records, for plans of tables."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOST_ATTRIBUTES = 64
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class RecordDomain(Domain):
-    """Records with several attributes, each of its own labels. Immutable.
+    """Records with several attributes, each with its own labels. Immutable.
 
-    The index of a record is the mixed-radix number of its attributes' indices, the last attribute running fastest.
+    The index of a record is the mixed-radix number of its attributes' indices; the last attribute varies fastest.
 
     Parameters
     ----------
-    attributes: for every attribute its values: labels, or a :class:`Domain` (with ``other=`` for missing values).
+    attributes: the values of every attribute: labels, or a :class:`Domain` (with ``other=`` for missing values).
 
     >>> RecordDomain({"version": ["1", "2"], "crashed": ["no", "yes"]}).index({"version": "2", "crashed": "no"})
     2
@@ -52,15 +52,15 @@ class RecordDomain(Domain):
             raise DomainError(f"the labels of attribute {filed!r} must be in the plan: give them as a list")
         nested = next((name for name, domain in found.items() if isinstance(domain, RecordDomain)), None)
         if nested is not None:
-            raise DomainError(f"attribute {nested!r} is a record itself; list its attributes beside the others")
+            raise DomainError(f"attribute {nested!r} is itself a record; list its attributes with the others")
         unlisted = next((name for name, domain in found.items() if domain.is_open), None)
         if unlisted is not None:
-            raise DomainError(f"attribute {unlisted!r} needs a list of values or a range; plan texts by themselves")
+            raise DomainError(f"attribute {unlisted!r} needs a list of values or a range; texts need a separate plan")
         size = prod(domain.size for domain in found.values())
         if size > MOST_RECORDS:
             raise DomainError(
                 f"these attributes have {size:.3g} combinations, more than 2^53; plan two collections with half of the "
-                "attributes each, or join rare values"
+                "attributes each, or merge rare values"
             )
         self._set(size, None, None, None)
         vars(self)["attributes"] = found
@@ -76,7 +76,7 @@ class RecordDomain(Domain):
         return tuple(domain.size for domain in self.attributes.values())
 
     def numbers(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The places of these attributes, rising."""
+        """The places of these attributes, in increasing order."""
         known = list(self.attributes)
         if not isinstance(names, Iterable):
             raise DomainError(f"a table is a list of attributes, got {shown(names)}")
@@ -188,7 +188,7 @@ class RecordDomain(Domain):
         return ", ".join(f"{name} {domain.shown(digit)}" for (name, domain), digit in parts)
 
     def search(self, text: str, limit: int) -> list[int]:
-        """The first records that contain all parts of a text, with commas between them: "version 2, yes"."""
+        """The first records that contain all comma-separated parts of a text, such as "version 2, yes"."""
         return self._search([part.strip() for part in text.split(",")], limit)
 
     def in_words(self) -> str:

@@ -39,12 +39,12 @@ class OpenDomain(Domain):
     """All texts. Every text is read as tokens of an alphabet, and no text is refused. Immutable.
 
     Tokens are found by greedy longest match; a character that begins no token counts as ``unknown``. Texts of more than
-    ``longest`` tokens count as their first ``longest`` tokens with an ellipsis: a value of its own for each beginning.
-    An empty text is a value. A lone surrogate, which is no character, counts as U+FFFD.
+    ``longest`` tokens count as their first ``longest`` tokens with an ellipsis: one separate value per prefix. An empty
+    text is a value. A lone surrogate, which is not a character, counts as U+FFFD.
 
     Parameters
     ----------
-    alphabet: "letters" (a to z), "bytes" (those of UTF-8), or a list of tokens such as "https://", "www.", "a", "b".
+    alphabet: "letters" (a to z), "bytes" (UTF-8), or a list of tokens such as "https://", "www.", "a", "b".
     longest: the maximum length of a text in tokens; longer texts are truncated. More tokens need more users.
     unknown: the token for characters that begin no token, added to the alphabet if it is not in it.
     note: how the application normalises texts, such as "lower case, NFC"; stored as information, since Sunzi does not
@@ -65,7 +65,7 @@ class OpenDomain(Domain):
         self, alphabet: str | Iterable[str], longest: int, *, unknown: str | None = None, note: str = ""
     ) -> None:
         if alphabet == _BYTES and unknown is not None:
-            raise DomainError(f"every text is bytes, so there is no unknown token; leave unknown={unknown!r} out")
+            raise DomainError(f"every text is bytes, so there is no unknown token; omit unknown={unknown!r}")
         if type(note) is not str or len(note) > _LONGEST_NOTE or CONTROL.search(note):
             raise DomainError(f"a note is printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
         symbols = _symbols(alphabet)
@@ -91,17 +91,17 @@ class OpenDomain(Domain):
 
     @property
     def end(self) -> int:
-        """The digit after the last token, and the largest one."""
+        """The digit that ends a text, which is also the largest digit."""
         return len(self.symbols) + 1
 
     @property
     def width(self) -> int:
-        """The most digits of a text: its tokens and the end."""
+        """The maximum number of digits of a text: its tokens and the end."""
         return self.longest + 1
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The choices of a random text: one token after the other."""
+        """The number of choices for each token of a random text."""
         return (len(self.symbols),) * self.longest
 
     @property
@@ -125,7 +125,7 @@ class OpenDomain(Domain):
         return found
 
     def _tokens(self, texts: Sequence[str]) -> tuple[Digits, Integers]:
-        """The tokens of all texts, one after the other, and their number in each text."""
+        """The concatenated tokens of all texts, and their number in each text."""
         if self.is_bytes:
             encoded = [text.encode() for text in texts]
             return np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.uint16) + np.uint16(1), _lengths(encoded)
@@ -136,7 +136,7 @@ class OpenDomain(Domain):
         return np.array([digit for row in found for digit in row], dtype=np.uint16), _lengths(found)
 
     def _matched(self, text: str) -> list[int]:
-        """The tokens of one text by greedy longest match, no more than tell it apart."""
+        """The tokens of one text by greedy longest match, at most one more than ``longest``."""
         numbers, unknown, place = self._numbers, self._numbers[self.unknown or ""], 0
         found: list[int] = []
         while place < len(text) and len(found) <= self.longest:
@@ -210,7 +210,7 @@ class OpenDomain(Domain):
         return found
 
     def index(self, value: object) -> Any:
-        """The digits of one text, which take the place of an index."""
+        """The digits of one text, used instead of an index."""
         return tuple(self.indices([value])[0].tolist())
 
     def index_array(self, index: Any) -> Integers:
@@ -229,7 +229,7 @@ class OpenDomain(Domain):
         return (*(digit + 1 for digit in digits), self.end)
 
     def refusal(self, value: object) -> DomainError:
-        """The error that says why a value is no text."""
+        """The error that says why a value is not text."""
         if is_missing(value):
             return DomainError(
                 "a value is missing (null or NaN); fill it in, for example with '', or leave its row out"
@@ -248,11 +248,11 @@ class OpenDomain(Domain):
         """The alphabet and the maximum length."""
         kind = "bytes" if self.is_bytes else f"{len(self.symbols):,} tokens"
         note = f" ({self.note})" if self.note else ""
-        return f"texts{note} of up to {self.longest:,} out of {kind}; longer ones count as their beginning"
+        return f"texts{note} of up to {self.longest:,} out of {kind}; longer ones are truncated"
 
     @property
     def size_in_words(self) -> str:
-        """There is no number of values."""
+        """A description instead of a number of values."""
         return "texts without a list"
 
     def to_json(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class OpenDomain(Domain):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class TextList(Domain):
-    """Some texts of an open domain, one or none included; each is found by any text that reads the same. Immutable."""
+    """Any number of texts of an open domain, looked up by any text that reads the same. Immutable."""
 
     source: OpenDomain
 
@@ -306,7 +306,7 @@ def distinct(digits: Digits) -> Digits:
 
 
 def read_texts(source: str | Path | Iterable[str]) -> Iterator[list[str]]:
-    """Texts in pieces: those given, or the lines of a UTF-8 file, which may be compressed by gzip."""
+    """Texts in chunks: those given, or the lines of a UTF-8 file, which may be compressed by gzip."""
     if not isinstance(source, (str, Path)):
         if not _is_texts(listed := list(source)):
             raise DomainError("expected texts, or the name of a file with one text per line")
@@ -346,7 +346,7 @@ def _checked_symbol(symbol: object) -> str:
 
 
 def valid_text(text: str) -> str:
-    """The text, with U+FFFD for lone surrogates; two halves of a character are joined."""
+    """The text, with U+FFFD for lone surrogates; surrogate pairs become characters."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -17,15 +17,15 @@ _LONGEST_PIECE = 32
 
 
 def word_pieces(texts: str | Path | Iterable[str], number: int) -> list[str]:
-    """Tokens that make such texts short: their most frequent characters, and pieces of several characters.
+    """Tokens that shorten such texts: their most frequent characters, and pieces of several characters.
 
-    The two tokens that follow each other most often become one, again and again. Learn from public texts only: the
-    tokens stand in the plan, which everybody can read.
+    Byte-pair encoding repeatedly merges the most frequent pair of adjacent tokens. Learn from public texts only: the
+    tokens are in the plan, which anyone can read.
 
     Parameters
     ----------
     texts: public texts of the same kind as those of users, frequent ones repeated; or a file with one per line.
-    number: how many tokens there are at most.
+    number: the maximum number of tokens.
 
     >>> import sunzi
     >>> pieces = sunzi.word_pieces(["www.a.org", "www.b.org", "www.c.org"], 20)
@@ -52,7 +52,7 @@ def word_pieces(texts: str | Path | Iterable[str], number: int) -> list[str]:
 
 
 class _Merging:
-    """Texts as rows of tokens, and where every pair of neighbours is."""
+    """Texts as rows of tokens, and the places of every pair of adjacent tokens."""
 
     def __init__(self, counts: Counter[str], characters: frozenset[str]) -> None:
         self._characters = characters
@@ -64,7 +64,7 @@ class _Merging:
             self._count(place, 1)
 
     def _count(self, place: int, sign: int) -> None:
-        """Add or take away the pairs of a row."""
+        """Add or remove the pairs of a row."""
         for pair in pairwise(self._rows[place]):
             merged = "".join(pair)
             if len(merged) > _LONGEST_PIECE or not self._characters.issuperset(merged):
@@ -73,7 +73,7 @@ class _Merging:
             self._places.setdefault(pair, set()).add(place)
 
     def merge(self) -> str | None:
-        """Join the most frequent pair wherever it is; None if no pair occurs twice."""
+        """Merge the most frequent pair everywhere; None if no pair occurs twice."""
         pair = max(self._numbers, key=lambda each: (self._numbers[each], each), default=None)
         if pair is None or self._numbers[pair] < 2:
             return None
@@ -86,7 +86,7 @@ class _Merging:
 
 
 def _joined(row: list[str], pair: Pair) -> list[str]:
-    """The row with this pair as one token."""
+    """The row with this pair merged."""
     found: list[str] = []
     for token in row:
         if found and (found[-1], token) == pair:

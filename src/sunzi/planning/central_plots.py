@@ -16,14 +16,14 @@ from sunzi.planning.central_curves import BatchCurves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of Okabe and Ito's palette.
+# From the palette of Okabe and Ito.
 _BOUND, _BAND, _ATTACK, _LOCAL, _OWN = "#0072B2", "#56B4E9", "#D55E00", "#666666", "#000000"
 _TITLE_WIDTH = 130
 _MOST_DECADES = 2
 
 
 def draw_batch(curves: BatchCurves) -> Figure:
-    """The proven ε and the attack, as a band: against the size of the batch, and against the ε of a report."""
+    """The proven ε and the attack as a band, over the size of the batch and over the ε of a report."""
     sized = "people in exactly the same batches" if curves.own.cohort else "reports in a batch"
     panels: list[tuple[str, Sequence[BatchGuarantee], Callable[[BatchGuarantee], float]]] = [
         (sized, curves.by_size, lambda guarantee: guarantee.cohort or guarantee.reports)

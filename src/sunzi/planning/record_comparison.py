@@ -1,4 +1,4 @@
-"""Plans of numbers and records beside the methods that one might use instead, over several ε and numbers of users."""
+"""Compare plans of numbers and records with alternative methods, over several ε and numbers of users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS_HEADER = ("question", "method", "error", "users needed")
 
 @dataclass(frozen=True)
 class MethodRow:
-    """How exactly a method answers a question, if all values are equally frequent.
+    """How accurately a method answers a question, if all values are equally frequent.
 
     >>> import sunzi
     >>> rows = compare_records(lambda epsilon: sunzi.make_ordered(0, 5120, 256, epsilon), [2], [100_000])
@@ -35,9 +35,9 @@ class MethodRow:
     epsilon: Fraction
     users: int
     variance: float
-    """About the users."""
+    """The variance of the answer about the users."""
     our_variance: float
-    """That of the plan."""
+    """The plan's variance for the same question."""
 
     @property
     def is_ours(self) -> bool:
@@ -46,12 +46,12 @@ class MethodRow:
 
     @property
     def standard_error(self) -> float:
-        """The root of the variance."""
+        """The square root of the variance."""
         return self.variance**0.5
 
     @property
     def users_needed(self) -> int:
-        """The number of users with whom the method has the error of the plan."""
+        """The number of users at which the method has the same error as the plan."""
         return round(self.users * self.variance / self.our_variance)
 
     def cells(self) -> list[str]:
@@ -72,7 +72,7 @@ class MethodRow:
 
 
 def best_first(rows: Sequence[MethodRow]) -> list[MethodRow]:
-    """The methods for one question together, by their errors; questions and settings stay in order."""
+    """Group the methods by question and sort them by error; questions and settings stay in order."""
     places: dict[tuple[Fraction, int, str], int] = {}
     for row in rows:
         places.setdefault((row.epsilon, row.users, row.question), len(places))
@@ -86,16 +86,16 @@ def compare_records(
     wanted: Sequence[Sequence[str]] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[MethodRow]:
-    """Yield a row for every ε, number of users, question and method, the plan itself before the others.
+    """Yield a row for every ε, number of users, question and method, the plan itself first.
 
-    All errors are formulas (docs/mathematics.md §16). The square wave with EM has none, since its bias depends on the
-    data: docs/records.md shows what was measured.
+    All errors come from formulas (docs/mathematics.md §16). The square wave with EM has none, since its bias depends on
+    the data: docs/records.md has measurements.
 
     Parameters
     ----------
     make: makes the plan for an ε.
     epsilons, users: the values to combine.
-    wanted: the tables to compare, for a plan of tables; by default those that it asks about.
+    wanted: for a plan of tables, the tables to compare; by default those that the plan has views of.
     progress: called with the fraction done.
 
     >>> import sunzi
@@ -118,7 +118,7 @@ def compare_records(
 
 
 def _average(errors: Sequence[PlannedError]) -> list[PlannedError]:
-    """The mean variance over all tables, which a plan makes as small as possible; nothing for fewer than two."""
+    """The mean variance over all tables, which a plan minimises; nothing for fewer than two tables."""
     if len(errors) < 2:
         return []
     methods = {name: fmean(error.alternatives[name] for error in errors) for name in errors[0].alternatives}

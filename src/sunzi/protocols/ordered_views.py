@@ -58,11 +58,11 @@ class OrderedViews(ViewsProtocol):
         if domain_size != 1 << height:
             near = 1 << height, 1 << (height + 1)
             raise ParameterError(
-                f"an ordered plan needs a power of two of bins, got {domain_size}; take {near[0]} or {near[1]}: "
+                f"an ordered plan needs a power of two of bins, got {domain_size}; use {near[0]} or {near[1]}: "
                 "histograms of any wider bins are sums"
             )
         if domain_size > _MOST_BINS:
-            raise ParameterError(f"an ordered plan has at most 2^24 bins, got {domain_size:,}; take fewer")
+            raise ParameterError(f"an ordered plan has at most 2^24 bins, got {domain_size:,}; use fewer")
         made = [View(1 << level, 1, best_response(1 << level, epsilon)) for level in range(1, height + 1)]
         costs = np.array([view.variance * view.cells / domain_size for view in made])
         shares = dyadic.best_shares(costs, dyadic.workload_energies(height))
@@ -113,7 +113,7 @@ class OrderedViews(ViewsProtocol):
         return OrderedEstimate(domain, tally.reports, frequencies, uncertainty, weights="planned")
 
     def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
-        """With planned weights."""
+        """The least-squares fit with planned weights."""
         return Estimate(domain, tally.reports, self._combined(tally, self._planned), None)
 
     def _combined(self, tally: Tally, weights: Sequence[float]) -> Floats:
@@ -123,7 +123,7 @@ class OrderedViews(ViewsProtocol):
 
     def _determined(self, weights: Sequence[float]) -> dyadic.Dyadic:
         if not weights[-1]:
-            raise EstimateError("no report was about single bins yet, so that they are unknown; wait for more reports")
+            raise EstimateError("no report covers single bins yet; wait for more reports")
         return self.tree(weights)
 
     def _combine(self, tree: dyadic.Dyadic, parts: Sequence[Floats | None]) -> Floats:
@@ -149,7 +149,7 @@ class OrderedViews(ViewsProtocol):
         ]
 
     def targets(self, number: int) -> list[int]:
-        """A range in the middle, of ``number`` bins."""
+        """A range of ``number`` bins in the middle."""
         start = (self.domain_size - len(super().targets(number))) // 2
         return list(range(start, start + number))
 
@@ -173,7 +173,7 @@ class OrderedViews(ViewsProtocol):
         return float((energies / self.tree(self._planned).spectrum).sum()) / users
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Of a single bin, at the flat histogram or the given one."""
+        """The MSE of a single bin, at the flat histogram or the given one."""
         check_users(users)
         size = self.domain_size
         frequencies = np.full(size, 1 / size) if histogram is None else check_histogram(histogram, size)
@@ -185,7 +185,7 @@ class OrderedViews(ViewsProtocol):
         users: int,
         wanted: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for tables
     ) -> list[PlannedError]:
-        """Of a range and of a bin."""
+        """The planned errors of a range and of a bin."""
         check_users(users)
         height = self.levels[-1]
         workloads = {
@@ -194,7 +194,7 @@ class OrderedViews(ViewsProtocol):
         }
         spectrum, errors = self.tree(self._planned).spectrum, []
         for question, energies in workloads.items():
-            # Θ(1 − Θ) of the mean query: it is part of the variance about a population, and not about the users.
+            # Sampling variance Θ(1 − Θ) of the mean query: part of the error about a population, not about the users.
             sampling = float(energies.sum()) / self.domain_size
             others = ordered_alternatives(self.epsilon, energies)
             alternatives = {name: (variance - sampling) / users for name, variance in others.items()}

@@ -36,7 +36,7 @@ other.
 
 # Double the counters only if that cuts the variance by at least this share.
 _COST_OF_DOUBLING = 0.03
-# One level adds as many tokens as have about this many combinations.
+# A level adds as many tokens as give about this many combinations.
 _MOST_ENDINGS = 25_000
 _MOST_POINTS = 1 << 23
 # Thresholds assume that about this many texts are found.
@@ -45,7 +45,7 @@ _LIST_LENGTH = 1_000_000
 
 
 def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cells: int) -> tuple[PrefixView, ...]:
-    """The views of a plan, each with equal shares: two for every level of the search, and a quarter of all to count."""
+    """The views of a plan, with equal shares: two for every level of the search, and a quarter of all for counting."""
     cells = whole_number("cells", cells, 64, _MOST_POINTS >> 1)
     response = BlockResponse(_design(max(cells, 2 * domain.end), epsilon), epsilon)
     depths = [domain.width] if list_only else levels(domain, cells)
@@ -60,7 +60,7 @@ def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cel
 
 
 def levels(domain: OpenDomain, cells: int) -> list[int]:
-    """The digits that the levels of the search see, rising; the last one sees all."""
+    """How many digits each level of the search sees, increasing; the last one sees all."""
     first = max(1, round(log(cells) / log(domain.end)))
     step = max(1, int(log(_MOST_ENDINGS) / log(domain.end)))
     rest = domain.width - first
@@ -105,7 +105,7 @@ def _primes(largest: int, above: int) -> Iterator[int]:
 
 
 def _view(domain: OpenDomain, response: BlockResponse, modulus: int, digits: int, *, is_search: bool) -> PrefixView:
-    """A view whose base is drawn once and for all, so that the same terms always give the same plan."""
+    """A view with a deterministic base, so that the same terms always give the same plan."""
     seed = hashlib.sha256(f"sunzi prefixes {domain.end} {domain.longest} {modulus}".encode()).digest()
     base = domain.end + int.from_bytes(seed, "little") % (modulus - domain.end)
     return PrefixView(modulus, 1, response, digits, base, "search" if is_search else "count")
@@ -113,7 +113,7 @@ def _view(domain: OpenDomain, response: BlockResponse, modulus: int, digits: int
 
 @dataclass(frozen=True)
 class _Stage:
-    """One selection that a text must survive: the best ``kept`` of so many, judged by this share of the reports."""
+    """One selection that a text must survive: the best ``kept`` of all candidates, judged by a share of the reports."""
 
     share: float
     kept: float
@@ -123,7 +123,7 @@ class _Stage:
 def thresholds(
     protocol: PrefixViews, domain: OpenDomain, users: int, false_share: float, recall: float
 ) -> list[Threshold]:
-    """By the number of tokens, for one length of every level, and for texts from a list."""
+    """Thresholds by number of tokens, for one length per level, and for texts from a list."""
     if not 0 < recall < 1 or not 0 < false_share < 1:
         raise ParameterError(f"recall and false_share must lie between 0 and 1, got {recall} and {false_share}")
     error = (protocol.views[0].null_variance / users) ** 0.5
@@ -147,8 +147,8 @@ def thresholds(
 
 
 def _distance(stages: list[_Stage], recall: float) -> float:
-    """The distance at which a text survives all stages with probability ``recall``, by bisection: how many standard
-    errors of a count by all reports its frequency is.
+    """The frequency at which a text survives all stages with probability ``recall``, by bisection, in standard errors
+    of a count by all reports.
     """
     selective = [stage for stage in stages if stage.kept < stage.among]
     roots = np.sqrt([stage.share for stage in selective])

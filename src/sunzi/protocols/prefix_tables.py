@@ -1,4 +1,4 @@
-"""The decoded views of a tally of prefixes: for every cell, how frequent a text in it is."""
+"""The decoded views of a tally of prefixes: for every cell, the frequency that a text in it would have."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ViewTable:
     view: PrefixView
     reports: int
     values: Cells
-    """For every cell the frequency of a text in it, if the other texts fall into all cells alike."""
+    """For every cell, the frequency of a text in it, if the other texts are spread evenly over the cells."""
 
     @classmethod
     def of(cls, view: PrefixView, tally: Tally, number: int) -> ViewTable:
-        """Decode a view: supports, debiased for the noise and for the texts that share a cell by chance."""
+        """Decode a view: supports, debiased for the noise and for random collisions."""
         reports, rates = tally.block_reports[number], view.response.probabilities
         support = view.response.design.point_counts(tally.block(number), view.cells)
         found = (support / reports - rates.false) / rates.gap
@@ -40,12 +40,12 @@ class ViewTable:
 
     @property
     def standard_error(self) -> float:
-        """Of a cell that no text of any weight is in."""
+        """The standard error of a cell without a frequent text."""
         return float((self.view.null_variance / self.reports) ** 0.5)
 
     @property
     def spread(self) -> float:
-        """The variance of a cell, measured: the noise, and the texts in it."""
+        """The empirical variance over the cells: noise plus texts."""
         return float(np.mean(np.square(self.values, dtype=np.float64)))
 
     def at(self, cells: Integers) -> Cells:
@@ -53,7 +53,7 @@ class ViewTable:
         return self.values[cells]
 
     def without(self, cells: Integers, frequencies: Floats) -> ViewTable:
-        """The table without texts of known frequency."""
+        """The table with texts of known frequency subtracted."""
         values = self.values.copy()
         np.subtract.at(values, cells, frequencies.astype(np.float32))
         return ViewTable(self.view, self.reports, values)
@@ -65,8 +65,8 @@ def decoded(views: Mapping[int, PrefixView], tally: Tally) -> list[ViewTable]:
 
 
 def least_squares(tables: list[ViewTable], digits: Digits) -> Floats:
-    """The frequencies of texts, from tables that see all of them as a whole: weighted least squares over the cells, so
-    that texts which share a cell are told apart by the other views.
+    """The frequencies of texts, from tables that see whole texts: weighted least squares over the cells, so that the
+    other views separate texts that collide in one.
     """
     from scipy.sparse import coo_array, diags_array, eye_array
     from scipy.sparse.linalg import cg
@@ -81,6 +81,6 @@ def least_squares(tables: list[ViewTable], digits: Digits) -> Floats:
         normal = normal + weight * (members.T @ members)
         right += weight * (members.T @ table.at(cells).astype(np.float64))
         total += weight
-    # Texts that share all their cells are not told apart; a trace of the identity then splits them evenly.
+    # Texts that share all their cells are not identifiable; a small multiple of the identity splits them evenly.
     found, _ = cg(normal + 1e-9 * total * eye_array(count), right, x0=right / total, rtol=1e-10)
     return np.asarray(found)

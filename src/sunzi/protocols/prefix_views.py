@@ -1,6 +1,6 @@
-"""Open domains: views of the beginnings of a text, and of whole texts, modulo primes (docs/mathematics.md §18).
+"""Open domains: views of prefixes and of whole texts, modulo primes (docs/mathematics.md §18).
 
-Search views propose texts, count views estimate them. No report serves both, so any search is allowed.
+Search views propose texts, count views estimate them. No report serves both, so any search is valid.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class PrefixView(View):
 
     @property
     def null_variance(self) -> float:
-        """The variance of a cell that no user has, for one report."""
+        """The variance of an empty cell, for one report."""
         rates = self.response.probabilities
         return rates.false * (1 - rates.false) / rates.gap**2
 
 
 @dataclass(frozen=True)
 class PrefixViews(ViewsProtocol):
-    """Beginnings of texts and whole texts, modulo primes."""
+    """Prefixes and whole texts, modulo primes."""
 
     name = "prefixes"
     error_of = "the frequency of a text"
@@ -94,8 +94,8 @@ class PrefixViews(ViewsProtocol):
     ) -> Self:
         """Views for an open domain.
 
-        ``list_only`` plans no search for unknown texts, only the count of lists that come later; ``cells`` is the least
-        number of cells of a view: more cells mix fewer texts, and take more memory.
+        ``list_only`` plans no search, so that only texts that you list later can be estimated; ``cells`` is the minimum
+        number of cells of a view: with more cells fewer texts collide, but tallies take more memory.
         """
         from sunzi.protocols.prefix_planning import planned_views
 
@@ -114,12 +114,12 @@ class PrefixViews(ViewsProtocol):
 
     @classmethod
     def check_domain(cls, domain: Domain) -> None:
-        """Prefixes are those of texts."""
+        """Only an open domain has prefixes."""
         if not isinstance(domain, OpenDomain):
             raise PlanError(f"prefixes needs an open domain, OpenDomain('letters', longest=12), got {domain!r}")
 
     def check_attributes(self, domain: Domain) -> None:
-        """Views see at most all digits of a text, and count views see all."""
+        """Check that no view sees more digits than a text has, and that count views see all."""
         assert isinstance(domain, OpenDomain), "check_domain has refused other domains"
         for view in self.views:
             if view.base < domain.end:
@@ -134,11 +134,11 @@ class PrefixViews(ViewsProtocol):
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """None: analyses of single reports go through all values, and there is no list of them."""
+        """None: analyses of single reports enumerate all values, and there is no list of them."""
         return ()
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:  # noqa: ARG002 - not possible
-        """None: exhaustive checks go through all values."""
+        """None: exhaustive checks enumerate all values."""
         return None
 
     def joint_fit(self, tally: Tally) -> JointFit | None:  # noqa: ARG002 - there is none
@@ -147,9 +147,7 @@ class PrefixViews(ViewsProtocol):
 
     def targets(self, number: int) -> list[int]:
         """There is no list of values to choose from."""
-        raise ParameterError(
-            f"{self.name} has no list of values, so {number} targets for fake clients cannot be chosen"
-        )
+        raise ParameterError(f"{self.name} has no list of values to choose {number} targets for fake clients from")
 
     def _smallest(self, views: tuple[View, ...]) -> Self:  # noqa: ARG002 - refused
         raise ParameterError(f"{self.name} has no list of values to go through")
@@ -174,7 +172,7 @@ class PrefixViews(ViewsProtocol):
         """The MSE for a text that no user holds; any rare text has the same."""
         check_users(users)
         if histogram is not None:
-            raise ParameterError("an open domain has no list of values, so there is no histogram; leave it out")
+            raise ParameterError("an open domain has no list of values, so there is no histogram; omit histogram=")
         counts = list(self.with_role("count").values())
         return float(np.mean([view.null_variance for view in counts])) / (users * self.counting_share)
 
@@ -207,7 +205,7 @@ class PrefixViews(ViewsProtocol):
         false_share: float = 0.05,
         beam: int | None = None,
     ) -> Discovery:
-        """Search, then count what was found by other reports."""
+        """Search, then count the texts found in the other reports."""
         from sunzi.protocols.prefix_counts import accepted, counted
         from sunzi.protocols.prefix_search import BEAM, PrefixSearch
         from sunzi.protocols.text_prior import TextPrior
@@ -220,7 +218,7 @@ class PrefixViews(ViewsProtocol):
         search = PrefixSearch.of(self, domain, tally, beam)
         if candidates is not None:
             if prior is not None:
-                raise ParameterError("a list of candidates needs no prior; leave one of them out")
+                raise ParameterError("a list of candidates needs no prior; omit one of them")
             proposed = search.among(_read(domain, candidates))
         else:
             proposed = search.best(None if prior is None else TextPrior.of(_read(domain, prior), domain.end))
@@ -250,9 +248,9 @@ class PrefixViews(ViewsProtocol):
 def _read(domain: OpenDomain, source: Any) -> Digits:
     """The digits of texts, given or in a file."""
     if isinstance(source, (bytes, Mapping)) or not isinstance(source, (Iterable, Path)):
-        raise ParameterError(f"texts are a list, or the name of a file with one per line, got {shown(source)}")
+        raise ParameterError(f"texts must be a list, or the name of a file with one per line, got {shown(source)}")
     if isinstance(source, str) and not Path(source).exists():
-        raise ParameterError(f"there is no file {shown(source)}; texts that are no file are a list, even one alone")
+        raise ParameterError(f"there is no file {shown(source)}; to pass a single text, put it in a list")
     parts = [domain.digits(piece) for piece in read_texts(source)]
     return np.concatenate([np.empty((0, domain.width), dtype=np.uint16), *parts])
 

@@ -35,8 +35,8 @@ _PLACES = 257
 
 @dataclass(frozen=True)
 class RoundedNumbers(Protocol):
-    """The number is rounded up or down to one of K equally spaced points, by chance so that it is right on average; the
-    point is reported by randomised response.
+    """The number is rounded at random to one of the two nearest of K equally spaced points, without bias; the point is
+    reported by randomised response.
 
     Draw order of a batch: one word per report for its rounding, then the words of the block response. Rounding comes
     before the ε-LDP response, so it needs no privacy of its own.
@@ -86,18 +86,18 @@ class RoundedNumbers(Protocol):
 
     @property
     def guessed(self) -> str:
-        """A number at a point; of numbers between points a report tells less."""
+        """A number at a point; a report reveals less about numbers between points."""
         return f"a number at one of the {self.grid_points} rounding points"
 
     @property
     def attacked_values(self) -> tuple[int, ...]:
-        """The numbers at the points, to the nearest step: reports tell most about these."""
+        """The numbers at the points, to the nearest step: reports reveal most about these."""
         steps, last = self.domain_size - 1, self.grid_points - 1
         return tuple((2 * point * steps + last) // (2 * last) for point in range(self.grid_points))
 
     def blanket(self) -> Blanket:
-        """That of randomised response: a rounded number is a mixture of points, which tells less than the worst pair of
-        them. A third point can be attacked if some number lies at it.
+        """The blanket of randomised response: a rounded number is a mixture of points, which reveals less than the
+        worst pair of them. A third point can be attacked if some number lies at it.
         """
         found = self._rounded.blanket()
         return found if (self.domain_size - 1) % (self.grid_points - 1) == 0 else replace(found, third=None)
@@ -114,7 +114,7 @@ class RoundedNumbers(Protocol):
 
     @property
     def report_layout(self) -> ReportLayout:
-        """That of randomised response."""
+        """The blanket of randomised response."""
         return self._rounded.report_layout
 
     @property
@@ -123,7 +123,7 @@ class RoundedNumbers(Protocol):
         return self._rounded.tally_layout
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
-        """On twice as many numbers as points."""
+        """The protocol on at most twice as many numbers as points."""
         designs = self.response.design.smallest() if smallest else (self.response.design,)
         if not designs:
             return None
@@ -144,7 +144,7 @@ class RoundedNumbers(Protocol):
 
     @classmethod
     def check_domain(cls, domain: Domain) -> None:
-        """Means are of numbers."""
+        """Only a range has a mean."""
         if not isinstance(domain, OrderedDomain):
             raise PlanError(f"a plan of a number needs a range, got {domain!r}")
 
@@ -170,7 +170,7 @@ class RoundedNumbers(Protocol):
         return self.response.randomize(self.round(values, source), source)
 
     def draw_cell(self, value: int, source: WordSource) -> tuple[int, int]:
-        """The point that a number is rounded to; from the same words, larger numbers have no smaller points."""
+        """The point that a number is rounded to; monotone in the number for the same words."""
         return 0, int(self.round(np.array([value]), source)[0])
 
     def respond(self, question: int, cell: int, source: WordSource) -> EncodedReports:  # noqa: ARG002 - there is one
@@ -194,7 +194,7 @@ class RoundedNumbers(Protocol):
         assert isinstance(domain, OrderedDomain), "the plan has checked it"
         half = domain.width / 2
         grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
-        # The first and the last step are the ends of the range, but for half of a millionth.
+        # The first and the last step are the ends of the range, up to half a millionth.
         labels = [domain.shown_number(point) for point in np.linspace(domain.low, domain.high, self.grid_points)]
         points = Domain(distinct(labels))
         found = self._rounded.estimate(points, tally)
@@ -208,9 +208,9 @@ class RoundedNumbers(Protocol):
         return shares / shares.sum()
 
     def targets(self, number: int) -> list[int]:
-        """The largest number, which pushes the mean most."""
+        """The largest number, which moves the mean most."""
         if number != 1:
-            raise ParameterError(f"fake clients push the mean, which is 1 target, got {number}")
+            raise ParameterError(f"fake clients push the mean, which is one target, got {number}")
         return [self.domain_size - 1]
 
     def pushed(self, domain: Domain, targets: Sequence[int]) -> str:  # noqa: ARG002 - always the same
@@ -222,14 +222,14 @@ class RoundedNumbers(Protocol):
         return np.linspace(0, 1, self.grid_points)
 
     def target_parts(self, targets: Sequence[int]) -> tuple[Floats, ...]:
-        """Every point counts as its number."""
+        """Every point weighs its number."""
         return (self.target_row(targets),)
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Of the mean, relative to the squared range, about a population of numbers that are all equally frequent."""
+        """The MSE of the mean, relative to the squared range, for a population with all numbers equally frequent."""
         check_users(users)
         if histogram is not None:
-            raise ParameterError("a plan of a number tells the error of the mean; leave histogram out")
+            raise ParameterError("a plan of a number has the error of the mean only; omit histogram=")
         return float(_variances(self.grid_points, self.epsilon).mean()) / 4 / users
 
     def planned_errors(
@@ -238,7 +238,7 @@ class RoundedNumbers(Protocol):
         users: int,
         wanted: Sequence[Sequence[str]] | None = None,  # noqa: ARG002 - for tables
     ) -> list[PlannedError]:
-        """Of the mean, as a share of the range: of numbers spread evenly, and of the worst numbers."""
+        """The errors of the mean, as a share of the range: for numbers spread evenly, and for the worst numbers."""
         ours = self.expected_mse(users), self.worst_mse(users)
         others = mean_alternatives(self.epsilon)
         return [
@@ -247,13 +247,13 @@ class RoundedNumbers(Protocol):
         ]
 
     def worst_mse(self, users: int) -> float:
-        """Of the mean, relative to the squared range, at the worst numbers."""
+        """The MSE of the mean, relative to the squared range, for the worst numbers."""
         check_users(users)
         return worst_variance(self.grid_points, self.epsilon) / 4 / users
 
     @property
     def attackability(self) -> float:
-        """The attacker names a point, for numbers that lie at points; of those between, a report tells less."""
+        """The attacker picks a point, for numbers that lie at points; a report reveals less about those between."""
         return self._rounded.attackability
 
     def support_probabilities(self) -> list[tuple[float, float]]:
@@ -262,15 +262,15 @@ class RoundedNumbers(Protocol):
 
 
 def _variances(points: int, epsilon: Fraction) -> Floats:
-    """The variance of one report about its own number, for numbers spread evenly over [−1, 1]."""
+    """The variance of one report about the user's number, for numbers spread evenly over [−1, 1]."""
     grid, odds = np.linspace(-1, 1, points), exp(epsilon)
     true, false = odds / (odds + points - 1), 1 / (odds + points - 1)
-    # A fine grid, with all points of the coarse one and all middles between them, where the worst cases are.
+    # A fine grid that contains all points of the coarse one and all midpoints between them, where the worst cases are.
     numbers = np.linspace(-1, 1, (points - 1) * 2 * (_PLACES // (2 * points - 2) + 1) + 1)
     second = np.interp(numbers, grid, grid**2)
     return (true * second + false * (float(grid @ grid) - second)) / (true - false) ** 2 - numbers**2
 
 
 def worst_variance(points: int, epsilon: Fraction) -> float:
-    """The largest variance of one report about its own number in [−1, 1], with this many points to round to."""
+    """The largest variance of one report about a user's number in [−1, 1], with this many points to round to."""
     return float(_variances(points, epsilon).max())

@@ -102,12 +102,12 @@ class TableViews(ViewsProtocol):
 
     @classmethod
     def check_domain(cls, domain: Domain) -> None:
-        """Tables are about records."""
+        """Only a domain of records has tables."""
         if not isinstance(domain, RecordDomain):
             raise PlanError(f"a plan of tables needs a domain of records, got {domain!r}")
 
     def check_attributes(self, domain: Domain) -> None:
-        """The sizes are those of the attributes."""
+        """Check that the sizes are those of the attributes."""
         if domain.sizes != self.sizes:
             raise PlanError(f"sizes are {list(self.sizes)}, but the attributes have {list(domain.sizes)} values")
 
@@ -128,15 +128,15 @@ class TableViews(ViewsProtocol):
         return type(self)(4, views, (2, 2), ((0,), (0, 1)))
 
     def effects(self, weights: Sequence[float]) -> Effects:
-        """The least-squares problem with these weights of the views; those of weight 0 are left out."""
+        """The least-squares problem with these weights of the views, without those of weight 0."""
         used = zip(self.tables, weights, strict=True)
         return Effects(self.sizes, {table: weight for table, weight in used if weight})
 
     def estimate(self, domain: Domain, tally: Tally, table: Sequence[str] | None = None) -> TableEstimate:
         """The table of some attributes, from all views at once.
 
-        ``table`` names the attributes; by default all, or the table that is asked about most often where these were not
-        asked about together.
+        ``table`` names the attributes. By default it is the table of all attributes if that is a view, or else the view
+        with the largest share.
         """
         check_reports(tally)
         assert isinstance(domain, RecordDomain), "the plan has checked it"
@@ -152,13 +152,13 @@ class TableViews(ViewsProtocol):
         return TableEstimate(domain.part(wanted), tally.reports, frequencies, uncertainty, weights="planned")
 
     def _view_tables(self, cells: Sequence[Floats | None]) -> dict[Attributes, Floats]:
-        """Cells of the views as tables, without the views that have none."""
+        """The estimated cells of the views as tables, without views that have no reports."""
         shapes = {table: [self.sizes[attribute] for attribute in table] for table in self.tables}
         pairs = zip(self.tables, cells, strict=True)
         return {table: found.reshape(shapes[table]) for table, found in pairs if found is not None}
 
     def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
-        """Of the usual table, with planned weights."""
+        """The linear map to the default table, with planned weights."""
         check_reports(tally)
         assert isinstance(domain, RecordDomain), "the plan has checked it"
         solved, wanted = self.effects(self._used(self._planned, tally)), self._usual_table
@@ -183,7 +183,7 @@ class TableViews(ViewsProtocol):
         return [solved.rows(row[np.newaxis], self._usual_table, table)[0] for table in self.tables]
 
     def targets(self, number: int) -> list[int]:
-        """Records in ``number`` different cells of the usual table."""
+        """Records in ``number`` different cells of the default table."""
         places = [prod(self.sizes[attribute + 1 :]) for attribute in self._usual_table]
         shape = [self.sizes[attribute] for attribute in self._usual_table]
         cells = self._cells(self._usual_table)
@@ -194,13 +194,13 @@ class TableViews(ViewsProtocol):
         return [sum(int(d) * place for d, place in zip(row, places, strict=True)) for row in zip(*digits, strict=True)]
 
     def target_row(self, targets: Sequence[int]) -> Floats:
-        """The cells of these records in the usual table."""
+        """The cells of these records in the default table."""
         row = np.zeros(self._cells(self._usual_table))
         row[self.points_of(self.tables.index(self._usual_table), np.array(targets))] = 1.0
         return row
 
     def pushed(self, domain: Domain, targets: Sequence[int]) -> str:
-        """Cells of the usual table."""
+        """The cells of the default table."""
         assert isinstance(domain, RecordDomain), "the plan has checked it"
         names = " × ".join(domain.part(self._usual_table).attributes)
         return f"the summed frequency of {counted(int(self.target_row(targets).sum()), 'cell')} of {names}"
@@ -231,15 +231,15 @@ class TableViews(ViewsProtocol):
         return effects.cell_variance(solved, wanted) / users
 
     def expected_mse(self, users: int, histogram: Floats | None = None) -> float:
-        """Of a cell, in the mean over the tables of all views, at the flat histogram."""
+        """The MSE of a cell at the flat histogram, averaged over the tables of all views."""
         if histogram is not None:
-            raise ParameterError("a plan of tables tells its error at the flat histogram only; leave histogram out")
+            raise ParameterError("a plan of tables knows its error only at the flat histogram; omit histogram=")
         return float(np.mean([self.table_variance(table, users) for table in self.tables]))
 
     def planned_errors(
         self, domain: Domain, users: int, wanted: Sequence[Sequence[str]] | None = None
     ) -> list[PlannedError]:
-        """Of a cell of every table."""
+        """The planned error of a cell of every table."""
         assert isinstance(domain, RecordDomain), "the plan has checked it"
         names = list(domain.attributes)
         tables = self.tables if wanted is None else [domain.numbers(table) for table in wanted]
@@ -255,7 +255,7 @@ class TableViews(ViewsProtocol):
         return errors
 
     def worst_mse(self, users: int) -> float:
-        """At least the error at every histogram: what is heavy adds at most its whole to every view."""
+        """An upper bound of the error at any histogram: frequent cells add at most |heavy| to every view."""
         check_users(users)
         worst = max((view.moments.light + abs(view.moments.heavy)) / view.variance for view in self.views)
         return worst * self.expected_mse(users)

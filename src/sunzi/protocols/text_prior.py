@@ -1,6 +1,6 @@
-"""How likely texts are, from public examples: the chance of each token after the one or two before it.
+"""An n-gram model of texts, learned from public examples: the probability of a token given the one or two before it.
 
-Only the search uses it. A wrong prior finds fewer texts; it biases nothing.
+Only the search uses it. A wrong prior finds fewer texts but causes no bias.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from sunzi._typing import Integers
 from sunzi.domains.texts import Digits
 
 _LARGEST_TABLE = 1 << 22
-# Every token counts as seen this often, all together once per context.
+# Additive smoothing: the total weight per context of pseudocounts in proportion to the tokens' frequencies.
 _SMOOTHING = 1.0
 _TEXTS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
 class TextPrior:
-    """ln P(next digit | context); a context is the last one or two digits, 0 before the first."""
+    """ln P(next digit | context); a context is the last one or two digits, with 0 before the first."""
 
     digit_count: int
-    """Digits lie below this; 0 stands for the beginning."""
+    """An exclusive upper bound of digits; 0 marks the beginning of a text."""
     memory: int
     logarithms: NDArray[np.float32]
     """For every context (rows) and digit (columns, from 1)."""

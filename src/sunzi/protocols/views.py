@@ -1,8 +1,8 @@
 """Several questions about one record: a report answers one of them, with the whole ε (docs/mathematics.md §13, §14).
 
 A *view* is a public map of the record to the cells of a small table: the node of an ordered value at one level, or the
-values of some attributes. A client draws a view by public shares, which say nothing about its record, and reports the
-cell through a block response. The server joins all views by weighted least squares.
+values of some attributes. A client draws a view with public probabilities, independent of its record, and reports the
+cell through a block response. The server combines all views by weighted least squares.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ViewsProtocol(JointMessages):
 
     @cached_property
     def shares(self) -> Floats:
-        """Those of the views."""
+        """The second moments of the views' responses."""
         return np.array([view.share for view in self.views]) / (1 << SHARE_BITS)
 
     @cached_property
@@ -117,7 +117,7 @@ class ViewsProtocol(JointMessages):
         return np.cumsum([view.share for view in self.views[:-1]], dtype=np.uint64)
 
     def draw_selectors(self, count: int, source: WordSource) -> NDArray[np.uint16]:
-        """Each view by its share; words of fewer bits give shares rounded to these bits, for exhaustive checks."""
+        """Each view with its share. For exhaustive checks, words of fewer bits give shares rounded to these bits."""
         words = source.words(count)
         shift = source.word_bits - SHARE_BITS
         upper = words >> np.uint64(shift) if shift >= 0 else words << np.uint64(-shift)
@@ -134,8 +134,8 @@ class ViewsProtocol(JointMessages):
         return self.encode(message + self._offsets[question])
 
     def narrowed(self, epsilon: Fraction, word_bits: int, smallest: bool) -> Self | None:
-        """If ``smallest``, two views of four values, with one small design of every kind in use or two of the only
-        kind.
+        """If ``smallest``, two views of four values, with one small design of every kind in use, or two if there is
+        only one kind.
         """
         parts = [(view, view.response.design) for view in self.views]
         if smallest:
@@ -165,7 +165,7 @@ class ViewsProtocol(JointMessages):
 
     @property
     def attackability(self) -> float:
-        """The attacker names the likeliest cell of the view, and guesses the rest of the record."""
+        """The attacker picks the most likely cell of the view, and guesses the rest of the record."""
         return float(self.shares @ [view.response.best_guess_sum(view.cells) for view in self.views]) / self.domain_size
 
     @property
@@ -174,7 +174,7 @@ class ViewsProtocol(JointMessages):
         return float(self.shares @ [view.response.design.reading_work for view in self.views])
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """Every view by its own route."""
+        """Simulate every view separately."""
         costs = [view.response.design.point_counts_cost(reports, view.cells) for view in self.views]
         known = [cost for cost in costs if cost is not None]
         return (
@@ -187,7 +187,7 @@ class ViewsProtocol(JointMessages):
         return padded(np.full(view.cells, 1 / view.cells), view.response.points)
 
     def weights(self, reports: Sequence[float]) -> list[float]:
-        """How much each view's estimate weighs: its reports over their variance at the flat histogram."""
+        """The weight of each view's estimate: its reports divided by their variance at the flat histogram."""
         return [number / view.variance for view, number in zip(self.views, reports, strict=True)]
 
     @property
@@ -200,7 +200,7 @@ class ViewsProtocol(JointMessages):
         return [view.histogram(tally, index) if number else None for index, (view, number) in enumerate(reports)]
 
     def joint_fit(self, tally: Tally) -> JointFit | None:
-        """The fit of all views that have reports, weighted by them."""
+        """The fit of all views that have reports, weighted by their number."""
         check_reports(tally)
         total, used = tally.reports, np.array(tally.block_reports) > 0
         weights = self.weights([number / total for number in tally.block_reports])
@@ -226,7 +226,7 @@ class ViewsProtocol(JointMessages):
 
     @abstractmethod
     def _rows_of(self, row: Floats) -> list[Floats]:
-        """For every view, how the estimate of a sum with these weights depends on its cells, with planned weights."""
+        """The coefficients of every view's cells in the estimate of a sum with these weights, with planned weights."""
 
     def _used(self, weights: Sequence[float], tally: Tally) -> list[float]:
         """Weights, 0 for views without reports."""
@@ -247,7 +247,7 @@ class ViewsProtocol(JointMessages):
 
 
 def integer_shares(shares: Sequence[float]) -> list[int]:
-    """Shares out of 2^32 as positive integers; the largest one takes the rounding."""
+    """Shares out of 2^32 as positive integers; the largest one absorbs the rounding."""
     total = 1 << SHARE_BITS
     rounded = [max(1, round(share * total)) for share in shares]
     rounded[rounded.index(max(rounded))] += total - sum(rounded)
@@ -270,5 +270,5 @@ def read_views(parameters: Mapping[str, Any], name: str, epsilon: Fraction) -> l
 
 
 def best_response(cells: int, epsilon: Fraction) -> BlockResponse:
-    """The response with the least error on so many cells and a short message."""
+    """The response with the least error on this many cells and a short message."""
     return BlockResponse(choose_compact(cells, epsilon), epsilon)

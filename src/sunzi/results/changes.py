@@ -1,4 +1,4 @@
-"""What changed between two estimates: of two weeks, of the two arms of a test, of two groups."""
+"""What changed between two estimates: two weeks, the two arms of a test, two groups."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Change:
     low: float
     high: float
     changed: bool
-    """Whether the value changed, by a verdict about all values at once."""
+    """Whether the value changed, tested for all values at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,24 +68,24 @@ class Difference:
 
     @property
     def domain(self) -> Domain:
-        """The values of both."""
+        """The values of both estimates."""
         return self.after.domain
 
     @property
     def changes(self) -> Floats:
-        """Frequencies after less frequencies before."""
+        """Frequencies after minus frequencies before."""
         return self.after.frequencies - self.before.frequencies
 
     @property
     def standard_errors(self) -> Floats:
-        """The standard error of every change: both estimates err independently."""
+        """The standard error of every change: the errors of both estimates are independent."""
         return np.hypot(self.before.standard_errors(self.target), self.after.standard_errors(self.target))
 
     def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Lower and upper ends of a confidence interval for every change.
 
-        The distances of both estimates from the ends of their own intervals add up as independent errors do, so that
-        skewed intervals stay skewed (Zou and Donner 2008).
+        The distances of both estimates from the ends of their own intervals are added in quadrature, so that skewed
+        intervals stay skewed (Zou and Donner 2008).
 
         Parameters
         ----------
@@ -112,8 +112,8 @@ class Difference:
         Parameters
         ----------
         error_rate: the stated rate of errors.
-        verdict: ``"any"`` limits the probability of any false verdict by the rate (Šidák); ``"discoveries"`` limits the
-            expected share of false ones among those named, and names more (Benjamini and Hochberg).
+        verdict: ``"any"`` limits the probability of any false verdict (Šidák); ``"discoveries"`` limits the false
+            discovery rate, and finds more (Benjamini and Hochberg).
         """
         rate = 1 - intervals.check_confidence(1 - error_rate)
         if verdict not in get_args(Verdict):
@@ -123,7 +123,7 @@ class Difference:
             return self._excludes_zero(intervals.simultaneous_confidence(1 - rate, size))
         named = size
         while named:
-            # The largest number of values that are all named at their share of the rate is reached from above.
+            # Benjamini and Hochberg's step-up procedure.
             found = self._excludes_zero(1 - rate * named / size)
             if np.count_nonzero(found) >= named:
                 return found
@@ -133,7 +133,7 @@ class Difference:
     def p_value(self) -> float:
         """The p-value of "nothing changed": the smallest error rate at which some value changed.
 
-        Below 1e-15 times the number of values it is not told apart.
+        It has no precision below 1e-15 times the number of values.
         """
 
         def some(error_rate: float) -> bool:
@@ -156,7 +156,7 @@ class Difference:
         number: how many rows.
         confidence: of the intervals; 1 − confidence is the error rate of the verdicts.
         verdict: as in :meth:`changed`.
-        among: only values with these indices; verdicts are about all values nevertheless.
+        among: only values with these indices; verdicts still account for all values.
         """
         errors = self.standard_errors
         scores = np.abs(self.changes) / np.where(errors > 0, errors, np.inf)
@@ -285,9 +285,7 @@ def difference(before: Estimate, after: Estimate, target: Target = "population")
 
 
 def _smallest(holds: Callable[[float], bool], low: float) -> float:
-    """The smallest error rate from ``low`` on, to a per cent of itself, for which a monotone statement holds; 1 if none
-    does.
-    """
+    """The smallest error rate from ``low`` on, to within 1 %, with a monotone property; 1 if none exists."""
     high = 1.0
     if holds(low):
         return low

@@ -28,12 +28,12 @@ _MOST_TESTED_CELLS = 2500
 
 @dataclass(frozen=True, eq=False)
 class TableUncertainty:
-    """The errors of a table that is joined from views (docs/mathematics.md §14), given the reports of every view."""
+    """The errors of a table combined from views (docs/mathematics.md §14), given the reports of every view."""
 
     effects: Effects
     wanted: Attributes
     views: Mapping[Attributes, tuple[ViewErrors, int]]
-    """How errors of one report go together, and the number of reports, of every view that has some."""
+    """The covariance of one report's errors, and the number of reports, for every view with reports."""
     plausible: Mapping[Attributes, Floats]
     """The histogram of every view at which variances are computed."""
     frequencies: Floats
@@ -52,7 +52,7 @@ class TableUncertainty:
         return QueryErrors(rows, covariance, excess, self.frequencies, self.reports)
 
     def _on_cells(self, excess: Floats, view: Attributes) -> Floats:
-        """What the cells of a view add, for the cells of the table: the mean over attributes that it lacks."""
+        """What the cells of a view contribute to the cells of the table: the mean over attributes that it lacks."""
         sizes, count = self.effects.sizes, len(excess)
         table = excess.reshape(count, *(sizes[attribute] for attribute in view))
         others = tuple(1 + place for place, attribute in enumerate(view) if attribute not in self.wanted)
@@ -62,7 +62,7 @@ class TableUncertainty:
 
     @cached_property
     def _patterns(self) -> list[_Patterns]:
-        """Those of all views that tell about the table.
+        """The patterns of all views that share attributes with the table.
 
         The weight of a view's cell for the estimate of a cell c depends only on which attributes agree with c, so that
         sums over these patterns take the place of rows with a weight for every cell.
@@ -77,7 +77,7 @@ class TableUncertainty:
 
     @cached_property
     def _of_cells(self) -> tuple[Floats, Floats]:
-        """The variance of every cell about a population, and how fast it grows with the cell's own frequency."""
+        """The variance of every cell about a population, and its slope in the cell's own frequency."""
         shape = [self.effects.sizes[attribute] for attribute in self.wanted]
         weights = np.maximum(self.frequencies, 0.0).reshape(shape) + 1e-12
         variances, excess, own = np.zeros(shape), np.zeros(shape), 0.0
@@ -241,7 +241,7 @@ class ConditionalShare:
 
 @dataclass(frozen=True)
 class IndependenceTest:
-    """A test of "the two attributes are independent", whose covariance knows the noise."""
+    """A test of "the two attributes are independent", whose covariance accounts for the noise."""
 
     statistic: float
     degrees: int
@@ -250,7 +250,7 @@ class IndependenceTest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableEstimate(Estimate):
-    """The table of some attributes: an estimate with one value per cell. Tables of one tally agree in their margins."""
+    """A table of some attributes: an estimate with one value per cell. Tables of one tally have consistent margins."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -316,7 +316,7 @@ class TableEstimate(Estimate):
 
         Parameters
         ----------
-        values: attributes and their values, whose share is wanted.
+        values: attributes and their values, whose share to compute.
         given: other attributes and their values.
         confidence, target: as in :meth:`interval`.
 
@@ -334,7 +334,7 @@ class TableEstimate(Estimate):
         rows = np.stack([self._matching(values) * condition, condition])
         both = next((name for name in values if name in given), None)
         if both is not None:
-            raise ParameterError(f"{both!r} is both asked about and given")
+            raise ParameterError(f"{both!r} is in both values and given")
         found = self._query(rows)
         (part, whole), covariance = found.values.tolist(), found.covariance(target).tolist()
         return _fieller(part, whole, covariance[0][0], covariance[1][1], covariance[0][1], confidence)
@@ -393,7 +393,7 @@ class TableEstimate(Estimate):
         table = self.table
         margins = table.sum(axis=1), table.sum(axis=0)
         bases = [_contrasts(size) for size in sizes]
-        # The product of margins is not linear: its derivative at the margins takes their part.
+        # The product of margins is not linear, so it is linearised at the estimated margins.
         sides = [
             base @ (np.eye(size) - np.outer(margin, np.ones(size)))
             for base, size, margin in zip(bases, sizes, margins, strict=True)
@@ -442,7 +442,7 @@ class TableEstimate(Estimate):
 def _fieller(
     part: float, whole: float, part_variance: float, whole_variance: float, covariance: float, confidence: float
 ) -> ConditionalShare:
-    """All ratios of two numbers that their estimates do not contradict (docs/mathematics.md §14)."""
+    """Fieller's interval for the ratio of two estimates (docs/mathematics.md §14)."""
     factor = intervals.normal_quantile(confidence) ** 2
     constant = part**2 - factor * part_variance
     middle = part * whole - factor * covariance

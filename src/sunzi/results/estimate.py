@@ -157,7 +157,7 @@ class Estimate(Histogram):
     def difference(
         self, value: object, other: object, confidence: float = 0.95, *, target: Target = "reporters"
     ) -> QueryResult:
-        """By how much one value is more frequent than another, with its interval.
+        """How much more frequent one value is than another, with its interval.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Estimate(Histogram):
         return self._query(np.array(rows)).covariance(target)
 
     def regroup(self, groups: Mapping[str, Any]) -> Estimate:
-        """The histogram of groups of values, with errors and intervals of its own.
+        """The histogram of groups of values, with its own errors and intervals.
 
         Parameters
         ----------
@@ -247,14 +247,14 @@ class Estimate(Histogram):
         return QueryResult(float(uncertainty.values[0]), float(error[0]), float(low[0]), float(high[0]), confidence)
 
     def postprocess(self, method: Postprocessing, confidence: float = 0.95) -> PostprocessedHistogram:
-        """A post-processed copy, which is easier to present and biased; its ``effect`` says how.
+        """A post-processed copy, which is easier to present but biased; its ``effect`` says how.
 
         - ``"clip"`` sets negative frequencies to 0.
         - ``"simplex"`` takes the nearest histogram that is non-negative and sums to 1.
         - ``"significant"`` keeps the items whose simultaneous interval at ``confidence`` lies above 0.
         - ``"constrained"`` takes the best fit to the tally among all histograms: maximum likelihood where the tally
-          counts blocks, weighted least squares elsewhere. A ridge of the estimate plays no part in it. Maximum
-          likelihood takes as long as hundreds of decodings: tens of seconds for tens of thousands of values.
+          counts blocks, weighted least squares elsewhere. It ignores a ridge of the estimate. Maximum likelihood takes
+          as long as hundreds of decodings: tens of seconds for tens of thousands of values.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Estimate(Histogram):
             effect = f"items whose simultaneous {confidence:.0%} interval includes 0 set to 0; others biased upwards"
         elif method == "constrained":
             if self._refit is None:
-                raise EstimateError("this estimate does not carry its tally, so it cannot be refitted")
+                raise EstimateError("this estimate does not include its tally, so it cannot be refitted")
             frequencies, effect = self._refit(), self._refit_effect
         else:
             raise ParameterError(
@@ -343,7 +343,7 @@ class Estimate(Histogram):
         day: the date to be shown; by default today.
         top: the number of values.
         confidence, target: as in :meth:`interval`.
-        postprocess: the name of a post-processing, for a column of its own.
+        postprocess: the name of a post-processing, for a separate column.
         batch: what readers of the page can learn about one person, by :meth:`sunzi.Plan.batch_guarantee`.
 
         >>> import sunzi
@@ -354,7 +354,7 @@ class Estimate(Histogram):
         """
         page = self._page(top, confidence, target)
         if postprocess is not None and page.estimate is not self:
-            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} is not for")
+            raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} does not support")
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
         return replace(page, processed=processed, batch=batch).page(title, collection, day)
 

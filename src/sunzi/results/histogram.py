@@ -1,4 +1,4 @@
-"""Histograms: one frequency per value, as rows and as data frames; and those that are post-processed."""
+"""Histograms: one frequency per value, as rows and as data frames, estimated or post-processed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class PostprocessedHistogram(Histogram):
 
 
 def read_only(values: Floats) -> Floats:
-    """A copy that cannot be changed."""
+    """A read-only copy."""
     values = np.array(values, dtype=np.float64)
     values.setflags(write=False)
     return values

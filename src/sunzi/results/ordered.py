@@ -45,7 +45,7 @@ class TreeUncertainty:
     inverse: Floats
     """1/n."""
     plausible: Floats
-    """The histogram at which variances are computed: the estimate, in which they are linear up to a square."""
+    """The histogram at which variances are computed: the estimate, since they are linear in it up to a square."""
     reports: int
 
     @cached_property
@@ -59,7 +59,7 @@ class TreeUncertainty:
         for start in range(0, low.size, _RANGES_AT_ONCE):
             place = slice(start, start + _RANGES_AT_ONCE)
             sums = self.tree.range_sums(low[place], high[place], self.cumulative)
-            # Of a histogram both are positive, and the squared mean is the smaller one. Few reports may give neither.
+            # For a histogram both are positive, and the squared mean is smaller. With few reports, neither may hold.
             weighted = np.maximum(sums.weighted, 0.0)
             squared_means = np.minimum(sums.means**2, weighted)
             level = self.light * sums.squares + self.heavy * weighted - self.inverse * squared_means
@@ -75,7 +75,7 @@ class TreeUncertainty:
         return {}
 
     def prefix_errors(self, target: Target) -> Floats:
-        """The standard errors of the cumulative distribution at all edges; kept, since all quantiles need them."""
+        """The standard errors of the cumulative distribution at all edges; cached, since all quantiles need them."""
         if target not in self._prefix_errors:
             ends = np.arange(1, self.tree.size)
             inner = intervals.standard_error(self.ranges(np.zeros_like(ends), ends, target))
@@ -90,7 +90,7 @@ class TreeUncertainty:
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Normal intervals of every bin."""
         if method == "exact":
-            raise EstimateError("method 'exact' is for protocols that count each value; leave it out")
+            raise EstimateError("method 'exact' is for protocols that count each value; omit it")
         half = intervals.normal_quantile(confidence) * intervals.standard_error(self.variances(target))
         return self.plausible - half, self.plausible + half
 
@@ -124,7 +124,7 @@ class Quantile:
 
 @dataclass(frozen=True, eq=False)
 class CumulativeDistribution:
-    """The share of values below every edge of a bin, with intervals; raw, so that it may fall a little."""
+    """The share of values below every edge of a bin, with intervals; not forced to be monotone."""
 
     edges: Floats
     values: Floats
@@ -236,13 +236,13 @@ class OrderedEstimate(Estimate):
 
         Parameters
         ----------
-        edges: the ends of the bins, from the range's low to its high end, all of them edges of the plan's bins; or how
-            many bins of equal width there are to be, at most.
+        edges: the ends of the bins, from the range's low to its high end, all of them edges of the plan's bins; or the
+            maximum number of bins of equal width.
         """
         places = self._places(edges)
         if len(places) * self.domain.size > _MOST_CELLS:
             raise ParameterError(
-                f"{len(places) - 1:,} bins of {self.domain.size:,} take too much memory; ask for fewer"
+                f"{len(places) - 1:,} bins of {self.domain.size:,} take too much memory; request fewer"
             )
         rows, labels = np.zeros((len(places) - 1, self.domain.size)), []
         for row, (start, stop) in zip(rows, pairwise(places), strict=True):
@@ -364,8 +364,8 @@ class MeanEstimate(Estimate):
 
         Parameters
         ----------
-        confidence: the coverage probability; a little more for reporters, since how their numbers were rounded is
-            unknown.
+        confidence: the coverage probability; slightly conservative for reporters, since the rounding of their numbers
+            is unknown.
         target: "reporters" for the mean of the users who reported, "population" for that of the population that they
             are a random sample of.
 
@@ -440,7 +440,7 @@ class MeanEstimate(Estimate):
 
 
 def distinct(labels: Sequence[str]) -> list[str]:
-    """The labels, numbered if some are equal, as those of tiny bins may be.
+    """The labels, numbered if some are equal, as labels of tiny bins may be.
 
     >>> distinct(["1", "1"])
     ['1 (1)', '1 (2)']

@@ -18,7 +18,7 @@ from sunzi.numerics.checks import real_number, shown
 class QueryResult:
     """The answer to a linear query: a value with its standard error and interval.
 
-    It uses that all frequencies add up to 1, so it may err less than the frequencies themselves.
+    It uses that all frequencies add up to 1, so it may be more accurate than the frequencies themselves.
     """
 
     value: float
@@ -79,7 +79,7 @@ def weights_row(domain: Domain, weights: Mapping[Any, float] | Sequence[float] |
 
 
 def group_rows(domain: Domain, groups: Mapping[str, Any]) -> Floats:
-    """One row per group, which together have 1 for every value once.
+    """One row of 0s and 1s per group; the groups partition the values.
 
     Parameters
     ----------

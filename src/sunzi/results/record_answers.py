@@ -19,7 +19,7 @@ _UNBOUNDED = "The interval is unbounded: the condition's frequency is not signif
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and what was found, in the unit of the values or as a share."""
+    """A question and its answer, in the unit of the values or as a share."""
 
     question: str
     value: float
@@ -28,7 +28,7 @@ class Answer:
     standard_error: float | None = None
     is_share: bool = False
     unit: str = ""
-    """Of numbers and their means, such as "ms" or "days since 1970-01-01"."""
+    """The unit of numbers and their means, such as "ms" or "days since 1970-01-01"."""
     note: str = ""
     """A caveat, as one sentence."""
 
@@ -47,7 +47,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask an estimate."""
+    """Questions to an estimate."""
 
     ranges: Sequence[str] = ()
     """Each as ``LOW:HIGH``."""
@@ -62,7 +62,7 @@ class Questions:
     independence: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything is asked."""
+        """Whether there is any question."""
         return bool(self.ranges or self.quantiles or self.mean or self.shares or self.given or self.independence)
 
     def check(self) -> None:

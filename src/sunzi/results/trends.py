@@ -51,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A value that changed. ``before`` is its mean since the alarm before, or since the first epoch."""
+    """A value that changed. ``before`` is its mean since the previous alarm, or since the first epoch."""
 
     label: str
     index: int
@@ -81,10 +81,10 @@ class TrendRow:
     change_at: Moment
     """The first epoch after the clearest change."""
     change: float
-    """The mean from that epoch on less the mean before it."""
+    """The mean from that epoch on minus the mean before it."""
     change_error: float
     p_value: float
-    """The p-value of "the value never changed", with the choice of the epoch accounted for."""
+    """The p-value of "the value never changed", corrected for the choice of the epoch."""
     changed: bool
     """Whether it changed; the false discovery rate is at most 5 %."""
 
@@ -93,7 +93,7 @@ class TrendRow:
 class Trend:
     """The frequencies of all values over epochs; see :func:`trend`.
 
-    Errors are about the populations that the users of each epoch are random samples of, and are independent between
+    Errors refer to the populations that the users of each epoch are random samples of, and are independent between
     epochs. If the same devices report in every epoch, with fresh or memoised noise, the errors of changes are smaller
     than stated, so alarms are conservative. Devices with memoised noise that report in only some epochs correlate the
     errors of those epochs, so alarms can be more frequent than stated.
@@ -116,7 +116,7 @@ class Trend:
     plans: tuple[str, ...]
     """The fingerprint of each epoch's plan. Tests pool the variances of epochs of the same plan."""
     unfinished: frozenset[Moment] = frozenset()
-    """Epochs that are still open. They raise no alarms: they are looked at many times, and might at any of them."""
+    """Epochs that are still open. They raise no alarms, since repeated looks would inflate the false alarm rate."""
     times: Floats = field(init=False)
     """Days, or numbers, since the first epoch."""
 
@@ -154,7 +154,7 @@ class Trend:
         return series.change_points(self.frequencies, self._sources.pooled(self.variances))
 
     def slopes(self) -> series.Slopes:
-        """The straight line through each series: slopes, their standard errors, and a test whether a line fits."""
+        """The straight line through each series: slopes, their standard errors, and a lack-of-fit test."""
         return self._slopes
 
     def changed(self, rate: float = 0.05) -> NDArray[np.bool_]:
@@ -162,12 +162,12 @@ class Trend:
 
         Parameters
         ----------
-        rate: the expected share of false ones among the values named (Benjamini and Hochberg).
+        rate: the false discovery rate (Benjamini and Hochberg).
         """
         return series.discoveries(self._changes.p_values, 1 - intervals.check_confidence(1 - rate))
 
     def alarms(self, one_in: float | None = None) -> list[Alarm]:
-        """All alarms "this changed", oldest first. An alarm uses nothing but its own and earlier epochs.
+        """All alarms, oldest first. An alarm uses only its own and earlier epochs.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Trend:
         ]
 
     def threshold(self, one_in: float | None = None) -> float:
-        """The height of the cumulated deviations, in standard errors, that raises an alarm.
+        """The threshold of the cumulative sum, in standard errors, that raises an alarm.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class Trend:
         return columns | {name: [getattr(point, name) for _, point in rows] for name in names}
 
     def to_dict(self, indices: Iterable[int], confidence: float = 0.95, one_in: float | None = None) -> dict[str, Any]:
-        """Series and development of some values, and all alarms, as JSON. Epochs are named by their place in the list.
+        """Series and development of some values, and all alarms, as JSON. Epochs are given by their place in the list.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class Trend:
         ----------
         path: where to save the picture, if anywhere; the suffix sets the format.
         values: labels, or indices where there are no labels; by default the six most frequent values. More than seven
-            have a small chart each.
+            get a small chart each.
         indices: more values, by their indices.
         confidence: the coverage probability of each interval.
         one_in: as in :meth:`alarms`.

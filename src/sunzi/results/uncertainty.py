@@ -1,6 +1,6 @@
-"""How far an estimate may be off: the errors of every frequency, and of every linear combination of frequencies.
+"""The uncertainty of an estimate: the errors of every frequency, and of every linear combination of frequencies.
 
-A linear query is a row a of weights, one per value; it asks for aᵀf. All protocols answer it alike: the estimate is a
+A linear query is a row a of weights, one per value; its answer is aᵀf. All protocols answer it alike: the estimate is a
 sum over reports, so its covariance follows from what one report adds (docs/mathematics.md §11).
 """
 
@@ -28,7 +28,7 @@ _FEW_COUNTS = 25
 
 
 def check_target(target: str) -> None:
-    """Refuse what is neither the reporters nor the population."""
+    """Validate the target: the reporters or the population."""
     if target not in get_args(Target):
         raise ParameterError(f"target must be {' or '.join(get_args(Target))}, got {target!r}")
 
@@ -55,7 +55,7 @@ class QueryErrors:
     population: Floats
     """The covariance matrix of the queries about a population."""
     excess: Floats
-    """By how much more the variance of each query grows with a value's frequency than with that of others."""
+    """The slope of each query's variance in a value's frequency, relative to the frequencies of others."""
     plausible: Floats
     """The histogram at which these are computed."""
     reports: int
@@ -154,11 +154,11 @@ class CombinedUncertainty(ABC):
     @cached_property
     @abstractmethod
     def slopes(self) -> Floats:
-        """How fast the variance of an item about a population grows with the item's own frequency."""
+        """The slope of an item's variance about a population in its own frequency."""
 
     @abstractmethod
     def jumps(self, at_hand: bool) -> intervals.Jumps:
-        """How far the errors come in few large steps."""
+        """How coarse the errors are: whether they come in a few large steps."""
 
     @abstractmethod
     def query(self, rows: Floats) -> QueryErrors:
@@ -181,7 +181,7 @@ class CombinedUncertainty(ABC):
         if method == "normal":
             half = quantile * intervals.standard_error(variances)
             return self.frequencies - half, self.frequencies + half
-        # The variance as a function of the item's own frequency, all others staying as they are.
+        # The variance as a function of the item's own frequency, with all others fixed.
         sampling = 1 / self.reports
         square = sampling if target == "population" else 0.0
         slopes = self.slopes if target == "population" else self.slopes - sampling
@@ -195,7 +195,7 @@ class CombinedUncertainty(ABC):
 
 @dataclass(frozen=True)
 class QueryUncertainty:
-    """The errors of linear queries on an estimate, as if they were items of their own."""
+    """The errors of linear queries on an estimate, treated as items."""
 
     base: Uncertainty
     rows: Floats
