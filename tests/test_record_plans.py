@@ -83,7 +83,7 @@ def test_planned_errors_are_about_the_users_on_both_sides():
     ("attributes", "message"),
     [
         (None, "attributes are a mapping of names to values, got None"),
-        ({"a": sunzi.RecordDomain(ATTRIBUTES)}, "attribute 'a' is a record itself"),
+        ({"a": sunzi.RecordDomain(ATTRIBUTES)}, "attribute 'a' is itself a record"),
     ],
 )
 def test_wrong_attributes_are_refused(attributes, message):

@@ -65,4 +65,4 @@ def test_refusals(complaint, words, message):
 @pytest.mark.parametrize("domain", [("--number", "0:9"), ("--open", "a-z")])
 def test_other_plans_are_refused(complaint, domain):
     assert main(["plan", *domain, "--central", "1,1e-8", "--users", "9"]) == 2
-    assert "--central plans values of a list; for other plans give --epsilon" in complaint()
+    assert "--central is for a list of values; for other plans give --epsilon" in complaint()

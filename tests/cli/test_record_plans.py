@@ -61,7 +61,7 @@ def test_on_a_terminal_it_says_what_is_asked(shown):
     text = shown("plan", "--ordered", "0:5120", "--epsilon", "1", "--users", "1e5")
     assert text.startswith("0 to 5120 in 256 bins, 100,000 users, epsilon 1")
     assert "± 1.67 %" in text
-    assert "answers one question and spends the whole epsilon on it" in text
+    assert "and spends the whole epsilon on one question" in text
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_by_default_a_group_is_published_from_100_reports_on(tmp_path):
             assert service.get(f"{AT}/{name}?group=country=DE").status == 200
             answer = service.get(f"{AT}/{name}?group=country=FR")
             assert (answer.status, answer.json()["error"]) == (409, "TooFewReports")
-            assert "nothing is published about fewer than 100" in answer.json()["message"]
+            assert "results about fewer than 100 are not published" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_changes_are_the_librarys(visit, service):
     rows = page.locator("#changes-body tr")
     expect(rows).to_have_count(len(FRUIT))
     expect(page.locator("#before")).to_have_value("6")
-    expect(page.locator("#changes-test")).to_contain_text("do not contradict that nothing changed")
+    expect(page.locator("#changes-test")).to_contain_text("are consistent with no change at all")
     page.locator("#before").select_option("2")
     expect(page.locator("#changes-verdict")).to_contain_text("2 of 6 values changed.")
     answer = fetched(service, f"{BASE}/difference.json?before=2&after=7&top=20")
@@ -99,7 +99,7 @@ def test_changes_are_the_librarys(visit, service):
     assert saved(page, "difference.csv")[1].decode().count("\n") == 3
     page.locator("#search").fill("")
     page.locator("#limit").select_option("discoveries")
-    expect(page.locator("#changes-verdict")).to_contain_text("On average, at most 5 % of them are false.")
+    expect(page.locator("#changes-verdict")).to_contain_text("On average, at most 5 % of these are false positives.")
 
 
 def test_the_back_button_returns_to_every_view(visit, service):

@@ -135,7 +135,7 @@ def test_a_condition_that_nobody_may_meet_leaves_the_share_unbounded():
     [
         ({"c": "9"}, {"b": "1"}, "'9' is not in the domain"),
         ({"d": "1"}, {"b": "1"}, "no attribute 'd'"),
-        ({"c": "1"}, {"c": "2"}, "both asked about and given"),
+        ({"c": "1"}, {"c": "2"}, "in both values and given"),
         ({"c": "1"}, {}, "mapping"),
         ({"c": "1"}, None, "give a mapping of attributes to values, got None"),
         ("c", {"b": "1"}, "give a mapping of attributes to values, got 'c'"),

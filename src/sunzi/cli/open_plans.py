@@ -115,12 +115,12 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     print_table(["a text", *(f"{recall:.0%}".replace("%", " %") for recall in _RECALLS)], cells)
     say()
     say_wrapped(
-        "The frequency at which a text is found with this probability, at a false discovery rate of 5 %; the list of "
-        "candidates is assumed to have a million texts."
+        "The frequency at which a text is found with this probability, at a false discovery rate of 5 %. The list is "
+        "assumed to have a million candidates."
     )
     say_wrapped(f"The frequency of a text that you name has a standard error of {_error(plan, users)}.")
     bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
-    say_wrapped(f"A report takes {bits}. It answers one question and spends the whole epsilon on it.", "dim")
+    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
 
 

@@ -212,7 +212,7 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
     bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
-    say_wrapped(f"A report takes {bits}. It answers one question and spends the whole epsilon on it.", "dim")
+    say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
     success = plan.attacker_in_words()
     say_wrapped(f"{success[0].upper()}{success[1:]}.")

@@ -244,7 +244,7 @@ def find_collection(url: str) -> str:
 
 def _say_skipped(number: int, reports: int, group: str | None = None) -> None:
     few = counted(reports, "report") if group is None else f"too few reports of {group}"
-    say(f"sunzi: note: epoch {number} is left out: it has {few}", sys.stderr)
+    say(f"sunzi: note: epoch {number} is skipped: it has {few}", sys.stderr)
 
 
 def groups_with_reports(source: str, collection: str | None, chosen: EpochChoice | None) -> list[str]:

@@ -1,4 +1,4 @@
-// The page's address says what the page shows, so that every view has a permalink and the back button works.
+// The page's address determines what the page shows, so every view has a permalink and the back button works.
 
 /** @typedef {"records" | "texts" | "histogram" | "changes" | "trend"} ViewName */
 

@@ -29,7 +29,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * }} Sum
  *
  * The answer to a question about numbers or tables, as a share or in the unit of the values. Only shares within the
- * values of an attribute can have an interval without ends, null.
+ * values of an attribute can have an unbounded interval; its ends are null.
  * @typedef {{
  *   question: string, value: number, low: number, high: number, standard_error: number, is_share: boolean,
  *   unit: string, note: string,
@@ -41,7 +41,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  *   protocol: "ordered" | "number" | "tables", domain: Domain, parameters: { views?: { attributes: number[] }[] },
  * }} RecordPlan
  *
- * The texts of an open plan that were found; a threshold without tokens is that of a list of candidates.
+ * The texts found in an open plan; a threshold without tokens is for a list of candidates.
  * @typedef {{
  *   found: { label: string, frequency: number, low: number, high: number }[], reports: number, candidates: number,
  *   accepted: number, false_share: number, group: string | null,
@@ -80,7 +80,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  * @typedef {{ verdict: string, alarm: boolean, p_value: number | null, expected?: string }} HealthTest
  * @typedef {HealthTest & { tests: HealthTest[], too_few: boolean }} Health
  *
- * What readers of an epoch can learn, or why nothing is claimed about that.
+ * What readers of an epoch can learn, or why no guarantee is claimed.
  * @typedef {{
  *   batch_guarantee: { meaning: string, conditions: string[] } | null, no_batch_guarantee?: string,
  *   facts: { name: string, text: string }[],
@@ -98,7 +98,7 @@ import { all, element, setAttributes, setHidden, showToast } from "./dom.js";
  */
 
 const TOKEN_KEY = "sunzi-admin-token";
-// A view rests for this many times the duration of its last request: slow ones do not keep the collector busy.
+// A view pauses for this many times the duration of its last request, so that slow requests do not overload the collector.
 const REST_FACTOR = 10;
 
 export const BASE = new URL(".", location.href);
@@ -256,7 +256,7 @@ export function makeDownloads() {
 }
 
 /**
- * Point the download links to what is shown, and hide those of files that the collector does not have.
+ * Point the download links to what is shown, and hide links to files that the collector does not have.
  * @param {(file: string) => string | null} pathOf
  * @param {string} name the beginning of the files' names
  */

@@ -10,14 +10,14 @@ import { percent } from "./format.js";
  * What a row draws; `processed` is a post-processed share, if there is one.
  * @typedef {{ value: number, low: number, high: number, processed: number | null }} Bar
  *
- * How sure it is that a value differs from 0: tested for all values at once, by its own interval only, or not.
+ * Whether a value differs from 0: tested for all values at once, by its own interval only, or not.
  * @typedef {"clear" | "alone" | "unclear"} Certainty
  */
 
 /** @typedef {ReturnType<typeof makeBarRow>} BarRow */
 
 /**
- * An axis on which all these shares and 0 have a place.
+ * An axis that includes all these shares and 0.
  * @param {number[]} values
  * @returns {Axis}
  */

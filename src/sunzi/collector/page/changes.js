@@ -23,7 +23,7 @@ export function incomparable({ epoch }) {
   const [group, other] = [parameter("group"), parameter("before_group")];
   const isSplit = group !== other && group.split("=")[0] === other.split("=")[0];
   if (before !== String(epoch) || isSplit) return "";
-  return "both sides have reports in common; choose another epoch, or two groups of one attribute";
+  return "both sides contain the same reports; choose another epoch, or two groups of one attribute";
 }
 
 /**
@@ -47,7 +47,7 @@ export function differencePath(choice, form = "json") {
 /** @param {Difference} difference */
 export function drawChanges(difference) {
   const rows = difference.changes;
-  if (!rows.length) return drawNoChanges("no label contains the text you search for");
+  if (!rows.length) return drawNoChanges("no label matches your search");
   describeChanges(difference);
   const axis = makeAxis(rows.flatMap((row) => [row.low, row.high]));
   const decimals = decimalsFor(rows.map((row) => row.standard_error));
@@ -78,12 +78,12 @@ function describeChanges({ before, after, changed, domain_size: size, p_value: p
   setText(byId("changes-about"), `from ${named(before)} to ${named(after)}`);
   const rate = `${Number((100 * (1 - confidence)).toPrecision(3))} %`;
   const limit = verdict === "any"
-    ? `The probability of any false one is at most ${rate}.`
-    : `On average, at most ${rate} of them are false.`;
+    ? `The probability of any false positive is at most ${rate}.`
+    : `On average, at most ${rate} of these are false positives.`;
   const found = changed ? `${whole(changed)} of ${counted(size, "value")} changed.` : `No change found in ${counted(size, "value")}.`;
   const test = `If nothing had changed at all, this would be surprising: p ${p < 1e-6 ? "< 0.000001" : `= ${p.toPrecision(2)}`}.`;
   setText(byId("changes-verdict"), [found, changed ? limit : ""].join(" ").trim());
-  setText(byId("changes-test"), p < 0.05 ? test : `The data do not contradict that nothing changed: p = ${p.toPrecision(2)}.`);
+  setText(byId("changes-test"), p < 0.05 ? test : `The data are consistent with no change at all: p = ${p.toPrecision(2)}.`);
   setText(byId("changes-interval"), `${Number((100 * confidence).toPrecision(6))} % interval`);
   setHidden(byId("changes-negatives"), !changes.some((row) => row.before < 0 || row.after < 0));
   announce(found, true);

@@ -1,4 +1,4 @@
-// One epoch in figures: its status, its reports over time and its health.
+// One epoch in numbers: its status, its reports over time and its health.
 
 import { epochPath } from "./api.js";
 import { announce, byId, element, setAttributes, setText, svgElement, svgText } from "./dom.js";
@@ -44,7 +44,7 @@ export function drawStatus(status) {
 }
 
 /**
- * Say whether reports arrive.
+ * Show whether reports arrive.
  * @param {Status} status
  */
 function drawTick(status) {
@@ -111,7 +111,7 @@ function duration(seconds) {
 }
 
 /**
- * The next even number with at most two digits before its zeros.
+ * The next even number with at most two significant digits.
  * @param {number} count
  */
 function roundUp(count) {
@@ -182,7 +182,7 @@ function timelineInWords(minutes) {
 }
 
 /**
- * Say whether the reports look honest.
+ * Show whether the reports look honest.
  * @param {Health} health
  */
 export function drawHealth(health) {

@@ -24,7 +24,7 @@ const domainOf = () => planOf("ordered")?.domain ?? null;
 const barsOf = ({ size }) => Math.min(MOST_BARS, size);
 
 /**
- * The range in the address; null if it has none of this domain.
+ * The range in the address; null if there is none in this domain.
  * @param {Domain} domain
  * @returns {Range | null}
  */
@@ -60,7 +60,7 @@ function barQuestions(domain) {
 }
 
 /**
- * The address of everything that is shown, and of the chosen range too if wanted; null for plans without numbers.
+ * The address of everything that is shown, optionally with the selected range; null for plans without numbers.
  * @param {Choice} choice
  */
 export function distributionPath(choice, file = "answers.json", withRange = false) {
@@ -165,7 +165,7 @@ function drawBars(domain, bars) {
  */
 const place = (part, whole) => `${((100 * part) / whole).toFixed(3)}%`;
 
-/** Make the marked range and the fields agree with the pointer or the address. */
+/** Synchronise the marked range and the fields with the pointer or the address. */
 export function showRange() {
   const domain = domainOf();
   if (!domain) return;

@@ -71,7 +71,7 @@ export function epsilonInShort(epsilon) {
 }
 
 /**
- * What ε guarantees, the same sentence as in the command line's output.
+ * What ε guarantees, in the same words as on the command line.
  * @param {string} epsilon
  */
 export function epsilonInWords(epsilon) {

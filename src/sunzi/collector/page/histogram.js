@@ -73,7 +73,7 @@ export function drawNoHistogram(message, status) {
  */
 export function whyEmpty(message, { reports, open }) {
   const isHeldBack = message.includes("until it is closed");
-  const tooFew = /more reports|too few/.test(message) ? "Too few reports for an estimate" : "No estimate";
+  const tooFew = /more reports?|too few/.test(message) ? "Too few reports for an estimate" : "No estimate";
   const title = isHeldBack ? "Published when the epoch is closed" : tooFew;
   if (reports > 0 || isHeldBack) return [title, `${message[0].toUpperCase()}${message.slice(1)}.`];
   if (!open) return ["Closed without any reports", "There is nothing to estimate."];

@@ -40,7 +40,7 @@ const state = {
 };
 
 /**
- * The path of what a view shows, while it is the current one.
+ * The path of what a view shows, if it is the current one.
  * @param {ViewName} name
  * @param {(status: Status) => string | null} path
  * @returns {(status: Status) => string | null}
@@ -94,7 +94,7 @@ function recordsPath(choice, form) {
   return isOffered("histogram") ? estimatePath(choice, "png") : null; // a mean has no picture
 }
 
-/** Make controls, panels and downloads agree with the page's address. */
+/** Synchronise controls, panels and downloads with the page's address. */
 function showAddress() {
   const view = currentView();
   for (const name of VIEWS) {
@@ -137,7 +137,7 @@ function fillGroups(groups) {
 }
 
 /**
- * The epochs to compare with: by default the last one before.
+ * The epochs to compare with, by default the previous one.
  * @param {Choice} choice
  * @param {ViewName} view
  */
@@ -177,7 +177,7 @@ function goTo(changes, isStep) {
 /** @param {Status} epoch */
 function choose(epoch) {
   state.choice = { collection: epoch.collection, epoch: epoch.epoch };
-  // Shown open to those who have yet to send a report; after that only the reader opens or closes it.
+  // Open until the first report arrives; after that, only the user opens or closes it.
   /** @type {HTMLDetailsElement} */ (byId("client")).open = epoch.open && epoch.reports === 0;
   byId("main").setAttribute("aria-busy", "true"); // until everything on it belongs to this epoch
   showAddress();
@@ -194,7 +194,7 @@ function chooseByHand() {
   restart();
 }
 
-/** Show what the address says, after the back button or a link has changed it. */
+/** Show what the address specifies, after the back button or a link has changed it. */
 function addressChanged() {
   const epoch = state.epochs.length ? defaultEpoch() : null;
   if (epoch && state.choice && epochPath(epoch) !== epochPath(state.choice)) choose(epoch);
@@ -279,7 +279,7 @@ function fail(error) {
   if (!isRefusal && !(error instanceof LostConnection)) console.error(error);
 }
 
-/** Abort what is under way and poll now. */
+/** Abort requests in progress and poll now. */
 function restart() {
   polling.abort();
   clearTimeout(timer);
@@ -319,7 +319,7 @@ function requireToken() {
 function unlock(event) {
   event.preventDefault();
   const entered = inputById("token").value.trim();
-  // An HTTP header can carry nothing else, so no token contains it.
+  // HTTP headers allow no other characters, so no token contains them.
   if (!/^[\x20-\x7e]+$/.test(entered)) return setText(byId("gate-error"), "This token is wrong.");
   token.value = entered;
   setConnection("connecting", "Connecting");
@@ -354,7 +354,7 @@ function searchChanged() {
 }
 
 /**
- * Select a value for the sum, or no longer.
+ * Add a value to the sum, or remove it.
  * @param {Event} event
  */
 function valuePicked({ target }) {

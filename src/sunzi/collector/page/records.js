@@ -1,4 +1,4 @@
-// Plans of numbers and of tables: what the page needs to know of them, and what it shows while there is no estimate.
+// Plans of numbers and of tables: what the page needs to know about them, and what it shows without an estimate.
 
 import { currentView, parameter, setViews } from "./address.js";
 import { epochPath, requestJson } from "./api.js";
@@ -35,7 +35,7 @@ function viewsOf(protocol) {
 }
 
 /**
- * Fetch the plan if it is one of numbers or tables, and offer the views that it has.
+ * Fetch the plan if it is for numbers or tables, and offer its views.
  * @param {Status} status
  * @param {AbortSignal} signal
  * @returns {Promise<boolean>} whether it is another plan than before
@@ -68,7 +68,7 @@ export function questionPath(choice, file, questions) {
 }
 
 /**
- * The path of what the view of records shows, while it is the current one.
+ * The path of what the view of records shows, if it is the current one.
  * @param {(choice: Choice) => string | null} path
  * @returns {(choice: Choice) => string | null}
  */

@@ -23,7 +23,7 @@ const DAYS = "days since 1970-01-01";
 
 /** @type {Envelope | undefined} what clients of the displayed collection receive */
 let envelope;
-/** The collection and its epochs when the envelope was fetched. */
+/** The collection and its epochs at the time the envelope was fetched. */
 let fetchedFor = "";
 
 /** Create the buttons that select a language. */

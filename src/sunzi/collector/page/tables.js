@@ -33,7 +33,7 @@ function listed(attributes) {
   return attributes.map(({ name }) => (/[",]|^\s/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(",");
 }
 
-/** The tables that the plan asks about, each as its attributes, then every attribute of them alone. */
+/** The tables of the plan, each as its attributes, then every attribute alone. */
 function plannedTables() {
   const plan = planOf("tables");
   const attributes = plan?.domain.attributes ?? [];
@@ -96,13 +96,13 @@ function independencePath(choice) {
 
 export const tableViews = [
   new View(whileShown((choice) => tablePath(choice)), drawTable, drawNoRecords),
-  // Two tables may have a margin in common: draw it again, even if it is not requested again.
+  // Two tables may share a margin: draw it again, even if it is not requested again.
   new View(whileShown((choice) => partPath(choice, "rows")), (answer) => drawPart("rows", answer), () => {}, true),
   new View(whileShown((choice) => partPath(choice, "columns")), (answer) => drawPart("columns", answer), () => {}, true),
   new View(whileShown(independencePath), drawIndependence, drawNoTest),
 ];
 
-/** Make the select and the empty table agree with the address. */
+/** Synchronise the select and the empty table with the address. */
 export function showTable() {
   const table = chosenTable();
   if (!table.length) return;
@@ -135,7 +135,7 @@ function labelsOf({ domain }) {
 }
 
 /**
- * All combinations of the labels of these attributes, the last one changing fastest.
+ * All combinations of the labels of these attributes; the last attribute varies fastest.
  * @param {Attribute[]} attributes
  * @returns {string[][]}
  */
@@ -209,7 +209,7 @@ function drawTable(found, status) {
 }
 
 /**
- * A conditional share; without an interval it may be anything.
+ * A conditional share; "?" if its interval is unbounded.
  * @param {HTMLTableCellElement} cell
  * @param {Answer} answer
  */
@@ -250,8 +250,8 @@ function drawIndependence({ answers }) {
   const found = p < 1e-6 ? "p < 0.000001" : `p = ${p.toPrecision(2)}`;
   const [row, column] = chosenTable().map(({ name }) => name);
   setText(byId("independence"), p < 0.05
-    ? `There is a relation between ${row} and ${column}: without one, this table would be surprising, ${found}.`
-    : `The data do not contradict that ${row} and ${column} are independent: ${found}.`);
+    ? `${row} and ${column} are associated: if they were independent, this table would be surprising, ${found}.`
+    : `The data are consistent with independence of ${row} and ${column}: ${found}.`);
 }
 
 /** @param {string} message of the collector */

@@ -1,4 +1,4 @@
-// The texts of an open plan that were found so far, and how frequent a text must be to be found.
+// The texts found in an open plan so far, and how frequent a text must be to be found.
 
 import { currentView, parameter } from "./address.js";
 import { View, epochPath } from "./api.js";

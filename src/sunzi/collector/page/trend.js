@@ -1,4 +1,4 @@
-// Values over epochs: a small chart per value with its intervals, and marks where an alarm says that it changed.
+// Values over epochs: a small chart per value with its intervals and alarms.
 
 import { parameter, selectedValues } from "./address.js";
 import { niceStep, stepDecimals } from "./bars.js";
@@ -28,7 +28,7 @@ export function trendPath({ collection }, form = "json") {
 export function drawTrend(answer) {
   if ("computed" in answer) return drawNoTrend(`${answer.computed} of ${answer.epochs} epochs are estimated`);
   const { values, epochs, alarms, held_back: heldBack, other_domain: others } = answer;
-  if (!values.length) return drawNoTrend("no label contains the text you search for");
+  if (!values.length) return drawNoTrend("no label matches your search");
   const [first, last] = [epochs[0], epochs[epochs.length - 1]];
   const span = `${atSecond(day, first.opened_at)} to ${atSecond(day, last.opened_at)}`;
   setText(byId("trend-about"), `${counted(values.length, "value")}, ${counted(epochs.length, "epoch")}, ${span}`);
