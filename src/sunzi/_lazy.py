@@ -22,7 +22,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[
     Parameters
     ----------
     package: the package's ``__name__``.
-    file: the package's ``__file__``; its stub lies beside it.
+    file: the package's ``__file__``; its stub is next to it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_bytes())
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

@@ -507,8 +507,8 @@ def make_plan(
         - ``ss-compact``: ``classes``, the number of cyclotomic classes; ``points``, the prime to work modulo; or
           ``block_size``, about how many points a block has.
         - ``pgr``: ``order``, the prime power q of the field.
-        - ``ss``, ``ss-compact``, ``pgr``: instead of these, ``max_attack``, a limit on :attr:`Plan.attackability`; it
-          takes the least error, by the smallest blocks that keep the limit.
+        - ``ss``, ``ss-compact``, ``pgr``: instead of these, ``max_attack``, a limit on :attr:`Plan.attackability`; the
+          plan then has the least error, by the smallest blocks that keep the limit.
         - ``prefixes``, for an :class:`OpenDomain`: ``list_only``, to plan no search, so that only texts that you list
           later can be estimated; ``cells``, the minimum number of cells of a view.
         - ``mss``, ``mss-compact``: ``moduli``, distinct primes, with a :class:`PlanWarning` if they have more than

@@ -9,7 +9,7 @@ Randomised checks use fixed seeds and a false-alarm rate of at most 1e-6.
 
 Privacy is checked by sampling. This finds gross violations, such as a protocol that spends three times the ε it claims,
 but proves nothing: small excesses, rare reports and values that were not sampled go unnoticed. Protocols built on
-:class:`sunzi.designs.BlockResponse` are proven by its integer thresholds; any other protocol needs a proof of its own.
+:class:`sunzi.designs.BlockResponse` are proven by its integer thresholds; any other protocol needs its own proof.
 """
 
 from __future__ import annotations

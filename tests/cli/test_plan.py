@@ -217,7 +217,7 @@ def test_labels_come_from_a_column_of_a_table(tmp_path, answer, complaint):
     labels.write_bytes(gzip.compress(b"a\nb\n"))
     assert answer("plan", "--domain", str(labels), *terms[3:])["domain_size"] == 2
     assert main(["plan", "--domain", str(labels), *terms[3:], "--column", "a"]) == 2
-    assert "is no table" in complaint()
+    assert "is not a table" in complaint()
 
 
 def test_a_page_besides_the_plan(tmp_path, answer, capsys):

@@ -74,7 +74,7 @@ def test_files(tmp_path, schema, capsys):
     [
         (["--ordered", "0:1", "--number", "0:1"], "got --ordered and --number"),
         (["--bins", "8"], "--bins needs --ordered"),
-        (["--ordered", "0:1", "--size", "8"], "--size is for protocols of single values; leave it out, or --ordered"),
+        (["--ordered", "0:1", "--size", "8"], "--size is for protocols of single values; omit it, or --ordered"),
         (["--number", "0:1", "--simulate", "2"], "--simulate is for protocols of single values"),
         (["--number", "0:1", "--histogram", "skewed"], "--histogram is for protocols of single values"),
         (["--number", "0:1", "--vary", "size"], "with --number, vary epsilon or users"),

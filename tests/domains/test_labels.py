@@ -159,7 +159,7 @@ def test_a_label_file_for_a_plan_without_one_is_refused(label_file, tmp_path):
     path = tmp_path / "plan.json"
     for domain in (4, ["a", "b", "c"]):
         make_plan("grr", domain, 1).save(path)
-        with pytest.raises(DomainError, match=r"names no label file, so .* is not needed; leave it out"):
+        with pytest.raises(DomainError, match=r"names no label file, so .* is not needed; omit it"):
             load_plan(path, labels=label_file)
 
 

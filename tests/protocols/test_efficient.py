@@ -179,7 +179,7 @@ def test_what_is_refused():
         plan.estimate(tally, weights="planned", pilot=np.full(SIZE, 1 / SIZE))
     with pytest.raises(ParameterError, match="43 non-negative frequencies"):
         plan.estimate(tally, pilot=np.ones(SIZE))
-    with pytest.raises(ParameterError, match="take no pilot; leave it out"):
+    with pytest.raises(ParameterError, match="take no pilot; omit it"):
         plan.estimate(tally, ridge=1.0, pilot=np.full(SIZE, 1 / SIZE))
     with pytest.raises(ParameterError, match="tally of another plan"):
         plan.estimate(tally, pilot=other.simulate([1] * 500, seed=1))
@@ -188,7 +188,7 @@ def test_what_is_refused():
         counts.estimate(counts.simulate([1] * 500, seed=1), pilot=[1.0])
     with pytest.raises(ParameterError, match="20 values, this plan 43"):
         plan.estimate(tally, pilot=other.estimate(other.simulate([1] * 500, seed=1)))
-    with pytest.raises(ParameterError, match="ss-compact needs none: leave it out"):
+    with pytest.raises(ParameterError, match="ss-compact needs none: omit it"):
         other.estimate(other.simulate([1] * 500, seed=1), ridge=1.0)
     for each in (plan, other):
         with pytest.raises(ParameterError, match="errors must be full or quick, got 'slow'"):

@@ -27,7 +27,7 @@ def responses(*designs, epsilon=ONE):
         ((), "needs between 1 and 256 moduli, got 0"),
         ((Singletons(7), Singletons(9)), "moduli must be prime, got 9"),
         ((Singletons(7), Subsets(7, 2)), "moduli must be distinct"),
-        ((Singletons(5), Singletons(7)), "must add up to at least 19 to tell 20 values apart, got 10"),
+        ((Singletons(5), Singletons(7)), "must add up to at least 19 to distinguish 20 values, got 10"),
         ((Singletons(23), Cyclotomic(13, 4)), "mss uses the designs"),
     ],
 )

@@ -106,7 +106,7 @@ def test_wrong_ordered_plans_are_refused(ordered, change, message):
         (lambda value: value["parameters"]["views"][-1].update(attributes=[0, 1, 2]), "cells|points"),
         (lambda value: value["parameters"]["views"].append(value["parameters"]["views"][0]), "add up"),
         (lambda value: value.update(domain={"size": 24}), "needs a domain of records"),
-        (lambda value: value.update(protocol="grr"), "asks about single values, not about records"),
+        (lambda value: value.update(protocol="grr"), "is for single values, not for records"),
     ],
 )
 def test_wrong_plans_of_tables_are_refused(tables, change, message):

@@ -243,7 +243,7 @@ def _wrong_first_word(narrow: _Narrow) -> str | None:
 
 
 def _unrejected(narrow: _Narrow) -> str | None:
-    """Whether a word that Lemire's rule rejects is used all the same."""
+    """Whether a word that Lemire's rule rejects is used anyway."""
     for script, word in _with_rejected_words(narrow):
         try:
             _reports(narrow, 0, np.array(script, dtype=np.uint64), 1)

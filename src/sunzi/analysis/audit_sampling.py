@@ -96,7 +96,7 @@ class TightestEvent:
 
 
 def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, int] | None = None) -> TightestEvent:
-    """The event for a given pair of values, or for a random pair that most channels tell apart."""
+    """The event for a given pair of values, or for a random pair that most channels distinguish."""
     check_channels(plan.protocol)
     choices = plan.protocol.attacked_values
     if pair is not None:
@@ -118,7 +118,7 @@ def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, 
 
 
 def _event_of_pair(plan: Plan, pair: tuple[int, int]) -> TightestEvent:
-    """Over all channels that tell the two values apart."""
+    """Over all channels that distinguish the two values."""
     protocol, values = plan.protocol, np.array(pair)
     hit = miss = 0.0
     for index, (channel, share) in enumerate(zip(protocol.channels, protocol.shares.tolist(), strict=True)):

@@ -66,7 +66,7 @@ class Audit:
     protocol: str
     domain_size: int
     choices: int
-    """How many values the audit tells apart: all, or of numbers the points that they are rounded to."""
+    """How many values the audit distinguishes: all or, for numbers, the points that they are rounded to."""
     epsilon: Fraction
     exact_epsilon: float
     """The ε of the plan's integers, by formula: the plan's ε up to the rounding of thresholds."""

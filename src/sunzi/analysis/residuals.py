@@ -94,7 +94,7 @@ class CountedDesign:
 def probes(size: int, freedom: int, cost: int, turn: int = 0) -> Floats:
     """Rows of fixed pseudo-random signs: enough to estimate the trace of a matrix of ``freedom`` degrees of freedom to
     within a few per cent, and fewer where each costs transforms of ``cost`` cells. The parts of a large matrix share
-    its degrees of freedom, and each takes a turn of its own, so that their errors average out.
+    its degrees of freedom, and each uses a different ``turn``, so that their errors average out.
     """
     rows = max(1, min(_MOST_PROBES, -(-_PROBED_FREEDOM // freedom), max(_FEWEST_PROBES, _PROBED_CELLS // cost)))
     return np.random.default_rng(_SEED + turn).choice([-1.0, 1.0], (rows, size))

@@ -64,7 +64,7 @@ class _Clock:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``demo`` to the command line."""
     description = (
-        "Run a collection with simulated users, print the estimate beside the truth, and draw a picture. With --serve, "
+        "Run a collection with simulated users, print the estimate and the truth, and draw a picture. With --serve, "
         "run it again over HTTP with a collector and its live page."
     )
     parser = commands.add_parser("demo", description=description)
@@ -155,7 +155,7 @@ def simulate_population(labels: list[str], users: int, seed: int) -> tuple[Float
 
 
 def _print_table(estimate: Estimate, truth: dict[str, float]) -> None:
-    """Print the most frequent words with their intervals beside the truth; misses are red."""
+    """Print the most frequent words with their intervals and the truth; misses are red."""
     rows = estimate.top(_SHOWN)
     is_covered = [row.low <= truth[row.label] <= row.high for row in rows]
     cells = [

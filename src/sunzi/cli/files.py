@@ -162,7 +162,7 @@ def read_tally(path: str) -> Tally:
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add ``--force``, beside ``-o``."""
+    """Add ``--force``, which belongs to ``-o``."""
     parser.add_argument("--force", action="store_true", help="replace an output file that exists")
 
 

@@ -198,7 +198,7 @@ def _labels(arguments: argparse.Namespace) -> Sequence[str]:
         except ParameterError as error:
             raise ParameterError(f"{path}: {error}") from None
     if arguments.column is not None or arguments.delimiter is not None:
-        raise ParameterError(f"{path} is no table, so --column and --delimiter have no meaning; leave them out")
+        raise ParameterError(f"{path} is not a table, so --column and --delimiter have no meaning; omit them")
     labels = Domain.from_file(path).labels
     assert labels is not None, "a label file has labels"
     return labels

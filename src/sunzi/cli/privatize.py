@@ -1,6 +1,6 @@
 """``sunzi privatize``: one column of a table becomes a file of reports, one report per row.
 
-As Parquet, public columns may be kept beside the reports.
+As Parquet, public columns may be kept with the reports.
 
 Rows are read, randomised by the operating system's generator and written piece by piece, as consecutive batches, so
 that memory is bounded for tables of any length.
@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``privatize`` to the command line."""
     description = (
         "Turn one column of a table into reports, one report per row, with the operating system's randomness. Every "
-        "row must have a value: a missing one (null, or empty text that is no label) is reported as the domain's "
+        "row must have a value: a missing one (null, or empty text that is not a label) is reported as the domain's "
         "'other' if it has one and is an error otherwise, because not reporting would reveal that it is missing."
     )
     parser = commands.add_parser("privatize", description=description)
@@ -64,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_column(
         parser,
-        "the column that holds the values, or the key in .jsonl; may be left out where there is only one",
+        "the column that holds the values, or the key in .jsonl; may be omitted if there is only one",
     )
     parser.add_argument(
         "-o",
@@ -76,7 +76,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_force(parser)
     add_by(
         parser,
-        "keep this column beside the reports, as text, for 'sunzi tally --by'; needs -o FILE.parquet. These columns "
+        "keep this column with the reports, as text, for 'sunzi tally --by'; needs -o FILE.parquet. These columns "
         "are public: they are written as they are, and epsilon does not protect them",
     )
     add_labels(parser)
@@ -166,13 +166,13 @@ def _public_columns(arguments: argparse.Namespace) -> tuple[list[str], bool]:
 
     public, is_table = columns_by(arguments), (arguments.output or "").lower().endswith(".parquet")
     if public and not is_table:
-        raise ParameterError("--by keeps columns beside the reports, which needs a table; give -o FILE.parquet")
+        raise ParameterError("--by keeps columns with the reports, which needs a table; give -o FILE.parquet")
     check_public(public)
     return public, is_table
 
 
 def _located(column: Column, lookup: Lookup, progress: ProgressBar, private: int) -> Iterator[tuple[Integers, Rows]]:
-    """The rows of all pieces, with their indices; of the columns beside them, the first ``private`` are dropped."""
+    """The rows of all pieces, with their indices; of the other columns, the first ``private`` are dropped."""
     for rows in column.pieces:
         yield lookup.located(rows), replace(rows, public=rows.public[private:])
         progress.update(lookup.rows, column.fraction())

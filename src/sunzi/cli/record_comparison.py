@@ -38,9 +38,9 @@ def check_record_comparison(arguments: argparse.Namespace) -> None:
         return
     for name in _OTHERS:
         if getattr(arguments, name) is not None:
-            raise ParameterError(f"--{name} is for protocols of single values; leave it out, or {given[0]}")
+            raise ParameterError(f"--{name} is for protocols of single values; omit it, or {given[0]}")
     if arguments.histogram != "flat":
-        raise ParameterError(f"--histogram is for protocols of single values; leave it out, or {given[0]}")
+        raise ParameterError(f"--histogram is for protocols of single values; omit it, or {given[0]}")
     if arguments.vary == "size":
         raise ParameterError(f"--vary size is for protocols of single values; with {given[0]}, vary epsilon or users")
 

@@ -98,9 +98,9 @@ def check_other_options(arguments: argparse.Namespace) -> None:
     for name in _OTHERS:
         if getattr(arguments, name):
             option = name.replace("_", "-")
-            raise ParameterError(f"--{option} is for plans of single values; leave it out")
+            raise ParameterError(f"--{option} is for plans of single values; omit it")
     if arguments.histogram != "flat":
-        raise ParameterError("--histogram is for plans of single values; leave it out")
+        raise ParameterError("--histogram is for plans of single values; omit it")
     if arguments.epsilon is None:
         raise ParameterError("give --epsilon")
     if any(path.lower().endswith(".html") for path in arguments.output):

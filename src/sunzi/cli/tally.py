@@ -139,7 +139,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns.add_argument(
         "--bad-reports",
         choices=("warn", "fail"),
-        help="leave out cells that are no reports and say how many and why, or write no tally (default: warn)",
+        help="skip cells that are not reports and say how many and why, or write no tally (default: warn)",
     )
     columns.add_argument("--jobs", metavar="N", type=int, help="processes on this machine (default: one per core)")
     columns.add_argument(

@@ -73,7 +73,7 @@ def say_wrapped(text: str, style: str | None = None, hanging: int = 0) -> None:
 
 
 def say_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Print names, and beside them texts that are wrapped."""
+    """Print names and, next to them, wrapped texts."""
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say_wrapped(f"{name:{width}}  {text}", hanging=width + 2)

@@ -277,7 +277,7 @@ class Collector:
         return others if others and others[-1] is still_open[-1] else []
 
     def close(self, collection: str, number: int) -> LiveEpoch:
-        """Close an epoch for good. Closing twice is no error."""
+        """Close an epoch permanently. Closing twice is not an error."""
         self.store.close_epoch(self.find(collection, number).epoch.key)
         self.refresh()
         return self.find(collection, number)

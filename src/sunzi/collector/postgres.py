@@ -1,6 +1,6 @@
 """A store in a PostgreSQL database, also for several collectors on one store.
 
-All tables are in a schema of their own. A commit is one transaction: ids and pages arrive by binary COPY, and the
+All tables are in their own schema. A commit is one transaction: ids and pages arrive by binary COPY, and the
 epoch's row is locked meanwhile, so that collectors on one database count exactly. A lost connection raises StoreError;
 the next call reconnects.
 
@@ -70,7 +70,7 @@ CREATE TABLE quotas (
     uploader text PRIMARY KEY, reports_left double precision NOT NULL, filled_at double precision NOT NULL
 );
 """
-# Reports of public groups are counted once more, in contributions of their own.
+# Reports of public groups are also counted in separate contributions.
 _VERSION_3: LiteralString = """
 ALTER TABLE contributions ADD COLUMN public_group text NOT NULL DEFAULT '';
 DROP INDEX contributions_of_epoch;

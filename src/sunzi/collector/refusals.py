@@ -43,7 +43,7 @@ _REFUSAL_SECONDS = 0.02
 
 
 class RefusalError(SunziError):
-    """A request refused with an HTTP status of its own."""
+    """A request refused with a specific HTTP status."""
 
     def __init__(self, status: int, kind: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -80,7 +80,7 @@ class Rotation:
 
 
 class Rotator:
-    """Runs a rotation on a thread of its own until it is stopped.
+    """Runs a rotation on a separate thread until it is stopped.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class ThreadQueue:
 
 
 class Readiness:
-    """Whether reports can be counted now. The store is checked at most once per second, on a thread of its own."""
+    """Whether reports can be counted now. The store is checked at most once per second, on a separate thread."""
 
     def __init__(self, store: Store, writer: Writer[Ticket]) -> None:
         self._store, self._writer = store, writer

@@ -58,7 +58,7 @@ CREATE TABLE contributions (
 CREATE INDEX contributions_of_epoch ON contributions (epoch);
 CREATE TABLE quotas (uploader TEXT PRIMARY KEY, reports_left REAL NOT NULL, filled_at REAL NOT NULL) WITHOUT ROWID;
 """
-# Reports of public groups are counted once more, in contributions of their own.
+# Reports of public groups are also counted in separate contributions.
 _VERSION_3 = """
 ALTER TABLE contributions ADD COLUMN public_group TEXT NOT NULL DEFAULT '';
 DROP INDEX contributions_of_epoch;

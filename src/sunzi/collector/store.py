@@ -8,7 +8,7 @@ Guarantees of every store, even if the process is killed at any moment:
 
 They also hold for several processes on one store; for SQLite, docs/durability.md names the required version.
 
-Each upload key of an epoch has counters of its own, its *contribution*, so that it can be subtracted; so has each
+Each upload key of an epoch has its own counters, its *contribution*, so that it can be subtracted; so has each
 public group that its deposits name (:mod:`sunzi.collector.contributions`).
 """
 
@@ -127,7 +127,7 @@ class Store(Contributions):
                 raise StoreError(f"{self.label} has epochs already; copy into an empty store")
 
     def close_epoch(self, key: int) -> bool:
-        """Close an epoch: refuse further reports, and delete its ids and unspent tokens. Closing twice is no error.
+        """Close an epoch: refuse further reports, and delete its ids and unspent tokens. Closing twice is not an error.
 
         Returns False if some deleted data cannot be wiped yet; :meth:`settle` wipes it later.
         """
@@ -143,7 +143,7 @@ class Store(Contributions):
     def commit(self, deposits: Sequence[Deposit]) -> list[Outcome]:
         """Count deposits in one durable transaction and return their outcomes, in order.
 
-        If this raises, nothing was counted or the store cannot tell; it is safe to send the same ids again.
+        If this raises, nothing was counted or the outcome is unknown; it is safe to send the same ids again.
         """
         self.check_identities([deposit.identity for deposit in deposits])
         outcomes = [Outcome.CLOSED] * len(deposits)

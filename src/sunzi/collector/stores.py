@@ -107,7 +107,7 @@ def backup(source: Store, path: Path) -> int:
 
 
 def _copy_to_file(source: Store, path: Path) -> int:
-    """Copy a store to a new SQLite file that has no log beside it."""
+    """Copy a store to a new SQLite file without a separate log."""
     target = SqliteStore(path, source.shard)
     try:
         count = copy_store(source, target)

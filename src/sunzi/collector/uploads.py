@@ -150,7 +150,7 @@ async def _decoded(service: Service, live: LiveEpoch, upload: Upload, key: Uploa
     """Decode and count a report or batch; in another thread if that can take long."""
     token = upload.token if service.settings.single_use_tokens else None
     arguments = (live, upload.identity, upload.content, token, key, upload.groups)
-    if len(upload.content) > SMALL_BODY:  # in a queue of its own, which does not delay small uploads
+    if len(upload.content) > SMALL_BODY:  # in a separate queue, which does not delay small uploads
         return await service.large_decoding.run(service.collector.deposit, *arguments)
     # While a thread decodes, the event loop waits for the interpreter at every system call, which costs more than
     # decoding a report here.

@@ -25,14 +25,14 @@ Ticket = TypeVar("Ticket")
 _log = logging.getLogger(__name__)
 
 _LARGEST_GROUP = 4096
-# Larger deposits are committed in groups of their own, of a megabyte, so that small ones never wait for many of them.
+# Larger deposits are committed in separate groups of a megabyte, so that small ones never wait for many of them.
 _LARGE_DEPOSIT = 1 << 16
 _GROUP_BYTES = 1 << 20
 # If the last group was large, more deposits are on their way: waiting briefly saves flushes.
 _LARGE_GROUP = 4
 _GATHER_SECONDS = 0.004
 _SETTLE_SECONDS = 5.0
-# After a failed commit, wait this long before reporting ready again: only another commit can tell if the store works.
+# After a failed commit, wait this long before reporting ready again: only another commit shows whether the store works.
 _FAILING_SECONDS = 10.0
 _STUCK_SECONDS = 10.0
 

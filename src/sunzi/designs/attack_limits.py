@@ -42,7 +42,7 @@ class AttackLimit:
             raise ParameterError(f"max_attack must lie between 0 and 1, got {self.most}")
 
     def allows(self, points: int, size: int, design: Callable[[], Design]) -> bool:
-        """Whether a design of blocks of this size keeps the limit; it is made only where the bound does not tell."""
+        """Whether a design of blocks of this size keeps the limit; it is made only where the bound does not decide."""
         bound = self.bound(points, size)
         if bound <= self.most:
             return True

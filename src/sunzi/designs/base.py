@@ -164,7 +164,7 @@ class Design(ABC):
         """For every point below ``limit``, how many of the counted reports name a block that contains it. Exact."""
 
     def point_counts_cost(self, reports: float, limit: int) -> DecodingCost | None:  # noqa: ARG002 - for designs that know
-        """The cost of :meth:`point_counts` for a tally of about ``reports`` reports; None if the design cannot tell."""
+        """The cost of :meth:`point_counts` for a tally of about ``reports`` reports; None if unknown."""
         return None
 
     def best_message(self, values: Floats) -> tuple[Integers, float]:
@@ -238,7 +238,7 @@ class Design(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What a plan records besides ``kind``, as JSON: integers below 2^53, strings, booleans and lists."""
+        """What a plan records in addition to ``kind``, as JSON: integers below 2^53, strings, booleans and lists."""
 
     @classmethod
     @abstractmethod

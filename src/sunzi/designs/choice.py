@@ -124,7 +124,7 @@ def compact_candidates(domain_size: int, epsilon: Fraction, block_size: Callable
 
 def compact_of_size(domain_size: int, epsilon: Fraction, block_size: int) -> Design:
     """The compact design of the shortest message with blocks of this size, or where no union of classes has it, of
-    nearly this size: blocks above the optimum reveal less and err more.
+    nearly this size: blocks above the optimum reveal less and have a larger error.
     """
     block_size = whole_number("block_size", block_size, 1, domain_size - 1)
     if block_size == 1:

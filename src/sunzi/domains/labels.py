@@ -29,7 +29,7 @@ _LABELS_SHOWN, _LONGEST_LABEL = 8, 30
 
 UNKNOWN, UNUSABLE, MISSING = -1, -2, -3
 """What :meth:`Domain.locate` returns for a value without an index: outside the domain, of the wrong type, or missing
-(null, NaN, or an empty text that is no label).
+(null, NaN, or an empty text that is not a label).
 """
 
 
@@ -40,7 +40,7 @@ class Domain:
     Parameters
     ----------
     values: the number of values, or the labels.
-    other: the label that unknown and missing values (null, NaN, or an empty text that is no label) are reported as;
+    other: the label that unknown and missing values (null, NaN, or an empty text that is not a label) are reported as;
         without it they are errors.
     separate_labels: keep the labels out of the plan, which then names their file by its SHA-256.
 
@@ -90,7 +90,7 @@ class Domain:
     def attach(self, path: str | Path) -> Domain:
         """This domain with its labels, read from their file, whose hash must match."""
         if self.labels_sha256 is None:
-            raise DomainError(f"this plan names no label file, so {path} is not needed; leave it out")
+            raise DomainError(f"this plan names no label file, so {path} is not needed; omit it")
         data = _read(path)
         is_exact = hashlib.sha256(data).hexdigest() == self.labels_sha256
         labels = _decoded(path, data).removesuffix("\n").split("\n") if is_exact else _tidy_labels(path, data)
@@ -363,7 +363,7 @@ def check_column(values: object, expected: str) -> Iterable[Any]:
     elif isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         found = shown(values)
     elif isinstance(values, (set, frozenset)):
-        found = f"a {kind}, which has no order of its own; make it a list, or sort it"
+        found = f"a {kind}, which has no inherent order; make it a list, or sort it"
     elif isinstance(values, np.ma.MaskedArray):
         found = "a masked array; fill in its masked values, or remove them"
     elif getattr(values, "ndim", 1) != 1:

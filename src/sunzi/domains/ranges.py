@@ -57,7 +57,7 @@ class OrderedDomain(Domain):
             raise DomainError(f"ends are numbers or dates without a time of day, got {shown(low)} and {shown(high)}")
         if isinstance(low, date) and isinstance(high, date):
             if unit:
-                raise DomainError(f"dates have no unit, got {unit!r}; leave it out")
+                raise DomainError(f"dates have no unit, got {unit!r}; omit it")
             low, high, unit = (low - _EPOCH).days, (high - _EPOCH).days, _DAYS
         least, most = _checked_number("low", low), _checked_number("high", high)
         if not least < most:

@@ -190,7 +190,7 @@ class OpenDomain(Domain):
         return ~(digits == self.end).any(axis=1)
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
-        """The digits of every text; rows of UNUSABLE and MISSING for values that are no texts."""
+        """The digits of every text; rows of UNUSABLE and MISSING for values that are not texts."""
         listed = list(values)
         found = np.full((len(listed), self.width), MISSING, dtype=np.int64)
         places = [place for place, value in enumerate(listed) if isinstance(value, str)]

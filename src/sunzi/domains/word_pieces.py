@@ -68,7 +68,7 @@ class _Merging:
         for pair in pairwise(self._rows[place]):
             merged = "".join(pair)
             if len(merged) > _LONGEST_PIECE or not self._characters.issuperset(merged):
-                continue  # too long, or with a rare character, which is no token
+                continue  # too long, or with a rare character, which is not a token
             self._numbers[pair] += sign * self._weights[place]
             self._places.setdefault(pair, set()).add(place)
 

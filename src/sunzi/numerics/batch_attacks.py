@@ -37,7 +37,7 @@ def among_three(odds: float, victim: float, others: float, users: int) -> Eviden
     from all others with ``others`` each.
 
     Given the number C of these reports, their difference D has the likelihoods (V ± (odds − 1)·D)/2. Within a cell of
-    C, the least C and the largest V tell least.
+    C, the least C and the largest V reveal least.
     """
     mean = 2 * others * users
     cells = count_cells(np.array(float(users)), 2 * others, cell_width(mean), above=False)

@@ -1,7 +1,8 @@
-"""What the sums of a batch's bits tell about one user, if nobody sees the bits of a single report (docs/mathematics.md
-§17).
+"""What the sums of a batch's bits reveal about one user, if nobody sees the bits of a single report.
 
-Each value has a bit of its own in every report. A changed value changes two bits, x's and x's: the sums of the two
+The proof is in docs/mathematics.md §17.
+
+Each value has its own bit in every report. A changed value changes two bits, x's and x's: the sums of the two
 columns are independent, so their privacy losses add up. Among n bits of a column, those that a blanket hides the
 victim's in are drawn whatever the others hold: 1 with probability q, 0 with probability 1 − p.
 """
@@ -56,7 +57,7 @@ class BitSums:
         return column.losses(self.true, step).plus(column.losses(self.false, step, reverse=True))
 
     def attack(self, users: int) -> Evidence:
-        """What the sums tell if all others hold a third value, or x' if there are two."""
+        """What the sums reveal if all others hold a third value, or x' if there are two."""
         own = among_two(self.true, self.false, self.false, users)
         if self.values == 2:
             return own
@@ -71,7 +72,7 @@ class BitSums:
         return self.losses(users).epsilons(delta)[1]
 
     def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that an attack reaches with this δ in so many batches: no smaller one can be claimed."""
+        """An ε that an attack reaches with this δ in this many batches: no smaller one can be claimed."""
         return self.attack(users).times(batches).epsilon_below(delta)
 
 

@@ -40,7 +40,7 @@ _COARSE = 4.0
 
 @dataclass(frozen=True)
 class Blanket:
-    """How likely the reports are that tell two values x and x' apart, in the part ω that all values share.
+    """How likely the reports are that distinguish two values x and x', in the part ω that all values share.
 
     Relative to ω, a report has likelihood ``odds`` for the values that it favours and 1 for the others. ``one`` is the
     mass of ω on the reports that favour x and not x', and likewise on those that favour x' and not x; ``both`` and
@@ -156,7 +156,7 @@ class Blanket:
         return boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
 
     def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that attackers reach with this δ in so many batches: no smaller one can be claimed."""
+        """An ε that attackers reach with this δ in this many batches: no smaller one can be claimed."""
         found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
         return max(found, default=0.0)
 
@@ -211,7 +211,7 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
 
 
 class _Cells(NamedTuple):
-    """δ as a sum of E[(T)_+ | C, V] over cells, where C reports tell x and x' apart and V is the weight of the reports
+    """δ as a sum of E[(T)_+ | C, V] over cells, where C reports distinguish x and x' and V is the weight of the reports
     that hide the victim: T = (e−1)(s+1)/2·D − (s−1)/2·V, with e the odds, s = e^ε, and D a sum of C random signs.
     """
 
@@ -235,7 +235,7 @@ class _Cells(NamedTuple):
 
 
 def _cells_above(blanket: Blanket, users: int, coarser: float = 1.0) -> _Cells:
-    """Cells with the most reports that tell x and x' apart and the least that hide the victim: E[(T)_+ | C, V] grows
+    """Cells with the most reports that distinguish x and x' and the least that hide the victim: E[(T)_+ | C, V] grows
     with C and falls with V. Cells that are ``coarser`` take less time and give a larger bound.
     """
     e, apart = blanket.odds, 2 * blanket.one

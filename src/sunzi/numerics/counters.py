@@ -111,7 +111,7 @@ class Counters:
         return self._indices, self._values
 
     def part(self, start: int, stop: int) -> Counters:
-        """The cells start … stop−1 as counters of their own."""
+        """The cells start … stop−1 as separate counters."""
         if self._indices is None:
             return Counters(stop - start, None, self._values[start:stop])
         low, high = np.searchsorted(self._indices, [start, stop])

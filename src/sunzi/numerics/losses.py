@@ -79,7 +79,7 @@ class LossDistribution:
 
     def coarser(self) -> LossDistribution:
         """On a grid of twice the step. A loss between two places becomes one of them by chance, such that both
-        likelihoods keep their sums: that tells more, since whoever sees the place can forget it.
+        likelihoods keep their sums: that reveals more, since someone who sees the place can forget it.
         """
         mass = np.pad(self.mass, (self.lowest % 2, (self.lowest + self.mass.size + 1) % 2))
         even, odd, up = mass[::2].copy(), mass[1::2], 1 / (1 + exp(-self.step))
@@ -154,7 +154,7 @@ class Evidence:
         return repeated(self, number)
 
     def coarser(self) -> Evidence:
-        """With pairs of neighbours merged, which tells less."""
+        """With adjacent pairs merged, which reveals less."""
         starts = np.arange(0, self.here.size, 2)
         return Evidence(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
 

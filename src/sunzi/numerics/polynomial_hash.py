@@ -20,7 +20,7 @@ _TABLE_SIZE = 1 << 16
 
 
 def residues(digits: NDArray[Any], base: int, modulus: int) -> Integers:
-    """The residue of every row; the zeros after its digits are no digits."""
+    """The residue of every row; the zeros after its digits are padding."""
     found = np.zeros(len(digits), dtype=np.int64)
     for column in digits.T:
         found = np.where(column > 0, (found * base + column) % modulus, found)

@@ -68,7 +68,7 @@ class ProjectiveSpace:
         return value + start
 
     def contains(self, hyperplanes: Integers, points: Integers) -> NDArray[np.bool_]:
-        """Whether each hyperplane contains the point beside it."""
+        """Whether each hyperplane contains the corresponding point."""
         return np.asarray(self._inner_products(self._columns(hyperplanes), self._columns(points)) == 0)
 
     def hyperplane_through(self, points: Integers, selector: Integers) -> Integers:

@@ -75,7 +75,7 @@ class Axes:
     standard_error: float
     """The standard error of the share of an item that no user holds."""
     largest_error: float
-    """Expected maximum of the absolute error over all items, if all are rare and err independently."""
+    """Expected maximum of the absolute error over all items, if all are rare and their errors independent."""
     detectable_share: float
     """The smallest share that differs from 0 with 95 % confidence in 80 % of all collections; infinite if none does."""
     bits: float
@@ -89,15 +89,15 @@ class Axes:
     tally_bytes: int
     """Their memory: while few are filled, only the filled ones are stored."""
     read_work: float | None
-    """Elementary operations of reading and counting all reports; None if the protocol cannot tell."""
+    """Elementary operations of reading and counting all reports; None if unknown for the protocol."""
     decode_work: float | None
-    """Elementary operations of one decoding; None if the protocol or its design cannot tell."""
+    """Elementary operations of one decoding; None if unknown for the protocol or its design."""
     decode_route: str | None
     """The algorithm that the decoder chooses."""
     attackability: float
     """Success rate of the best attacker who sees one report, if all values are equally likely."""
     push: float | None
-    """By how much 1 % of fake clients can raise the share of an item that nobody holds; None where finding the best
+    """How much 1 % of fake clients can raise the share of an item that nobody holds; None where finding the best
     fake report takes too long (many values at a large ε).
     """
     batch: BatchGuarantee | None = None
@@ -169,7 +169,7 @@ def evaluate(plan: Plan, users: int, histogram: ReferenceHistogram = "flat", *, 
 
     Parameters
     ----------
-    plan: the plan; its protocol must be able to tell how its estimates depend on reports, as all built-in ones can.
+    plan: the plan; its protocol must know how its estimates depend on reports, as all built-in ones do.
     users: how many users will report.
     histogram: ``"flat"``, or ``"skewed"`` to compute the error for skewed values too, which takes up to a minute on
         tens of thousands of values.

@@ -95,7 +95,7 @@ class ComparisonRow:
     trials: Trials | None = None
     simulated: Simulated | None = None
     note: str = ""
-    """Why there are no figures, or what to know about them."""
+    """Why there are no numbers, or a caveat about them."""
 
     def columns(self) -> dict[str, Any]:
         """Values by column name, with the same columns in every row of a comparison; ready for a data frame."""

@@ -75,7 +75,7 @@ class BlockFamily(ABC):
             return None
         design = self.protocol.block_design(modulus, self.epsilon)
         work = design.point_counts_cost(inf, modulus)
-        assert work is not None, "built-in designs tell their cost"
+        assert work is not None, "built-in designs know their cost"
         odds = exp(self.epsilon)
         if modulus > self.domain_size:  # truncated to the domain
             guesses = BlockResponse(design, self.epsilon).best_guess_sum(self.domain_size)

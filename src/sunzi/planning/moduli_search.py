@@ -85,7 +85,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """What the result of a search depends on, besides the blocks and the clock."""
+    """What the result of a search depends on, apart from the blocks and the clock."""
 
     max_bits: float
     """Limit on the mean bits per report."""

@@ -81,7 +81,7 @@ def comparison_page(records: Sequence[ComparisonRow], varied: Varied | None) -> 
 
 
 def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, legend: Sequence[str] = ()) -> str:
-    """A plan of numbers or records beside other methods: the table, and a picture of what ``varied``, unless None."""
+    """A plan of numbers or records compared with other methods: the table, and a picture over ``varied`` if given."""
     ordered = best_first(rows)
     settings = {
         "epsilon": [f"{float(row.epsilon):g}" for row in ordered],
@@ -101,7 +101,7 @@ def record_comparison_page(rows: Sequence[MethodRow], varied: Varied | None, leg
 
 
 def central_page(found: CentralPlan) -> str:
-    """A plan for a central guarantee, beside other methods, with what it does not cover."""
+    """A plan for a central guarantee, compared with other methods, with what it does not cover."""
     content = [
         f"<p>{escape(found.reason)}</p>",
         f"<p>{escape(found.warning)}</p>",

@@ -52,7 +52,7 @@ class Population:
 
     Parameters
     ----------
-    kind: ``"uniform"``, all values equally likely; ``"spike"``, everybody holds the first value; or ``"zipf"``, the
+    kind: ``"uniform"``, all values equally likely; ``"spike"``, everyone holds the first value; or ``"zipf"``, the
         i-th value (i = 1, 2, …) has a probability proportional to 1/i^exponent.
     exponent: of ``"zipf"``.
 

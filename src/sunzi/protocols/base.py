@@ -127,7 +127,7 @@ class Protocol(ABC):
 
     @property
     def attacked_values(self) -> Sequence[int]:
-        """The values that attackers and audits tell apart: all, unless values between others are rounded to them."""
+        """The values that attackers and audits distinguish: all, unless values between others are rounded to them."""
         return range(self.domain_size)
 
     def split(self, messages: Messages) -> tuple[Integers, tuple[Any, ...]]:
@@ -186,7 +186,7 @@ class Protocol(ABC):
 
     @classmethod
     def domain_options(cls, domain: Domain) -> dict[str, Any]:  # noqa: ARG003 - for protocols that need more
-        """What :meth:`choose` needs to know of the domain besides its size, as options."""
+        """What :meth:`choose` needs to know about the domain apart from its size, as options."""
         return {}
 
     @classmethod
@@ -196,9 +196,9 @@ class Protocol(ABC):
 
     @classmethod
     def check_domain(cls, domain: Domain) -> None:
-        """Raise PlanError unless the protocol can ask about this domain."""
+        """Raise PlanError unless the protocol supports this domain."""
         if isinstance(domain, RecordDomain):
-            raise PlanError(f"{cls.name} asks about single values, not about records; plan tables with make_tables")
+            raise PlanError(f"{cls.name} is for single values, not for records; plan tables with make_tables")
         if domain.is_open:
             raise PlanError(f"{cls.name} needs a list of values; for texts without a list use the protocol prefixes")
 
@@ -216,7 +216,7 @@ class Protocol(ABC):
     def draw_cell(self, value: Any, source: WordSource) -> tuple[int, int] | None:  # noqa: ARG002 - for those that draw
         """The question of one report, drawn independently of the value, and the cell of the value that answers it.
 
-        A memoising device keeps its question, and its noise for every cell. None for protocols that ask about the value
+        A memoising device keeps its question, and its noise for every cell. None for protocols that report on the value
         itself.
         """
         return None
@@ -319,16 +319,16 @@ class Protocol(ABC):
         return Blanket.of_any(exp(self.epsilon))
 
     def counts_blanket(self) -> Blanket | BitSums:
-        """The same for a reader who sees only the counts of the batch, where they tell less than its reports."""
+        """The same for a reader who sees only the counts of the batch, where they reveal less than its reports."""
         return self.blanket()
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:  # noqa: ARG002 - for protocols that know
-        """The work of turning a tally of ``reports`` reports into frequencies; None if the protocol cannot tell."""
+        """The work of turning a tally of ``reports`` reports into frequencies; None if unknown."""
         return None
 
     @property
     def reading_work(self) -> float | None:
-        """Mean operations of reading one report and counting it, in the same unit; None if the protocol cannot tell."""
+        """Mean operations of reading one report and counting it, in the same unit; None if unknown."""
         return None
 
     def decoder_rows(self, items: Iterable[int]) -> Iterator[DecoderRow]:  # noqa: ARG002 - for linear decoders

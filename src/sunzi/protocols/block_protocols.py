@@ -153,7 +153,7 @@ class BlockProtocol(SupportProtocol):
         return self.design.point_counts(tally.block(0), self.domain_size)
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:
-        """The design's cost of counting points, and two passes over whole blocks where they tell more."""
+        """The design's cost of counting points, and two passes over whole blocks where they carry more information."""
         linear = self.design.point_counts_cost(reports, self.domain_size)
         work = reweighting_work(self.responses, self.domain_size)
         return None if linear is None else DecodingCost(linear.operations + work, linear.route)

@@ -50,7 +50,7 @@ class Push:
     item: int
     share: float
     expected: float
-    """By how much the best attack raises the expected estimate of an item that nobody holds, if honest users are spread
+    """How much the best attack raises the expected estimate of an item that nobody holds, if honest users are spread
     evenly over the other items.
     """
     bound: float
@@ -96,7 +96,7 @@ class DecoderRow(ABC):
 
 @dataclass(frozen=True)
 class SupportRow(DecoderRow):
-    """An item with a support count of its own."""
+    """An item with its own support count."""
 
     domain_size: int
     probabilities: SupportProbabilities
@@ -160,7 +160,7 @@ class ModularRow(DecoderRow):
         """Var is quadratic in f, so three values determine it."""
         at_zero, at_half, at_one = (self.population_variance(self.others_spread_evenly(f)) for f in (0.0, 0.5, 1.0))
         square = 2 * (at_zero + at_one) - 4 * at_half
-        # The sampling of users, f(1−f)/n, is no error about the actual users.
+        # The sampling of users, f(1−f)/n, is not an error about the actual users.
         return at_zero, at_one - at_zero - square - 1, square + 1
 
     def push(self, share: float) -> Push:

@@ -37,7 +37,7 @@ Pilot = Floats | Sequence[float] | Estimate | Tally
 FEWEST_REPORTS = 50
 """With fewer reports per block a pilot is mostly noise, and the linear estimate does as well."""
 
-# e^ε below which whole blocks tell at most 0.3 % more than point counts, and rounding would spoil it.
+# e^ε below which whole blocks carry at most 0.3 % more information than point counts, and rounding would spoil it.
 _LEAST_ODDS = 1.1
 # So many messages of all designs fit in memory a dozen times, and an estimate takes a few seconds.
 _MOST_MESSAGES = 1 << 23
@@ -54,13 +54,13 @@ def is_linear(weights: Weights, ridge: float | Literal["paper"], errors: Errors,
     if pilot is not None and weights != "efficient":
         raise ParameterError(f"weights={weights!r} take no pilot; leave one of them out")
     if pilot is not None and (ridge != 0 or errors == "quick"):
-        raise ParameterError("ridge and errors='quick' take no pilot; leave it out")
+        raise ParameterError("ridge and errors='quick' take no pilot; omit it")
     return weights != "efficient" or ridge != 0 or errors == "quick"
 
 
 def whole_blocks(responses: Sequence[BlockResponse]) -> list[bool]:
-    """For each response, whether its tally tells more than its point counts; for none if it takes too long to find out
-    what.
+    """For each response, whether its tally is more informative than its point counts; False for all if that would take
+    too long to find out.
     """
     found = [
         response.design.counts_blocks and response.design.block_size > 1 and response.odds > _LEAST_ODDS

@@ -110,7 +110,7 @@ class BlockInformation(ABC):
 
 @dataclass(frozen=True)
 class PointInformation(BlockInformation):
-    """What the point counts of a block tell: W = n·S⁻, S the covariance of one debiased report at the pilot.
+    """The information in the point counts of a block: W = n·S⁻, S the covariance of one debiased report at the pilot.
 
     S⁻ = diag(h) − γhhᵀ with h = 1/(d0 + d1·g), γ = c/(c·Σh − m²), c = m·d0 + d1 − d1², inverts S on vectors that sum to
     0, and no others occur: two histograms differ by such a vector.
@@ -193,7 +193,7 @@ class PointInformation(BlockInformation):
 
 @dataclass(frozen=True)
 class MessageInformation(BlockInformation):
-    """What the counted messages of a block tell, each of them naming a whole block B_y of points.
+    """The information in the counted messages of a block, each of which names a whole block B_y of points.
 
     P(y|x) = P0·a_y[x] with a_y = 1 + (E−1)·1_{B_y} and E = e^ε, so message y has probability P0·μ_y at the pilot, μ_y =
     a_yᵀg, and W = n·P0·Σ_y a_y a_yᵀ/μ_y is the Fisher information.

@@ -78,7 +78,7 @@ class ModularProtocol(SelectingProtocol):
             raise PlanError(f"moduli must be distinct, got {list(self.moduli)}")
         if sum(self.moduli) - len(self.moduli) < domain_size - 1:
             raise PlanError(
-                f"the moduli minus one must add up to at least {domain_size - 1} to tell {domain_size} values apart, "
+                f"the moduli minus one must add up to at least {domain_size - 1} to distinguish {domain_size} values, "
                 f"got {sum(self.moduli) - len(self.moduli)}; add moduli or take larger ones"
             )
         check_affordable(response.design.points for response in responses if response.design.kind == "subsets")
@@ -254,7 +254,7 @@ class ModularProtocol(SelectingProtocol):
         return expected_error(check_histogram(histogram, self.domain_size), self.responses, self.gram) / users
 
     def worst_mse(self, users: int) -> float:
-        """An upper bound: the error of residues that nobody holds plus what one value held by everybody can add, by the
+        """An upper bound: the error of residues that nobody holds plus what one value held by everyone can add, by the
         smallest eigenvalue of T.
         """
         check_users(users)
@@ -327,7 +327,7 @@ class ModularSubsetSelection(ModularProtocol):
         return ModularMessages(encoded.selectors, tuple(response.design.decode(part) for response, part in parts))
 
     def count(self, messages: ModularMessages) -> Counters:
-        """The counters of all blocks, one after the other."""
+        """The concatenated counters of all blocks."""
         parts = zip(self.responses, messages.parts, strict=True)
         return self._join([response.design.count(part) for response, part in parts])
 

@@ -62,7 +62,7 @@ class ModularDecoder:
         self.gram = self._gram(planned=weights == "planned")
 
     def _check_determined(self) -> None:
-        """All moduli of a plan tell all values apart; without a ridge, the moduli that have reports must do so too."""
+        """All moduli of a plan distinguish all values; without a ridge, the moduli that have reports must do so too."""
         reached = sum(self.moduli) - len(self.moduli)
         if not self.ridge and reached < self.protocol.domain_size - 1:
             raise EstimateError(

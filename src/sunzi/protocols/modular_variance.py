@@ -109,7 +109,7 @@ def flat_error(gram: ToeplitzGram, domain_size: int) -> float:
 
 def worst_error(gram: ToeplitzGram, moments: Sequence[BlockMoments]) -> float:
     """At least the mean variance of all items for one report, at any histogram: the error of residues that nobody holds
-    plus what one value held by everybody can add, by the smallest eigenvalue of T.
+    plus what one value held by everyone can add, by the smallest eigenvalue of T.
     """
     operator = LinearOperator((gram.size, gram.size), matvec=gram.solve, dtype=np.float64)
     tiny = 3

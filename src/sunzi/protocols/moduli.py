@@ -51,7 +51,7 @@ def check_affordable(subset_points: Iterable[int]) -> None:
 def spread_moduli(domain_size: int, block_variance: BlockVariance, count: int, seed: int = 0) -> tuple[int, ...]:
     """``count`` distinct primes, one near a random place in each of ``count`` equal parts of [0.1·k, 0.95·k].
 
-    Random, because evenly spaced moduli share their differences and tell values apart badly; and few small ones,
+    Random, because evenly spaced moduli share their differences and distinguish values badly; and few small ones,
     because a small modulus adds little and costs much. If the moduli cannot tell all values apart (small domains),
     primes above the domain are added until they can.
     """

@@ -39,7 +39,7 @@ class RoundedNumbers(Protocol):
     reported by randomised response.
 
     Draw order of a batch: one word per report for its rounding, then the words of the block response. Rounding comes
-    before the ε-LDP response, so it needs no privacy of its own.
+    before the ε-LDP response, so it need not be private itself.
     """
 
     name = "number"

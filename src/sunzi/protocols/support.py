@@ -1,4 +1,4 @@
-"""Protocols in which every item has a support count of its own: (c[x]/n − q)/Δ is unbiased, and its error is known
+"""Protocols in which every item has its own support count: (c[x]/n − q)/Δ is unbiased, and its error is known
 exactly.
 """
 
@@ -78,7 +78,7 @@ class SupportProtocol(Protocol):
         """
         linear_only = is_linear(weights, ridge, errors, pilot)
         if ridge != 0:
-            raise ParameterError(f"a ridge is for modular protocols, such as mss; {self.name} needs none: leave it out")
+            raise ParameterError(f"a ridge is for modular protocols, such as mss; {self.name} needs none: omit it")
         linear = self.linear_estimate(domain, tally)
         if linear_only or not any(whole_blocks(self.responses)):
             if pilot is not None:

@@ -65,8 +65,9 @@ class Estimate(Histogram):
     """Computes the constrained fit from the tally."""
     _refit_effect: str = ""
     weights: Weights = "planned"
-    """How reports are weighted: "planned" is a fixed linear map, exactly unbiased. "efficient" follows the reports and
-    errs less: unbiased to first order, with a bias measured below 0.1 standard errors. "paper" as in the paper.
+    """How reports are weighted: "planned" is a fixed linear map, exactly unbiased. "efficient" adapts to the reports
+    and is more accurate: unbiased to first order, with a measured bias below 0.1 standard errors. "paper" as in the
+    paper.
     """
     plan: Plan | None = None
     """The plan of the reports; None where a protocol estimated by itself."""
@@ -316,7 +317,7 @@ class Estimate(Histogram):
         path: where to save the picture, if anywhere; the suffix sets the format.
         top: the number of bars.
         confidence, target: as in :meth:`interval`.
-        truth: the true frequencies of all values, marked beside the bars.
+        truth: the true frequencies of all values, marked next to the bars.
         """
         with needing_matplotlib():
             from sunzi.display.plotting import plot_estimate

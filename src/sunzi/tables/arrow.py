@@ -104,7 +104,7 @@ class Cells:
     def hashes(self) -> NDArray[np.uint64]:
         """A 64-bit hash of every cell, of its length and its first KiB, to partition rows by.
 
-        It has no key: somebody who chooses the ids can make the partitions uneven.
+        It has no key: someone who chooses the ids can make the partitions uneven.
         """
         hashes = mix_bits(self.lengths.astype(np.uint64))
         for offset in range(0, min(int(self.lengths.max(initial=0)), _HASHED_BYTES), _WORD):

@@ -1,4 +1,4 @@
-"""Rows of a column of values, and of public columns beside it, and Arrow arrays as such rows."""
+"""Rows of a column of values with its public columns, and Arrow arrays as such rows."""
 
 from __future__ import annotations
 

@@ -55,13 +55,13 @@ class GroupEstimates:
 
     estimates: Mapping[str, Estimate]
     minimum: int
-    """The least number of reports of a group that is shown."""
+    """The minimum number of reports of a group that is shown."""
     merged: int = 0
     """The number of smaller groups that are merged into the group ``other``."""
     held_back: int = 0
     """The number of smaller groups that are not shown."""
     without_estimate: int = 0
-    """The number of larger groups that are not shown, because no report of theirs tells about some of the values."""
+    """The number of larger groups that are not shown, because none of their reports covers some of the values."""
 
     def small_groups(self) -> str | None:
         """What became of groups with too few reports, as a sentence; None if there are none."""
@@ -191,7 +191,7 @@ def estimate_groups(
     min_reports: groups with fewer reports are not estimated on their own.
     small: whether such groups are merged into one named ``other``, or held back. If all of them together have too few
         reports, they are held back in both cases. So are larger groups whose reports do not suffice for an estimate,
-        as can happen if each report tells about one of many tables; EstimateError is raised if this holds for all.
+        as can happen if each report covers one of many tables; EstimateError is raised if this holds for all.
     options: as for :meth:`Plan.estimate`.
 
     >>> import sunzi

@@ -71,7 +71,7 @@ class IndexLookup:
     domain: the plan's domain.
     skip_missing: leave rows without a value out, which reveals to anyone who sees who reported whose value is missing;
         epsilon does not cover that.
-    fold: which of ``FOLDS`` to ignore in texts that are no labels as they are.
+    fold: which of ``FOLDS`` to ignore in texts that are not labels as they are.
     """
 
     def __init__(self, domain: Domain, *, skip_missing: bool = False, fold: Sequence[str] = ()) -> None:
@@ -239,7 +239,7 @@ class RecordLookup:
 
 
 class TextLookup:
-    """Finds the digits of every text of an open domain. Only values that are no texts have none; the counts are those
+    """Finds the digits of every text of an open domain. Only values that are not texts have none; the counts are those
     of :class:`IndexLookup`.
     """
 
@@ -254,7 +254,7 @@ class TextLookup:
         """The number of rows whose text is longer than planned."""
 
     def indices(self, rows: Rows) -> Integers:
-        """The digits of every row that is not left out; a DomainError names the first that is no text."""
+        """The digits of every row that is not left out; a DomainError names the first that is not text."""
         found = self.located(rows)
         return found[is_located(found)]
 

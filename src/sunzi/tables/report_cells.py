@@ -40,7 +40,7 @@ Counted = tuple[int, Counters]
 
 @dataclass(frozen=True)
 class Refused:
-    """The cells that are no reports of the plan, by reason.
+    """The cells that are not reports of the plan, by reason.
 
     >>> import pyarrow, sunzi
     >>> from sunzi.tables import sift_array
@@ -94,7 +94,7 @@ class Sifted:
     tally: Tally
     """The tally of the good reports."""
     refused: Refused = field(default_factory=Refused)
-    """The cells that are no reports."""
+    """The cells that are not reports."""
     repeated: int = 0
     """The number of rows that repeat another row's id."""
 
@@ -129,7 +129,7 @@ def sift_array(array: Any, plan: Plan) -> Sifted:
 
 
 def judge(array: Any, plan: Plan) -> Verdicts:
-    """For every cell of an Arrow array GOOD, or the number of the reason why it is no report."""
+    """For every cell of an Arrow array GOOD, or the number of the reason why it is not a report."""
     cells = cells_of(array)
     verdicts = np.zeros(len(cells), dtype=np.uint8)
     for rows, verdict, _ in _judged(plan, cells, count=False):

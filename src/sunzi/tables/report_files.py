@@ -1,4 +1,4 @@
-"""Parquet files of reports: one row per report, with public columns beside it."""
+"""Parquet files of reports: one row per report, with its public columns."""
 
 from __future__ import annotations
 

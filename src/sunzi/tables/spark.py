@@ -260,7 +260,7 @@ def _count_partitions(rows: DataFrame, request: TallyRequest, schema: StructType
 def _deduplicated(rows: DataFrame, request: TallyRequest) -> DataFrame:
     """The first row of every id in the order of :mod:`sunzi.tables.deduplication`, with the number of its copies.
 
-    Rows without an id are all kept, each under a number of its own, so that the data is read once.
+    Rows without an id are all kept, each under its own number, so that the data is read once.
     """
     from pyspark.sql import functions
     from pyspark.sql.types import BooleanType, StructField, StructType

@@ -24,7 +24,7 @@ BadReports = Literal["warn", "fail"]
 
 
 class BadReportsWarning(UserWarning):
-    """Some cells were no reports of the plan and were left out; the message counts them by reason and shows a few.
+    """Some cells were not reports of the plan and were left out; the message counts them by reason and shows a few.
 
     >>> import pyarrow.parquet, sunzi.tables, warnings
     >>> plan = sunzi.make_plan("grr", 10, epsilon=1)
@@ -85,7 +85,7 @@ def tally(
     report_column: the column of reports: binary cells that hold one report or one batch each.
     id_column: count rows with the same id once, over all groups: a good report rather than a bad cell, and of several
         the least, so that every run counts the same row.
-    bad_reports: whether cells that are no reports are left out with a :class:`BadReportsWarning`, or raise ReportError
+    bad_reports: whether cells that are not reports are left out with a :class:`BadReportsWarning`, or raise ReportError
         ("fail").
     jobs: the number of processes for Parquet files, by default one per core. Call it under
         ``if __name__ == "__main__":``, as usual where Python starts processes.
@@ -146,7 +146,7 @@ def sift(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sifted | dict[Key, Sifted]:
-    """Like :func:`tally`, with the bad cells by reason and the number of rows that repeat an id beside each tally.
+    """Like :func:`tally`, with the bad cells by reason and the number of rows that repeat an id for each tally.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _sift_groups(
 
 
 def bad_reports_message(found: Iterable[Sifted], bad_reports: BadReports) -> str | None:
-    """How many cells are no reports and why, or None if there are none; raised as ReportError with "fail"."""
+    """How many cells are not reports and why, or None if there are none; raised as ReportError with "fail"."""
     refused = reduce(Refused.__add__, (sifted.refused for sifted in found), Refused())
     if not refused.total:
         return None

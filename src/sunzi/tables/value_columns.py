@@ -52,12 +52,12 @@ def open_column(
     *,
     numbers: bool = False,
 ) -> Iterator[Column]:
-    """Open one column of a file, or of CSV from a binary stream, with public columns beside it.
+    """Open one column of a file, or of CSV from a binary stream, with public columns.
 
     Parameters
     ----------
     source: a file, whose suffix says its format, or a stream of CSV; text may be compressed (``.csv.gz``).
-    column: the column's name, or the key in JSON Lines; may be left out if there is only one.
+    column: the column's name, or the key in JSON Lines; may be omitted if there is only one.
     delimiter: what separates the columns of CSV; by default the comma, semicolon or tab in its line of column names,
         and a tab in ``.tsv``.
     public: the names of further columns, whose rows come in :attr:`Rows.public`.

@@ -1,6 +1,6 @@
 """Tables of results as CSV, JSON or Parquet: records with equal keys, and histograms.
 
-A histogram always has the unbiased estimate and its interval; post-processed frequencies have a column of their own.
+A histogram always has the unbiased estimate and its interval; post-processed frequencies have a separate column.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def histogram_table(
     confidence, target: of the intervals.
     top: only the ``top`` most frequent values, most frequent first; by default all in the domain's order.
     among: only values with these indices.
-    processed: a post-processed histogram, for a column of its own.
+    processed: a post-processed histogram, for a separate column.
     notes: further notes.
     """
     order = np.arange(estimate.domain.size) if among is None else among
