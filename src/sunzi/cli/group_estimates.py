@@ -49,7 +49,7 @@ def add_group_options(parser: argparse.ArgumentParser) -> None:
         "--min-reports",
         metavar="N",
         type=int,
-        help=f"the least number of reports of a group; smaller groups are merged or held back (default: {_MINIMUM})",
+        help=f"minimum number of reports of a group; smaller groups are merged or held back (default: {_MINIMUM})",
     )
     groups.add_argument(
         "--small",

@@ -28,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     description = (
         "Compare all protocols for a domain, an epsilon and a number of users by error, bits, work and attackability. "
         "Recommend one, explain why, and write its plan. To find the number of users or the epsilon that an error "
-        "needs, give --target-error and leave out --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
+        "needs, give --target-error and omit --users or --epsilon. Prints a table on a terminal, CSV in a pipe."
     )
     parser = commands.add_parser("plan", description=description)
     parser.add_argument(
@@ -58,8 +58,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--max-attack",
         metavar="P",
-        help="maximum success rate of the best attacker with one report, from 0 to 1; to keep it, ss, ss-compact and "
-        "pgr take larger blocks",
+        help="maximum success rate of the best attacker with one report, from 0 to 1; to meet it, ss, ss-compact and "
+        "pgr use larger blocks",
     )
     parser.add_argument(
         "--search",

@@ -56,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--rotate",
         metavar="SCHEDULE",
         help="open a new epoch of every collection by a schedule: daily, weekly (on Mondays), or five fields of cron, "
-        "such as '0 4 * * *'; rotations that were missed while no collector ran are done once (default: never)",
+        "such as '0 4 * * *'; rotations missed while no collector was running are done once (default: never)",
     )
     parser.add_argument(
         "--rotate-at", metavar="HH:MM", help="time of day for --rotate daily and weekly (default: 00:00)"

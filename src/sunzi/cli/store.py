@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show.add_argument("store", metavar="STORE", help=store)
     add_output(show)
     add_format(show)
-    backup = add_action("backup", _backup, "copy a store to a new SQLite file, also while a collector uses it")
+    backup = add_action("backup", _backup, "copy a store to a new SQLite file, even while a collector uses it")
     backup.add_argument("store", metavar="STORE", help=store)
     backup.add_argument("file", metavar="FILE", help="new SQLite file")
     restore = add_action("restore", _restore, "copy a backup into a new or empty store")
@@ -71,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     close.add_argument("store", metavar="STORE", help=store)
     _add_epoch(close)
     _add_audit_log(close)
-    subtract = add_action("subtract", _subtract, "take the reports of a compromised upload key out of an epoch")
+    subtract = add_action("subtract", _subtract, "subtract the reports of a compromised upload key from an epoch")
     subtract.description = (
         f"{subtract.description} The epoch may be open or closed. While a collector uses an SQLite store, send the "
         "request to the collector instead: POST /v1/collections/NAME/epochs/N/subtract."

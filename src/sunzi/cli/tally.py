@@ -70,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--engine",
         choices=(_FILES, _PARQUET, _SPARK),
-        help="what counts (default: parquet for folders and names that end in .parquet, else files)",
+        help="engine that counts (default: parquet for folders and names that end in .parquet, else files)",
     )
     _add_columns(parser)
     _add_counts(parser)

@@ -51,7 +51,7 @@ _LONGEST_REPORT = 1 << 17
 # The figures of a modular protocol need a solve over the whole domain, which takes minutes beyond this size.
 _LARGEST_SOLVED = 1 << 21
 SIZED = ("ss", "ss-compact", "pgr")
-"""The protocols that take larger blocks to keep a limit on attackability."""
+"""The protocols that use larger blocks to meet a limit on attackability."""
 
 
 @dataclass(frozen=True)
