@@ -63,8 +63,8 @@ def add_estimation(parser: argparse.ArgumentParser, target: Literal["reporters",
         "--weights",
         choices=("efficient", "planned"),
         default="efficient",
-        help="how reports are weighted: efficient weights adapt to the reports and give the smallest error; planned ones "
-        "are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
+        help="how reports are weighted: efficient weights adapt to the reports and give the smallest error; planned "
+        "weights are the same for every tally, so that the estimate is exactly unbiased (default: %(default)s)",
     )
 
 
