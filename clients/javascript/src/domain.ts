@@ -58,7 +58,7 @@ export interface PlanReader extends DomainReader {
 export interface Extras<Reader = PlanReader> {
   /** `records` from `sunzi/records`, for plans about numbers, dates and records. */
   records?: Reader;
-  /** `texts` from `sunzi/texts`, for plans about texts that nobody has listed. */
+  /** `texts` from `sunzi/texts`, for plans of texts without a list. */
   texts?: Reader;
 }
 
@@ -71,7 +71,7 @@ export function needed<Reader>(extras: Extras<Reader>, name: keyof Extras): Read
 
 /** The values of one plan. */
 export class Domain {
-  /** The number of values; infinite, if they are texts that nobody has listed. */
+  /** The number of values; infinite for texts without a list. */
   declare readonly size: number;
   /** The labels in the order of their indices; undefined for a bare size, and if they are in a file still to be given. */
   declare readonly labels?: readonly string[];
@@ -83,11 +83,11 @@ export class Domain {
   declare readonly range?: Range;
   /** The attributes, if values are records. */
   declare readonly attributes?: readonly Attribute[];
-  /** The alphabet, if values are texts that nobody has listed. */
+  /** The alphabet, if values are texts without a list. */
   declare readonly symbols?: "bytes" | readonly string[];
   /** The token of characters that begin no other token. */
   declare readonly unknown?: string;
-  /** How many tokens of a text are told apart. */
+  /** The maximum length of a text in tokens. */
   declare readonly longest?: number;
   /** What the application does to texts before it reports them. */
   declare readonly note?: string;

@@ -4,7 +4,7 @@ import type { PlanReader } from "./domain.js";
 import { readOpenDomain } from "./texts/open_domain.js";
 import { prefixesProtocol } from "./texts/prefixes.js";
 
-/** Reads plans about texts that nobody has listed. */
+/** Reads plans of texts without a list. */
 export const texts: PlanReader = {
   readDomain: readOpenDomain,
   readProtocol: (_name, parameters, domain, readResponse) => prefixesProtocol(parameters, domain, readResponse),

@@ -1,4 +1,4 @@
-/** Domains of texts that nobody has listed, read as tokens of an alphabet (`docs/format.md`, 2.3). */
+/** Domains of texts without a list, read as tokens of an alphabet (`docs/format.md`, 2.3). */
 
 import type { ReadDomain } from "../domain.js";
 import { check, DomainError, shown } from "../errors.js";
