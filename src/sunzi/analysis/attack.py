@@ -84,9 +84,9 @@ class Attack:
     success: Proportion
     """Simulated success rate from one report."""
     repeated: tuple[AttackGrowth, ...]
-    """With fresh noise in every report."""
+    """The attacker's success with fresh noise in every report."""
     memoised: tuple[AttackGrowth, ...]
-    """With a client that repeats its first report."""
+    """The attacker's success if the client repeats its first report."""
 
     @property
     def agrees(self) -> bool:

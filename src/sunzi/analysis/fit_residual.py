@@ -57,7 +57,7 @@ class FitResidual:
         return Cumulants.of_traces(mean, second, third, coincidences)
 
     def _variances(self, place: int) -> Floats:
-        """Of the points of one report."""
+        """The variances of the points of one report."""
         moments = self._fit.moments[place]
         return moments.light + moments.heavy * self._fit.histograms[place]
 

@@ -74,14 +74,14 @@ class CountedDesign:
 
     @property
     def unused_support(self) -> Floats:
-        """By how much the reports that support each of these differ from what is expected."""
+        """How much the number of reports that support each of these differs from its expectation."""
         used = self.histogram.size
         support = self.support[used : used + self.unused].astype(np.float64)
         return support - self.reports * self.response.probabilities.false
 
     @property
     def unused_variance(self) -> float:
-        """Of each of them."""
+        """The variance of each of them."""
         rate = self.response.probabilities.false
         return self.reports * rate * (1 - rate)
 

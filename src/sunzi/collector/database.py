@@ -165,7 +165,7 @@ class Database(ABC):
 
     @abstractmethod
     def _read_pages(self, contribution: int, pages: Sequence[int]) -> Mapping[int, bytes]:
-        """Those of the pages that exist."""
+        """The given pages that exist."""
 
     @abstractmethod
     def _write_pages(self, contribution: int, pages: Mapping[int, bytes]) -> None: ...

@@ -30,11 +30,11 @@ _Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class CollectionTrend:
-    """The trend of a collection, and which epochs it is about."""
+    """The trend of a collection, and the epochs that it covers."""
 
     trend: Trend
     epochs: Sequence[Epoch]
-    """Those of the trend, oldest first."""
+    """The epochs of the trend, oldest first."""
     held_back: Sequence[int]
     """The numbers of epochs with too few reports to publish or to estimate."""
     other_domain: Sequence[int]

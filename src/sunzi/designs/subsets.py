@@ -197,7 +197,7 @@ class Subsets(Design):
 
     @property
     def payload_bits(self) -> int:
-        """Those of the arithmetic code, or v for the bitmap."""
+        """The bits of the arithmetic code, or v for the bitmap."""
         return self._words.bits if self.code == ARITHMETIC else self.points
 
     @property

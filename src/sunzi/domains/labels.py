@@ -363,7 +363,7 @@ def check_column(values: object, expected: str) -> Iterable[Any]:
     elif isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         found = shown(values)
     elif isinstance(values, (set, frozenset)):
-        found = f"a {kind}, which has no inherent order; make it a list, or sort it"
+        found = f"a {kind}, which has no order; make it a list, or sort it"
     elif isinstance(values, np.ma.MaskedArray):
         found = "a masked array; fill in its masked values, or remove them"
     elif getattr(values, "ndim", 1) != 1:

@@ -91,7 +91,7 @@ class Column:
     mass: Floats
 
     def loss(self, ones: Floats, zeros: Floats) -> Floats:
-        """Of these counts; it rises with the ones and falls with the zeros."""
+        """The privacy loss of these counts; it rises with the ones and falls with the zeros."""
         (a, b), (c, d) = self.held, self.missed
         return np.log(ones * a + zeros * b) - np.log(ones * c + zeros * d)
 

@@ -29,9 +29,9 @@ from sunzi.plan import Epsilon, Plan, make_plan
 
 # The local ε is a multiple of 1/100.
 _PLACES = 100
-# Block sizes are tried in steps of this factor, until the error has risen this often.
+# Try block sizes in steps of this factor, until the error has risen this many times.
 _GROWTH, _RISES = 1.4, 2
-# Compact designs count every message. Beyond this many, subsets, which count points, are the better choice.
+# Compact designs count every message. With more messages than this, subsets, which count points, are better.
 _MOST_COUNTERS = 1 << 24
 LARGEST_USEFUL = Fraction(4)
 """A larger local ε gives no meaningful protection."""
@@ -39,7 +39,7 @@ CENTRAL_HEADER = ("method", "trusted", "epsilon", "count error", "share error", 
 CENTRAL_LEGEND = (
     "trusted: who must be trusted for the central epsilon: the server, which knows all values, or the collector, which "
     "receives all reports. Only the local epsilon in the next column protects users from them.",
-    "count error, share error: the root of the mean squared error over all values, of counts and of frequencies.",
+    "count error, share error: the root mean squared error of counts and of frequencies, over all values.",
     "ratio: the error divided by that of Gaussian noise, the price of not trusting a server. Discrete Laplace noise "
     "has delta = 0.",
 )
@@ -60,7 +60,7 @@ class Method:
     local_epsilon: Fraction | None
     """The ε that holds against them; None if there is none."""
     count_error: float
-    """The standard error of a count, in people: the root of the mean over all values."""
+    """The standard error of a count, in people: the root mean square over all values."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -93,7 +93,7 @@ class CentralPlan:
 
     @property
     def count_error(self) -> float:
-        """The standard error of a count, in people: the root of the mean over all values."""
+        """The standard error of a count, in people: the root mean square over all values."""
         return self.methods[0].count_error
 
     def with_groups(self, groups: Mapping[str, Iterable[str]]) -> CentralPlan:
@@ -246,7 +246,7 @@ def _realised(domain: Domain, search: _Search, chosen: _Candidate) -> tuple[Plan
     counters = domain.size**2 // chosen.block_size
     if counters > _MOST_COUNTERS:
         return plan, f"{blocks}: ss, since ss-compact would need {float(f'{counters:.2g}'):,.0f} counters."
-    # A design on a few points more, or with blocks of nearly this size, may miss the target.
+    # A compact design may have a few more points or a slightly different block size, and so miss the target.
     compact = make_plan("ss-compact", domain, chosen.epsilon, block_size=chosen.block_size)
     reaches = compact.protocol.blanket().largest_delta(search.users, float(search.target)) <= search.delta
     if reaches and compact.expected_mse(1) <= ERROR_TOLERANCE * plan.expected_mse(1):

@@ -1,4 +1,4 @@
-"""The central ε of a plan against the size of its batches and against the ε of its reports (docs/batch.md)."""
+"""The central ε of a plan as a function of the batch size and of the ε of its reports (docs/batch.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sunzi.errors import PlanWarning, SunziError
 from sunzi.plan import Plan, make_plan
 from sunzi.protocols.registry import catalogue
 
-# Three decades to both sides of the plan's own batch, two sizes in each.
+# Three decades on both sides of the plan's own batch, two sizes in each.
 _STEPS, _STEPS_PER_DECADE = 6, 2
 _LEAST_REPORTS = 10
 _EPSILONS = (Fraction(1, 2), *map(Fraction, range(1, 9)))
@@ -21,7 +21,7 @@ _EPSILONS = (Fraction(1, 2), *map(Fraction, range(1, 9)))
 
 @dataclass(frozen=True)
 class BatchCurves:
-    """Guarantees of a plan and of its neighbours, under the same conditions.
+    """Guarantees of a plan and of similar ones, under the same conditions.
 
     >>> import sunzi
     >>> guarantee = sunzi.make_plan("grr", 16, epsilon=2).batch_guarantee(10_000, delta=1e-8)
@@ -33,9 +33,9 @@ class BatchCurves:
     domain_size: int
     own: BatchGuarantee
     by_size: tuple[BatchGuarantee, ...]
-    """Of other sizes of the batch or, with memoised reports, of the cohort."""
+    """Guarantees for other sizes of the batch or, with memoised reports, of the cohort."""
     by_epsilon: tuple[BatchGuarantee, ...]
-    """Of plans of this protocol for other ε; empty if the plan is not one of a single value."""
+    """Guarantees of plans of this protocol for other ε; empty if the plan is not for single values."""
 
 
 def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | None = None) -> BatchCurves:
@@ -58,7 +58,7 @@ def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | Non
     total = len(sizes) + len(plans)
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlanWarning)  # δ is the user's, and was judged at the plan's own batch
+        warnings.simplefilter("ignore", PlanWarning)  # the user's δ was already checked for the plan's own batch
         for size in sizes:
             found.append(_again(plan, guarantee, size))
             _tell(progress, len(found) / total)

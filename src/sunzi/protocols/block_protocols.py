@@ -61,7 +61,7 @@ class BlockProtocol(SupportProtocol):
         return self.response.epsilon
 
     def blanket(self) -> Blanket:
-        """That of the response, on the first three values."""
+        """The blanket of the response, on the first three values."""
         points = (0, 1, 2) if self.domain_size > 2 else None
         return self.response.blanket(float(self.response.likelihood_ratio), points)
 

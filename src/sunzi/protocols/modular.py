@@ -217,7 +217,7 @@ class ModularProtocol(SelectingProtocol):
         return linear if linear_only else efficient_estimate(self, tally, linear, decoder.gram, pilot)
 
     def linear_estimate(self, domain: Domain, tally: Tally) -> Estimate:
-        """With planned weights."""
+        """The estimate with planned weights."""
         return self.estimate(domain, tally, "planned")
 
     def decoding_cost(self, reports: int) -> DecodingCost | None:

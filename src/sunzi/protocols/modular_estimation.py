@@ -171,7 +171,7 @@ class ModularDecoder:
 
     @property
     def item_scores(self) -> Floats:
-        """With quick errors, which are upper bounds."""
+        """The estimate divided by quick standard errors, which are upper bounds."""
         found = self.estimate(Domain(self.protocol.domain_size))
         return found.frequencies / np.maximum(found.standard_errors(), np.finfo(np.float64).tiny)
 
@@ -229,12 +229,12 @@ class ModularUncertainty(CombinedUncertainty):
 
     @cached_property
     def population(self) -> Floats:
-        """In full, or their quick bound."""
+        """The variances about a population, in full or as their quick bound."""
         return (self._variance.full if self.decoder.errors == "full" else self._variance.quick)(self.plausible)
 
     @cached_property
     def slopes(self) -> Floats:
-        """From the item's own residues."""
+        """The slopes, from the item's own residues."""
         return self._variance.own_slopes()
 
     def query(self, rows: Floats) -> QueryErrors:
@@ -243,7 +243,7 @@ class ModularUncertainty(CombinedUncertainty):
         return QueryErrors(rows, covariance, excess, self.frequencies, self.reports)
 
     def jumps(self, at_hand: bool) -> intervals.Jumps:
-        """From the counts of the item's own residues."""
+        """The jumps, from the counts of the item's own residues."""
         return self._variance.jumps(self.plausible, self.decoder.rates, at_hand)
 
 

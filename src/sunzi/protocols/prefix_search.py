@@ -49,7 +49,7 @@ class _Level:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean of all views."""
+        """The standard error of the mean of all views."""
         return float(np.mean([table.standard_error**2 for table in self.tables]) / len(self.tables)) ** 0.5
 
     def means(self, cells: list[Integers]) -> Cells:

@@ -182,11 +182,11 @@ class UnaryProtocol(SupportProtocol):
         return (some_bit + (1 - true) * (1 - false) ** (size - 1)) / size
 
     def blanket(self) -> Blanket:
-        """Of reports, in which all bits are seen together."""
+        """The blanket of reports, in which all bits are seen together."""
         return Blanket.of_bits(self.probabilities.true, self.probabilities.false, self.domain_size)
 
     def counts_blanket(self) -> BitSums:
-        """Of sums of bits."""
+        """The blanket of the sums of bits."""
         return BitSums(self.probabilities.true, self.probabilities.false, self.domain_size)
 
     # --- as a channel (see sunzi.protocols.channel)

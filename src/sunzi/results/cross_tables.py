@@ -186,11 +186,11 @@ class _Patterns:
     """The frequency of these cells, for every c."""
 
     def sum(self, weights: Mapping[Attributes, float]) -> float:
-        """Over all cells of the view, with a weight for every pattern."""
+        """The sum over all cells of the view, with a weight for every pattern."""
         return sum(self.counts[pattern] * weight for pattern, weight in weights.items())
 
     def mean(self, weights: Mapping[Attributes, float]) -> Floats:
-        """Over the frequencies of the view's cells, for every c."""
+        """The mean weight over the frequencies of the view's cells, for every c."""
         return np.asarray(sum(self.masses[pattern] * weight for pattern, weight in weights.items()))
 
 

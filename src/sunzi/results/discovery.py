@@ -120,7 +120,7 @@ class CountUncertainty:
         return 1 / self.counting - (1 / self.reports if target == "reporters" else 0.0)
 
     def variances(self, target: Target) -> Floats:
-        """At the estimated frequencies, clipped to [0, 1]."""
+        """The variances at the estimated frequencies, clipped to [0, 1]."""
         plausible = np.clip(self.frequencies, 0.0, 1.0)
         sampling = plausible * (1 - plausible) * self._sampling(target)
         return self.variance + self._slope * plausible + sampling

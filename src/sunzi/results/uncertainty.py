@@ -61,7 +61,7 @@ class QueryErrors:
     reports: int
 
     def covariance(self, target: Target) -> Floats:
-        """About the population, or the reporters: less (Σ f·a·b − aᵀf·bᵀf)/n, the sampling error."""
+        """The covariance about the population; for the reporters minus the sampling error (Σ f·a·b − aᵀf·bᵀf)/n."""
         if target == "population":
             return self.population
         means = self.rows @ self.plausible
@@ -165,7 +165,7 @@ class CombinedUncertainty(ABC):
         """The errors of linear queries, one per row."""
 
     def variances(self, target: Target) -> Floats:
-        """At the plausible histogram; for "reporters" without f(1−f)/n."""
+        """The variances at the plausible histogram; for "reporters" without f(1−f)/n."""
         sampling = self.plausible * (1 - self.plausible) / self.reports
         return self.population if target == "population" else self.population - sampling
 
