@@ -154,7 +154,7 @@ def _counted(layout: TallyLayout) -> Counted:
 
 
 def _largest_weight(layout: TallyLayout) -> int | None:
-    """The largest number of counters that a report increments; None if it always is one."""
+    """The largest number of counters that a report increments; None if it is always one."""
     counts = _counted(layout)
     if counts == "messages":
         return None

@@ -97,7 +97,7 @@ class Contract:
                 f"a plan has exactly the keys {list(_KEYS)}, and may have {list(_OPTIONAL_KEYS)}; got {sorted(value)}"
             )
         if value.get("groups") == {}:
-            raise PlanError("groups must not be empty; leave them out")
+            raise PlanError("groups must not be empty; omit them")
         protocol, parameters = value["protocol"], value["parameters"]
         if not isinstance(protocol, str) or not isinstance(parameters, dict):
             raise PlanError("protocol must be a name and parameters an object")

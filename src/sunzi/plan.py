@@ -201,7 +201,7 @@ class Plan:
 
         Parameters
         ----------
-        seed: for simulation only; such a client gives no privacy.
+        seed: for simulation only; such a client protects nobody.
         source: a source of random words other than the operating system, for tests and proofs.
         max_epsilon: refuse the plan if it spends more than this.
         fingerprint: refuse the plan if its fingerprint differs.
@@ -283,11 +283,11 @@ class Plan:
         tally: a tally of this plan.
         options: how the reports are weighted (docs/guide.md, "Weights").
 
-            - All protocols: ``weights="efficient"``, the default, follows the reports and has the least error, unbiased
-              to first order; ``weights="planned"`` is a fixed linear map, exactly unbiased. They differ for ``mss``,
-              ``mss-compact``, ``ss-compact`` and ``pgr``, from 50 reports per block on.
-            - The same: ``pilot=``, a histogram, an estimate or a tally of other reports, to take efficient weights
-              from; the estimate is then exactly unbiased.
+            - All protocols: ``weights="efficient"``, the default, adapts to the reports and has the least error,
+              unbiased to first order; ``weights="planned"`` is a fixed linear map, exactly unbiased. They differ for
+              ``mss``, ``mss-compact``, ``ss-compact`` and ``pgr``, from 50 reports per block on.
+            - The same: ``pilot=``, a histogram, an estimate or a tally of other reports, from which to compute
+              efficient weights; the estimate is then exactly unbiased.
             - All protocols: ``errors="quick"``, planned weights and standard errors in a fraction of the time; exact,
               but for ``mss`` and ``mss-compact`` an upper bound: in the mean over items the variance was 1.04 to 1.3
               times too large up to ε = 6, and 3 to 9 times at ε = 8.
@@ -308,13 +308,13 @@ class Plan:
             return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
 
     def discover(self, tally: Tally, **options: Any) -> Discovery:
-        """The frequent texts of an open domain, with intervals that hold after the search.
+        """The frequent texts of an open domain, with intervals that account for the search.
 
         Parameters
         ----------
         tally: a tally of this plan.
         options: all optional. ``candidates=``, a list of texts, or a file with one per line: look for these only.
-            ``prior=``, public texts of the same kind in the same form: they guide the search, and bias nothing.
+            ``prior=``, public texts of the same kind in the same form: they guide the search and cause no bias.
             ``false_share=``, the maximum false discovery rate, 0.05 by default.
             ``beam=``, how many prefixes a level passes on to the next.
 
@@ -348,7 +348,7 @@ class Plan:
                 f"this tally belongs to the plan {tally.fingerprint.hex()[:16]}…, not to {self.fingerprint[:16]}…"
             )
         if tally.layout != self.protocol.tally_layout:
-            raise TallyError("this tally's counters are not laid out as this plan says")
+            raise TallyError("this tally's counters do not have this plan's layout")
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same fingerprint."""
@@ -365,7 +365,7 @@ class Plan:
         return f"Plan({terms}, {self.fingerprint[:16]}…)"
 
     def facts(self) -> list[tuple[str, str]]:
-        """The terms and what follows from them, as names and texts: privacy, values, report size, error, attacker."""
+        """The terms and what follows from them, as pairs of a name and a text: privacy, report size, error and more."""
         bits = f"{self.report_bits:g} {'bit' if self.report_bits == 1 else 'bits'}"
         if self.max_report_bits != self.report_bits:
             bits += f" on average, at most {self.max_report_bits:,}"
@@ -382,7 +382,7 @@ class Plan:
         ]
 
     def attacker_in_words(self) -> str:
-        """How often an attacker who sees one report guesses right, compared with one who does not, as a sentence."""
+        """How often an attacker guesses right with one report and without any, as a sentence."""
         protocol = self.protocol
         return attacker_success(self.attackability, len(protocol.attacked_values), protocol.guessed)
 
@@ -406,7 +406,7 @@ def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         reason = f"there is no option {unknown[1]!r}" if unknown else str(error)
         if unknown and unknown[1] == "table":
-            reason = "only plans of tables have tables, those of sunzi plan --tables or sunzi.make_tables"
+            reason = "only plans made with sunzi plan --tables or sunzi.make_tables have tables"
         raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {reason}") from error
 
 

@@ -1,4 +1,4 @@
-"""Plans about numbers and records: ranges and quantiles, means, and cross tables."""
+"""Plans for numbers and records: ranges and quantiles, means, and cross tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def make_tables(
         raise ParameterError(f"a table has at most {_MOST_TOGETHER} attributes, got one of {largest}")
     parts = len({part for table in tables for part in subsets(table)})
     if parts > _MOST_PARTS:
-        raise ParameterError(f"at most {_MOST_PARTS:,} tables and margins are possible, got {parts:,}; request fewer")
+        raise ParameterError(f"a plan has at most {_MOST_PARTS:,} tables and margins, got {parts:,}; request fewer")
     if len(set(tables)) != len(tables):
         raise ParameterError("wanted lists a table twice")
     unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]

@@ -91,7 +91,7 @@ class Tally:
             if largest > reports[-1]:
                 raise TallyError(f"a count of {largest} exceeds the {counted(reports[-1], 'report')} of its block")
         if any(weight for _, weight in self.layout.blocks) and sum(reports) != self.reports:
-            raise TallyError(f"the counts stand for {counted(sum(reports), 'report')}, not for {self.reports:,}")
+            raise TallyError(f"the counts are those of {counted(sum(reports), 'report')}, not of {self.reports:,}")
         return tuple(reports)
 
     @property
