@@ -16,8 +16,8 @@ ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
         ([("a",)], "no table has the attribute 'b'"),
         ([("a", "b"), ("b", "a")], "wanted lists a table twice"),
         ([("a", "d")], "no attribute 'd'"),
-        ([("a", "a"), ("b",)], "different attributes"),
-        ([5], "a table is a list of attributes, got 5"),
+        ([("a", "a"), ("b",)], "must be different"),
+        ([5], "a table must be a list of attributes, got 5"),
     ],
 )
 def test_wrong_tables_are_refused(wanted, message):
@@ -82,7 +82,7 @@ def test_planned_errors_are_about_the_users_on_both_sides():
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        (None, "attributes are a mapping of names to values, got None"),
+        (None, "attributes must be a mapping of names to values, got None"),
         ({"a": sunzi.RecordDomain(ATTRIBUTES)}, "attribute 'a' is itself a record"),
     ],
 )

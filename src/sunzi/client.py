@@ -113,5 +113,5 @@ def random_index(domain: Domain, source: WordSource) -> Any:
 
 def _hexadecimal(fingerprint: str | bytes) -> str:
     if not isinstance(fingerprint, (str, bytes)):
-        raise ParameterError(f"a fingerprint is hexadecimal text or bytes, got {shown(fingerprint)}")
+        raise ParameterError(f"a fingerprint must be hexadecimal text or bytes, got {shown(fingerprint)}")
     return fingerprint.hex() if isinstance(fingerprint, bytes) else fingerprint.lower()

@@ -38,7 +38,7 @@ def declare_groups(groups: object) -> DeclaredGroups:
     for attribute in groups:
         if not isinstance(attribute, str) or not _ATTRIBUTE.fullmatch(attribute):
             raise PlanError(
-                f"the attribute of a group is 1 to 32 of a-z, 0-9 and _, starting with a letter, got {shown(attribute)}"
+                f"a group's attribute must be 1 to 32 of a-z, 0-9 and _, starting with a letter, got {shown(attribute)}"
             )
     return MappingProxyType({attribute: _declared_values(attribute, groups[attribute]) for attribute in sorted(groups)})
 
@@ -52,7 +52,7 @@ def _declared_values(attribute: str, values: object) -> tuple[str, ...]:
     for value in found:
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise PlanError(
-                f"a value of the group {attribute} is 1 to 64 of A-Z, a-z, 0-9 and . _ + -, starting with a letter or "
+                f"a value of group {attribute} must be 1 to 64 of A-Z, a-z, 0-9 and . _ + -, starting with a letter or "
                 f"digit, got {shown(value)}"
             )
     if len(set(found)) < len(found):
@@ -103,7 +103,7 @@ def parse_groups(text: str) -> dict[str, str]:
     for part in text.split(","):
         attribute, _, value = part.partition("=")
         if not _ATTRIBUTE.fullmatch(attribute) or not _VALUE.fullmatch(value):
-            raise ParameterError(f"a group is ATTRIBUTE=VALUE, such as country=DE, got {shown(part)}")
+            raise ParameterError(f"a group must be ATTRIBUTE=VALUE, such as country=DE, got {shown(part)}")
         if attribute in found:
             raise ParameterError(f"the group {attribute} is named twice; an upload names one value of it")
         found[attribute] = value

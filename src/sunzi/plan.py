@@ -240,7 +240,7 @@ class Plan:
             pieces = self._decode(reports)
         else:
             raise ReportError(
-                f"reports are bytes, a file opened for reading bytes, or an iterable of bytes, got {shown(reports)}"
+                f"reports must be bytes, a file opened for reading bytes, or an iterable of bytes, got {shown(reports)}"
             )
         count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
         for encoded in pieces:
@@ -253,7 +253,7 @@ class Plan:
         single: list[bytes] = []
         for report in reports:
             if not isinstance(report, (bytes, bytearray, memoryview)):
-                raise ReportError(f"a report is bytes, got {type(report).__name__}")
+                raise ReportError(f"a report must be bytes, got {type(report).__name__}")
             data = bytes(report)
             if wire.is_batch(data):
                 yield from self._decode_stream(io.BytesIO(data))

@@ -201,7 +201,7 @@ def _header(fingerprint: bytes, layout: TallyLayout, reports: int, stored: int |
 
 def _check_header(fingerprint: bytes, layout: TallyLayout, stored: object) -> None:
     if len(fingerprint) != _DIGEST_BYTES:
-        raise TallyError(f"a fingerprint has {_DIGEST_BYTES} bytes, got {len(fingerprint)}")
+        raise TallyError(f"a fingerprint must have {_DIGEST_BYTES} bytes, got {len(fingerprint)}")
     if not layout.blocks or any(size < 1 or weight < 0 for size, weight in layout.blocks):
         raise TallyError(f"every block needs counters and a weight of at least 0, got {list(layout.blocks)[:3]}")
     if stored is not None and (type(stored) is not int or stored < 0):

@@ -215,7 +215,7 @@ def test_groups_of_a_collector(collection, store, capsys, tmp_path):
     [
         (("--group", "country=ES"), "the group country has no value 'ES'"),
         (("--group", "city=Bonn"), "this plan has no group 'city'"),
-        (("--group", "country"), "a group is ATTRIBUTE=VALUE"),
+        (("--group", "country"), "a group must be ATTRIBUTE=VALUE"),
         (("--group", "country=DE", "--by", "country"), "leave out --by"),
         (("--by", "country,release"), "by one attribute at a time"),
         (("--by", "city"), "has no group of the attribute city"),

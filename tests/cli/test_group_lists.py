@@ -31,7 +31,7 @@ def test_plans_of_numbers_declare_groups(collection):
         (["country=DE", "country=FR"], "--group country is given twice"),
         (["country=DE,DE"], "lists 'DE' twice"),
         (["country="], "a value of the group country"),
-        (["Country=DE"], "the attribute of a group"),
+        (["Country=DE"], "a group's attribute"),
     ],
 )
 def test_bad_lists_are_refused(collection, complaint, groups, message):

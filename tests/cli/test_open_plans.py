@@ -65,7 +65,7 @@ def test_on_a_terminal_it_says_what_will_be_found(shown):
         (["--open", "letters", "--size", "3"], "exactly one of"),
         (["--size", "3", "--epsilon", "2", "--users", "9", "--longest", "3"], "--longest needs --open"),
         (["--size", "3", "--epsilon", "2", "--users", "9", "--note", "NFC"], "--note needs --open"),
-        (["--open", "--length", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note is printable text"),
+        (["--open", "--length", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note must be printable text"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "--protocol", "grr"], "--protocol is for plans"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "there is no comparison page"),
     ],

@@ -209,7 +209,7 @@ def test_epochs_that_were_due_rotate_at_the_start(plan, tmp_path):
     ("words", "message"),
     [
         (["--rotate", "0 25 * * *"], "the hour of the schedule '0 25 * * *' must be 0 to 23"),
-        (["--rotate", "daily", "--rotate-at", "4"], "a time of day is HH:MM"),
+        (["--rotate", "daily", "--rotate-at", "4"], "a time of day must be HH:MM"),
         (["--rotate", "daily", "--time-zone", "Berlin"], "there is no time zone 'Berlin' here"),
         (["--rotate", "daily", "--grace", "-1"], "grace_seconds must not be negative"),
         (["--grace", "60"], "--grace is about --rotate; add --rotate daily"),

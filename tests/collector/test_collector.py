@@ -173,7 +173,7 @@ def test_a_deposit_has_the_counts_of_its_reports(collector):
 
 def test_bad_deposits_are_refused(collector, tmp_path):
     live = collector.open("web", PLAN)
-    with pytest.raises(ParameterError, match="an id has 16 bytes, got 3"):
+    with pytest.raises(ParameterError, match="an id must have 16 bytes, got 3"):
         collector.deposit(live, b"abc", BODY)
     with pytest.raises(ReportError, match="the batch holds no reports"):
         collector.deposit(live, bytes(16), PLAN.client(seed=1).report_batch([]))

@@ -24,7 +24,7 @@ def test_a_shard_reads_what_it_writes():
 
 @pytest.mark.parametrize("text", ["", "4/4", "1", "0/0", "-1/4", "0/1025", "0/4 ", "a/b", "00001/4", "\u0661/4"])
 def test_other_texts_are_no_shards(text):
-    with pytest.raises(ParameterError, match="a shard is INDEX/OF"):
+    with pytest.raises(ParameterError, match="a shard must be INDEX/OF"):
         Shard.parse(text)
 
 
@@ -35,14 +35,14 @@ def test_names_that_fit_into_a_url(name):
 
 @pytest.mark.parametrize("name", ["", "Web", "-web", "_web", "a" * 65, "a/b", "a b", "a.b", "é", "a\n"])
 def test_names_that_do_not(name):
-    with pytest.raises(ParameterError, match="a collection's name is 1 to 64 of a-z, 0-9"):
+    with pytest.raises(ParameterError, match="a collection's name must be 1 to 64 of a-z, 0-9"):
         check_name(name)
 
 
 def test_an_id_has_sixteen_bytes():
     check_identities([])
     check_identities([bytes(16), b"x" * 16])
-    with pytest.raises(ParameterError, match="an id has 16 bytes, got 15"):
+    with pytest.raises(ParameterError, match="an id must have 16 bytes, got 15"):
         check_identities([bytes(16), bytes(15)])
 
 

@@ -160,7 +160,7 @@ def test_edges_are_found_and_others_refused(times):
         (("0", 1, 4), "low must be a number or a date"),
         ((0, 1, 1), "bins"),
         ((0, 10**400, 4), "high must be a number"),
-        ((datetime(2026, 1, 1), datetime(2026, 2, 1), 4), "without a time of day"),
+        ((datetime(2026, 1, 1), datetime(2026, 2, 1), 4), "dates without a time"),
     ],
 )
 def test_wrong_ranges_are_refused(arguments, message):
@@ -215,7 +215,7 @@ def test_missing_attributes_are_declared_or_refused(records):
         ([{"country": "DE", "version": "1"}], "there is no attribute 'version'; the attributes are country, crashed"),
         ([{"country": "ES"}], "attribute 'country': label 'ES' is not in the domain"),
         (["DE"], "a record is a mapping"),
-        ("DE", "records are a list of mappings"),
+        ("DE", "records must be a list of mappings"),
         ({"country": ["DE"]}, "there is no column 'crashed'"),
         ({"country": ["DE"], "crashed": ["no", "yes"]}, "different lengths"),
     ],

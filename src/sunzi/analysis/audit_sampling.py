@@ -101,7 +101,7 @@ def tightest_event(plan: Plan, generator: np.random.Generator, pair: tuple[int, 
     choices = plan.protocol.attacked_values
     if pair is not None:
         if len({*pair}) != 2 or not all(0 <= value < plan.domain.size for value in pair):
-            raise ParameterError(f"a pair is two different values of the domain, got {pair[0]} and {pair[1]}")
+            raise ParameterError(f"a pair must be two different values of the domain, got {pair[0]} and {pair[1]}")
         if not all(value in choices for value in pair):
             named = ", ".join(map(plan.domain.shown, choices))
             raise ParameterError(f"a pair must be two numbers that are not rounded by chance: choose two of {named}")

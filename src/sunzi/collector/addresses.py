@@ -89,7 +89,7 @@ def parse_epoch(text: str) -> tuple[str, int]:
     given = Address.parse(text)
     before, last = given.steps[:-2], given.steps[-2:]
     if before[-3:-1] != ("v1", "collections") or last[0] != "epochs" or not _EPOCH.fullmatch(last[1]):
-        raise ParameterError(f"an epoch's address is http(s)://HOST/v1/collections/NAME/epochs/N, got {text!r}")
+        raise ParameterError(f"an epoch's address must be http(s)://HOST/v1/collections/NAME/epochs/N, got {text!r}")
     check_name(before[-1])
     return str(Address(given.scheme, given.host, given.port, before)), int(last[1])
 

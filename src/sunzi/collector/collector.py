@@ -305,7 +305,7 @@ class Collector:
         if not live.epoch.is_open:
             raise ClosedEpochError(f"epoch {live.epoch.number} of {live.epoch.collection} is closed")
         if len(identity) != ID_BYTES:
-            raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(identity)}")
+            raise ParameterError(f"an id must have {ID_BYTES} bytes, got {len(identity)}")
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
         named = chosen_groups(live.plan.groups, groups)

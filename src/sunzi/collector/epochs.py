@@ -34,7 +34,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < self.of <= 1024:
-            raise ParameterError(f"a shard is INDEX/OF with 0 ≤ INDEX < OF ≤ 1024, got {self}")
+            raise ParameterError(f"a shard must be INDEX/OF with 0 ≤ INDEX < OF ≤ 1024, got {self}")
 
     def takes(self, identity: bytes) -> bool:
         """Whether a deposit with this id belongs to this shard."""
@@ -49,7 +49,7 @@ class Shard:
         """Read ``INDEX/OF``."""
         matched = re.fullmatch("([0-9]{1,4})/([0-9]{1,4})", text)
         if matched is None:
-            raise ParameterError(f"a shard is INDEX/OF, such as 0/4, got {text!r}")
+            raise ParameterError(f"a shard must be INDEX/OF, such as 0/4, got {text!r}")
         return cls(int(matched[1]), int(matched[2]))
 
 
@@ -168,7 +168,7 @@ def check_name(name: str) -> str:
     """Return the name of a collection; raise ParameterError if it cannot be part of a URL."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
-            f"a collection's name is 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit, got {name!r}"
+            f"a collection's name must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or digit, got {name!r}"
         )
     return name
 
@@ -184,4 +184,4 @@ def check_identities(identities: Sequence[bytes]) -> None:
     """Raise ParameterError unless every id has 16 bytes."""
     wrong = next((identity for identity in identities if len(identity) != ID_BYTES), None)
     if wrong is not None:
-        raise ParameterError(f"an id has {ID_BYTES} bytes, got {len(wrong)}")
+        raise ParameterError(f"an id must have {ID_BYTES} bytes, got {len(wrong)}")

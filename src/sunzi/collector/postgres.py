@@ -148,7 +148,7 @@ class PostgresStore(Store):
 
     def __init__(self, address: str, shard: Shard | None = None, *, create: bool = True, schema: str = "sunzi") -> None:
         if not _SCHEMA_NAME.fullmatch(schema):
-            raise ParameterError(f"a schema's name is a-z, 0-9 and _, starting with a letter or _, got {schema!r}")
+            raise ParameterError(f"a schema's name must be a-z, 0-9 and _, not starting with a digit, got {schema!r}")
         self.schema = schema
         self._create = create
         self._conninfo = _with_defaults(address)

@@ -140,7 +140,7 @@ def _range(part: str, least: int, most: int, names: tuple[str, ...]) -> range:
 
 def _time(text: str) -> time:
     if not re.fullmatch("([01][0-9]|2[0-3]):[0-5][0-9]", text):
-        raise ParameterError(f"a time of day is HH:MM, from 00:00 to 23:59, got {text!r}")
+        raise ParameterError(f"a time of day must be HH:MM, from 00:00 to 23:59, got {text!r}")
     return time.fromisoformat(text)
 
 

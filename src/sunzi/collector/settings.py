@@ -123,7 +123,7 @@ class Settings:
         if self.grace_seconds < 0:
             raise ParameterError(f"grace_seconds must not be negative, got {self.grace_seconds}")
         if not 0 <= self.port < 1 << 16:
-            raise ParameterError(f"a port is a number from 0 to 65535, got {self.port}")
+            raise ParameterError(f"a port must be a number from 0 to 65535, got {self.port}")
         names = [key.name for key in self.upload_keys]
         if len({key.digest for key in self.upload_keys}) < len(names) or len(set(names)) < len(names):
             raise ParameterError("upload keys must have distinct names and secrets")
@@ -131,11 +131,11 @@ class Settings:
         for origin in self.allow_origins:
             if origin != _ANY and not _ORIGIN.fullmatch(origin):
                 raise ParameterError(
-                    f"an origin is SCHEME://HOST[:PORT] in lower case, such as https://example.org, got {origin!r}"
+                    f"an origin must be SCHEME://HOST[:PORT] in lower case, such as https://example.org, got {origin!r}"
                 )
         for proxy in self.trusted_proxies:
             if proxy != _ANY and not _is_network(proxy):
-                raise ParameterError(f"a trusted proxy is an address or network, such as 10.0.0.0/8, got {proxy!r}")
+                raise ParameterError(f"a trusted proxy must be an address or network such as 10.0.0.0/8, got {proxy!r}")
 
     def _check_publication(self) -> None:
         if self.publish_delta is None:

@@ -63,7 +63,7 @@ class MemoisingClient:
         fingerprint: str | bytes | None = None,
     ) -> None:
         if len(key) != KEY_BYTES:
-            raise ParameterError(f"a device key has {KEY_BYTES} bytes, got {len(key)}")
+            raise ParameterError(f"a device key must have {KEY_BYTES} bytes, got {len(key)}")
         if not attribute:
             raise ParameterError("attribute must name what is measured, got an empty string")
         if plan.domain.has_labels and plan.domain.labels is None:

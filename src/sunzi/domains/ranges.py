@@ -54,7 +54,7 @@ class OrderedDomain(Domain):
 
     def __init__(self, low: object, high: object, bins: int, *, clamp: bool = False, unit: str = "") -> None:
         if isinstance(low, datetime) or isinstance(high, datetime):
-            raise DomainError(f"ends are numbers or dates without a time of day, got {shown(low)} and {shown(high)}")
+            raise DomainError(f"ends must be numbers, or dates without a time, got {shown(low)} and {shown(high)}")
         if isinstance(low, date) and isinstance(high, date):
             if unit:
                 raise DomainError(f"dates have no unit, got {unit!r}; omit it")
@@ -63,7 +63,7 @@ class OrderedDomain(Domain):
         if not least < most:
             raise DomainError(f"low must be below high, got {least:g} and {most:g}")
         if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
-            raise DomainError(f"a unit is a printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
+            raise DomainError(f"a unit must be printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
         self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
         vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
 
@@ -117,7 +117,9 @@ class OrderedDomain(Domain):
         """The position of a number or date, in units of bins: edges are integers."""
         number = self._number(value)
         if number is None:
-            raise DomainError(f"an end of a range is a {'date' if self.is_dates else 'number'}, got {shown(value)}")
+            raise DomainError(
+                f"the end of a range must be a {'date' if self.is_dates else 'number'}, got {shown(value)}"
+            )
         place = (number - self.low) / self.width
         nearest = round(place) if isfinite(place) else -1
         if abs(place - nearest) <= _EDGE_TOLERANCE:
@@ -266,19 +268,19 @@ class OrderedDomain(Domain):
         """The inverse of :meth:`to_json`."""
         bounds = record["range"]
         if set(record) != {"size", "range"} or not isinstance(bounds, Mapping):
-            raise PlanError(f"a domain of numbers has a size and a range, got {shown(record)}")
+            raise PlanError(f"a domain of numbers must have a size and a range, got {shown(record)}")
         known = {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"}
         if not known or bounds.get("clamp", True) is not True:
-            raise PlanError(f"a range has low, high and optionally clamp: true and a unit, got {shown(bounds)}")
+            raise PlanError(f"a range must have low, high and optionally clamp: true and a unit, got {shown(bounds)}")
         ends = [bounds[name] for name in ("low", "high")]
         for end in ends:
             if not isinstance(end, str) or not _is_decimal(end):
-                raise PlanError(f'an end of a range is a decimal number as text, such as "0.5", got {shown(end)}')
+                raise PlanError(f'an end of a range must be a decimal number as text, such as "0.5", got {shown(end)}')
         if type(record["size"]) is not int:
             raise PlanError(f"domain size must be a whole number, got {shown(record['size'])}")
         unit = bounds.get("unit", "")
         if not isinstance(unit, str) or (not unit and "unit" in bounds):
-            raise PlanError(f"a unit is a text, got {shown(unit)}")
+            raise PlanError(f"a unit must be a text, got {shown(unit)}")
         return cls(float(ends[0]), float(ends[1]), record["size"], clamp="clamp" in bounds, unit=unit)
 
     def __repr__(self) -> str:

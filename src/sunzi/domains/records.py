@@ -40,9 +40,9 @@ class RecordDomain(Domain):
 
     def __init__(self, attributes: Mapping[str, Domain | Iterable[str]]) -> None:
         if not isinstance(attributes, Mapping):
-            raise DomainError(f"attributes are a mapping of names to values, got {shown(attributes)}")
+            raise DomainError(f"attributes must be a mapping of names to values, got {shown(attributes)}")
         if not 1 <= len(attributes) <= MOST_ATTRIBUTES:
-            raise DomainError(f"a record has 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
+            raise DomainError(f"a record must have 1 to {MOST_ATTRIBUTES} attributes, got {len(attributes)}")
         for name in attributes:
             if type(name) is not str or not name or CONTROL.search(name):
                 raise DomainError(f"an attribute's name must be printable text, got {shown(name)}")
@@ -79,13 +79,13 @@ class RecordDomain(Domain):
         """The places of these attributes, in increasing order."""
         known = list(self.attributes)
         if not isinstance(names, Iterable):
-            raise DomainError(f"a table is a list of attributes, got {shown(names)}")
+            raise DomainError(f"a table must be a list of attributes, got {shown(names)}")
         wanted = [names] if isinstance(names, str) else list(names)
         for name in wanted:
             if name not in known:
                 raise DomainError(f"there is no attribute {shown(name)}; the attributes are {', '.join(known)}")
         if len(set(wanted)) != len(wanted) or not wanted:
-            raise DomainError(f"a table has different attributes, got {wanted}")
+            raise DomainError(f"the attributes of a table must be different, got {wanted}")
         return tuple(sorted(known.index(name) for name in wanted))
 
     def part(self, numbers: Sequence[int]) -> RecordDomain:
@@ -116,13 +116,13 @@ class RecordDomain(Domain):
                 raise DomainError(f"there is no column {absent!r}; the attributes are {self._listed()}")
             return {name: table[name] for name in self.attributes}
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise DomainError(f"records are a list of mappings, or a table, got {shown(values)}")
+            raise DomainError(f"records must be a list of mappings, or a table, got {shown(values)}")
         records = [self._checked(record) for record in as_list(values)]
         return {name: [record.get(name) for record in records] for name in self.attributes}
 
     def _checked(self, record: object) -> Mapping[str, Any]:
         if not isinstance(record, Mapping):
-            raise DomainError(f"a record is a mapping of attributes to values, got {shown(record)}")
+            raise DomainError(f"a record must be a mapping of attributes to values, got {shown(record)}")
         unknown = next((name for name in record if name not in self.attributes), None)
         if unknown is not None:
             raise DomainError(f"there is no attribute {shown(unknown)}; the attributes are {self._listed()}")
@@ -206,11 +206,11 @@ class RecordDomain(Domain):
         """The inverse of :meth:`to_json`."""
         listed = record["attributes"]
         if set(record) != {"size", "attributes"} or not isinstance(listed, list):
-            raise PlanError(f"a domain of records has a size and a list of attributes, got {shown(record)}")
+            raise PlanError(f"a domain of records must have a size and a list of attributes, got {shown(record)}")
         found: dict[str, Domain | Iterable[str]] = {}
         for each in listed:
             if not isinstance(each, Mapping) or set(each) != {"name", "domain"} or not isinstance(each["name"], str):
-                raise PlanError(f"an attribute has a name and a domain, got {shown(each)}")
+                raise PlanError(f"an attribute must have a name and a domain, got {shown(each)}")
             if each["name"] in found:
                 raise PlanError(f"the attribute {each['name']!r} occurs twice")
             found[each["name"]] = _read_attribute(each["domain"])

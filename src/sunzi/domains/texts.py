@@ -67,13 +67,13 @@ class OpenDomain(Domain):
         if alphabet == _BYTES and unknown is not None:
             raise DomainError(f"every text is bytes, so there is no unknown token; omit unknown={unknown!r}")
         if type(note) is not str or len(note) > _LONGEST_NOTE or CONTROL.search(note):
-            raise DomainError(f"a note is printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
+            raise DomainError(f"a note must be printable text of at most {_LONGEST_NOTE} characters, got {shown(note)}")
         symbols = _symbols(alphabet)
         unknown = None if alphabet == _BYTES else "?" if unknown is None else _checked_symbol(unknown)
         if unknown is not None and unknown not in symbols:
             symbols = (*symbols, unknown)
         if not 2 <= len(symbols) <= MOST_SYMBOLS:
-            raise DomainError(f"an alphabet has between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
+            raise DomainError(f"an alphabet must have between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
         longest = whole_number("longest", longest, 1, LONGEST)
         size = min(sum(len(symbols) ** length for length in range(longest + 1)), _LARGEST_SIZE)
         self._set(size, None, None, None)
@@ -267,10 +267,10 @@ class OpenDomain(Domain):
         needed = {"symbols", "longest"} if symbols == _BYTES else {"symbols", "longest", "unknown"}
         if set(record) - {"note"} != needed or record.get("note", "note") == "":
             raise PlanError(
-                f"an open domain has symbols, unknown and longest, and may have a note, got {shown(record)}"
+                f"an open domain must have symbols, unknown and longest, and may have a note, got {shown(record)}"
             )
         if symbols != _BYTES and (not isinstance(symbols, list) or not isinstance(unknown, str)):
-            raise PlanError(f'symbols are "bytes" or a list of tokens, and unknown is one of them, got {shown(record)}')
+            raise PlanError(f'symbols must be "bytes" or a list of tokens, unknown one of them, got {shown(record)}')
         domain = cls(symbols, record["longest"], unknown=unknown, note=record.get("note", ""))
         if symbols != _BYTES and list(domain.symbols) != symbols:
             raise PlanError(f"unknown must be one of the symbols, got {shown(unknown)}")
@@ -331,7 +331,7 @@ def _symbols(alphabet: object) -> tuple[str, ...]:
     if alphabet == _BYTES:
         return tuple(map(chr, range(256)))
     if isinstance(alphabet, str) or not isinstance(alphabet, Iterable):
-        raise DomainError(f'an alphabet is "letters", "bytes" or a list of tokens, got {shown(alphabet)}')
+        raise DomainError(f'an alphabet must be "letters", "bytes" or a list of tokens, got {shown(alphabet)}')
     found = tuple(_checked_symbol(symbol) for symbol in alphabet)
     if len(set(found)) != len(found):
         twice = next(symbol for symbol in found if found.count(symbol) > 1)
@@ -341,7 +341,7 @@ def _symbols(alphabet: object) -> tuple[str, ...]:
 
 def _checked_symbol(symbol: object) -> str:
     if not isinstance(symbol, str) or not symbol or valid_text(symbol) != symbol:
-        raise DomainError(f"a token is a text of at least one character, got {shown(symbol)}")
+        raise DomainError(f"a token must be a text of at least one character, got {shown(symbol)}")
     return symbol
 
 

@@ -42,7 +42,7 @@ def word_pieces(texts: str | Path | Iterable[str], number: int) -> list[str]:
         for character in text:
             characters[character] += count
     if len(characters) < 2:
-        raise DomainError(f"word pieces are learned from texts of at least 2 characters, got {len(characters)}")
+        raise DomainError(f"word pieces need texts with at least 2 different characters, got {len(characters)}")
     tokens = sorted(characters, key=lambda each: (-characters[each], each))[:number]
     merging = _Merging(counts, frozenset(tokens))
     while len(tokens) < number and (merged := merging.merge()) is not None:

@@ -257,9 +257,9 @@ def _read(domain: OpenDomain, source: Any) -> Digits:
 
 def _read_view(prefix: object, share: int, response: BlockResponse) -> PrefixView:
     if not isinstance(prefix, Mapping) or set(prefix) != {"digits", "base", "modulus", "role"}:
-        raise PlanError(f"a prefix has digits, base, modulus and role, got {shown(prefix)}")
+        raise PlanError(f"a prefix must have digits, base, modulus and role, got {shown(prefix)}")
     if prefix["role"] not in ("search", "count"):
-        raise PlanError(f"the role of a view is search or count, got {shown(prefix['role'])}")
+        raise PlanError(f"the role of a view must be search or count, got {shown(prefix['role'])}")
     modulus = integer_parameter(prefix, "modulus", 2, LARGEST_MODULUS)
     base = integer_parameter(prefix, "base", 1, modulus)
     digits = integer_parameter(prefix, "digits", 1, 1 << 11)

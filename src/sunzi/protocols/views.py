@@ -262,7 +262,7 @@ def read_views(parameters: Mapping[str, Any], name: str, epsilon: Fraction) -> l
     found = []
     for view in listed:
         if not isinstance(view, Mapping) or set(view) != {name, "share", "response"}:
-            raise PlanError(f"a view has the keys {name}, response and share, got {shown(view)}")
+            raise PlanError(f"a view must have the keys {name}, response and share, got {shown(view)}")
         if type(view["share"]) is not int:
             raise PlanError(f"the share of a view must be a whole number, got {shown(view['share'])}")
         found.append((view[name], view["share"], BlockResponse.from_parameters(view["response"], epsilon)))

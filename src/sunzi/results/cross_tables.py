@@ -358,7 +358,7 @@ class TableEstimate(Estimate):
         """
         numbers = self._records.numbers(given)
         if len(numbers) == len(self.attributes):
-            raise ParameterError(f"shares are of values other than the given ones, got all of {list(self.attributes)}")
+            raise ParameterError(f"shares need an attribute that is not given, got all of {list(self.attributes)}")
         confidence = intervals.check_confidence(confidence)
         check_target(target)
         known = self._table_uncertainty
@@ -384,7 +384,7 @@ class TableEstimate(Estimate):
         """
         sizes = self._records.sizes
         if len(sizes) != 2:
-            raise EstimateError(f"a test of independence takes a table of two attributes, got {list(self.attributes)}")
+            raise EstimateError(f"a test of independence needs a table of two attributes, got {list(self.attributes)}")
         if prod(sizes) > _MOST_TESTED_CELLS:
             raise EstimateError(
                 f"a test of independence takes at most {_MOST_TESTED_CELLS} cells, got {prod(sizes)}; regroup first"

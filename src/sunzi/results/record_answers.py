@@ -90,7 +90,7 @@ class Questions:
         for text in self.ranges:
             low, separator, high = text.partition(":")
             if not separator:
-                raise ParameterError(f"a range is LOW:HIGH such as 100:250, got {text!r}")
+                raise ParameterError(f"a range must be LOW:HIGH such as 100:250, got {text!r}")
             yield _range(_ordered(estimate, "a range"), low, high, confidence, target)
         for probability in self.quantiles:
             yield _quantile(_ordered(estimate, "a quantile"), probability, confidence, target)
@@ -188,6 +188,6 @@ def _pairs(text: str) -> dict[str, object]:
     for part in comma_list(text):
         name, separator, value = part.partition("=")
         if not separator:
-            raise ParameterError(f"values are ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
+            raise ParameterError(f"values must be ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
         found[name] = value
     return found

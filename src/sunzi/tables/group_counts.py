@@ -47,7 +47,7 @@ class TallyRequest:
     ) -> TallyRequest:
         """The request, if every column exists in ``columns`` and serves one purpose."""
         if isinstance(by, str):
-            raise ParameterError(f"the group columns are a list of names, got {by!r}; write [{by!r}]")
+            raise ParameterError(f"the group columns must be a list of names, got {by!r}; write [{by!r}]")
         request, known = cls(plan, report_column, id_column, tuple(by)), list(columns)
         for name in request.columns:
             if name not in known:
