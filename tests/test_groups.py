@@ -61,11 +61,11 @@ def test_labels_of_a_file_keep_the_groups(tmp_path):
         ({"country": [f"x{number}" for number in range(1001)]}, "got 1001"),
         ({"country": ["DE", "DE"]}, "lists 'DE' twice"),
         ({"country": ["D" * 65]}, "a value of group country must be 1 to 64 of"),
-        ({"country": ["D\nE"]}, "a value of the group country"),
-        ({"country": ["D,E"]}, "a value of the group country"),
-        ({"country": ["=1"]}, "a value of the group country"),
-        ({"country": [""]}, "a value of the group country"),
-        ({"country": [49]}, "a value of the group country"),
+        ({"country": ["D\nE"]}, "a value of group country"),
+        ({"country": ["D,E"]}, "a value of group country"),
+        ({"country": ["=1"]}, "a value of group country"),
+        ({"country": [""]}, "a value of group country"),
+        ({"country": [49]}, "a value of group country"),
     ],
 )
 def test_bad_groups_are_refused(groups, message):

@@ -30,7 +30,7 @@ def test_plans_of_numbers_declare_groups(collection):
         (["country"], "--group is NAME=VALUE,VALUE,… or NAME=@FILE, got 'country'"),
         (["country=DE", "country=FR"], "--group country is given twice"),
         (["country=DE,DE"], "lists 'DE' twice"),
-        (["country="], "a value of the group country"),
+        (["country="], "a value of group country"),
         (["Country=DE"], "a group's attribute"),
     ],
 )
