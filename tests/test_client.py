@@ -25,7 +25,7 @@ def test_a_client_may_cap_epsilon_and_pin_the_plan():
             plan.client(fingerprint=pin)
     with pytest.raises(ParameterError, match="epsilon"):
         plan.client(max_epsilon="much")
-    with pytest.raises(ParameterError, match="fingerprint is hexadecimal text or bytes, got 5"):
+    with pytest.raises(ParameterError, match="fingerprint must be hexadecimal text or bytes, got 5"):
         plan.client(fingerprint=5)
 
 

@@ -187,8 +187,8 @@ def test_a_forged_tally_that_is_consistent_is_read():
     ("numbers", "reason"),
     [
         ([2, 2, 1, 0, 3, 0, 0], "multiple of 2"),
-        ([2, 2, 2, 2, 3, 0, 0], "stand for 7 reports"),
-        ([2, 2, 1, 1, 2, 0, 0], "stand for 5 reports"),
+        ([2, 2, 2, 2, 3, 0, 0], "those of 7 reports"),
+        ([2, 2, 1, 1, 2, 0, 0], "those of 5 reports"),
         ([4, 2, 0, 0, 3, 0, 0], "exceeds"),
         ([3, 3, 1, -1, 3, 0, 0], "negative"),
         ([2, 2, 1, 1, 4, -1, 0], "negative"),
@@ -313,7 +313,7 @@ def test_a_plan_estimates_only_its_own_tallies():
         plan.estimate(some_tally(other))
     mine = some_tally(plan)
     relabelled = Tally(mine.fingerprint, TallyLayout(((12, 0),)), mine.reports, mine.counters)
-    with pytest.raises(TallyError, match="laid out"):
+    with pytest.raises(TallyError, match="this plan.s layout"):
         plan.estimate(relabelled)
 
 

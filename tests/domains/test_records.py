@@ -214,7 +214,7 @@ def test_missing_attributes_are_declared_or_refused(records):
     [
         ([{"country": "DE", "version": "1"}], "there is no attribute 'version'; the attributes are country, crashed"),
         ([{"country": "ES"}], "attribute 'country': label 'ES' is not in the domain"),
-        (["DE"], "a record is a mapping"),
+        (["DE"], "a record must be a mapping"),
         ("DE", "records must be a list of mappings"),
         ({"country": ["DE"]}, "there is no column 'crashed'"),
         ({"country": ["DE"], "crashed": ["no", "yes"]}, "different lengths"),

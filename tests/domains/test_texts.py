@@ -136,7 +136,7 @@ def test_domains_come_back_from_plan_files(domain):
         ({"symbols": "bytes", "longest": 3, "unknown": "?"}, "symbols, unknown and longest"),
         ({"symbols": "bytes", "longest": True}, "whole number"),
         ({"symbols": "bytes", "longest": 3, "note": ""}, "may have a note"),
-        ({"symbols": ["a", 1], "longest": 3, "unknown": "a"}, "a token is a text"),
+        ({"symbols": ["a", 1], "longest": 3, "unknown": "a"}, "a token must be a text"),
     ],
 )
 def test_wrong_records_are_refused(record, message):

@@ -59,8 +59,8 @@ def test_files_have_one_text_per_line(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "number", "error", "message"),
     [
-        (["a"], 9, DomainError, "at least 2 characters, got 1"),
-        ([], 9, DomainError, "at least 2 characters, got 0"),
+        (["a"], 9, DomainError, "at least 2 different characters, got 1"),
+        ([], 9, DomainError, "at least 2 different characters, got 0"),
         ([1], 9, DomainError, "expected texts"),
         (["ab"], 1, ParameterError, "number"),
         (["ab"], 1 << 15, ParameterError, "number"),
