@@ -313,7 +313,7 @@ def test_a_plan_estimates_only_its_own_tallies():
         plan.estimate(some_tally(other))
     mine = some_tally(plan)
     relabelled = Tally(mine.fingerprint, TallyLayout(((12, 0),)), mine.reports, mine.counters)
-    with pytest.raises(TallyError, match="this plan.s layout"):
+    with pytest.raises(TallyError, match="do not have this plan's layout"):
         plan.estimate(relabelled)
 
 
