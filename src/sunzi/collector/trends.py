@@ -119,10 +119,6 @@ class TrendCache:
             considered = [epoch for epoch in enough if epoch.key in rows]
             return self._made(considered, rows, sorted(held_back), minimum_reports)
 
-    def forget_trend(self) -> None:
-        """Forget the newest trend, and keep the estimates of closed epochs."""
-        self._newest = None
-
     def newest_alarms(self, collection: str, minimum_reports: int, seconds: float) -> list[Alarm] | None:
         """The alarms that the newest closed epoch raised; None if not all closed epochs are estimated yet.
 
