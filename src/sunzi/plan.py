@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -26,7 +24,7 @@ from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.protocols.base import Protocol
+from sunzi.protocols.base import Protocol, check_options
 from sunzi.protocols.registry import find
 from sunzi.results.discovery import Discovery, Threshold
 from sunzi.results.estimate import Estimate
@@ -303,8 +301,8 @@ class Plan:
         ('efficient', 'planned')
         """
         self._check_tally(tally)
-        with _refusing_options(self.protocol.name, options):
-            return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
+        check_options(self.protocol.name, self.protocol.estimate, options)
+        return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
 
     def discover(self, tally: Tally, **options: Any) -> Discovery:
         """The frequent texts of an open domain, with intervals that hold after the search.
@@ -324,8 +322,8 @@ class Plan:
         ['no', 'yes']
         """
         self._check_tally(tally)
-        with _refusing_options(self.protocol.name, options):
-            return self.protocol.discover(self.domain, tally, **options)
+        check_options(self.protocol.name, self.protocol.discover, options)
+        return self.protocol.discover(self.domain, tally, **options)
 
     def thresholds(self, users: int, **options: float) -> list[Threshold]:
         """How frequent a text of an open domain must be to be found with this number of users, by its length.
@@ -335,8 +333,8 @@ class Plan:
         users: the number of reports.
         options: ``recall=``, the probability of finding it, 0.8 by default; ``false_share=`` as in :meth:`discover`.
         """
-        with _refusing_options(self.protocol.name, options):
-            return self.protocol.detection(self.domain, users, **options)
+        check_options(self.protocol.name, self.protocol.detection, options)
+        return self.protocol.detection(self.domain, users, **options)
 
     def _check_tally(self, tally: Tally) -> None:
         """Raise TallyError unless it is a tally of this plan."""
@@ -392,21 +390,6 @@ class Plan:
 
 def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
     return hasattr(reports, "read") and not isinstance(reports, io.TextIOBase)
-
-
-@contextmanager
-def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Turn Python's TypeError for an unknown option into a ParameterError that names it."""
-    try:
-        yield
-    except TypeError as error:
-        if not options:
-            raise
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        reason = f"there is no option {unknown[1]!r}" if unknown else str(error)
-        if unknown and unknown[1] == "table":
-            reason = "only plans of tables have tables, those of sunzi plan --tables or sunzi.make_tables"
-        raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {reason}") from error
 
 
 DomainLike = int | Iterable[str] | Domain
@@ -523,8 +506,8 @@ def make_plan(
     budget = parse_epsilon(epsilon)
     kind = find(protocol)
     kind.check_domain(terms)
-    with _refusing_options(protocol, options):
-        made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
+    check_options(protocol, kind.choose, options)
+    made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
     return Plan(Contract(protocol, budget, terms, made.parameters(), declare_groups(groups or {})), made)
 
 

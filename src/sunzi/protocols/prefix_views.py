@@ -19,7 +19,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.domains.texts import Digits, OpenDomain, distinct, read_texts
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.numerics.checks import shown, whole_number
+from sunzi.numerics.checks import real_number, shown, whole_number
 from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
 from sunzi.protocols.base import check_users
 from sunzi.protocols.channel import SHARE_BITS, Channel
@@ -213,7 +213,7 @@ class PrefixViews(ViewsProtocol):
         from sunzi.protocols.text_prior import TextPrior
 
         assert isinstance(domain, OpenDomain), "the plan has checked it"
-        if not 0 < false_share < 1:
+        if not 0 < real_number("false_share", false_share) < 1:
             raise ParameterError(f"false_share must lie between 0 and 1, got {shown(false_share)}")
         beam = BEAM if beam is None else whole_number("beam", beam, 1)
         self.check_enough(tally)
