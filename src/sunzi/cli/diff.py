@@ -65,15 +65,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what the error rate limits: the probability of any false verdict, or the expected share of false ones "
         "among the values that are said to have changed, which finds more (default: %(default)s)",
     )
-    level = parser.add_mutually_exclusive_group()
-    level.add_argument(
+    strictness = parser.add_mutually_exclusive_group()
+    strictness.add_argument(
         "--confidence",
         metavar="C",
         type=float,
         default=0.95,
         help="confidence level of the intervals; 1 - C is the error rate of the verdicts (default: %(default)s)",
     )
-    level.add_argument(
+    strictness.add_argument(
         "--error-rate", metavar="R", type=float, help="error rate of the verdicts; the same as --confidence 1-R"
     )
     add_estimation(parser, target="population")
@@ -160,7 +160,7 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
         return found.top(arguments.top or number, **options)
 
     def rows() -> list[dict[str, Any]]:
-        return [_row(change, is_index=found.domain.is_indices) for change in changes(found.domain.size)]
+        return found.records(changes(found.domain.size))
 
     def document() -> dict[str, Any]:
         notes = {
@@ -182,19 +182,6 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
         picture=partial(found.plot, top=arguments.top or _SHOWN, **options),
         page=partial(found.to_html, arguments.title, names=names, top=arguments.top or _ON_A_PAGE, **options),
     )
-
-
-def _row(change: Change, *, is_index: bool) -> dict[str, Any]:
-    return {
-        "label": change.index if is_index else change.label,
-        "before": change.before,
-        "after": change.after,
-        "change": change.change,
-        "low": change.low,
-        "high": change.high,
-        "standard_error": change.standard_error,
-        "changed": change.changed,
-    }
 
 
 def _print_table(

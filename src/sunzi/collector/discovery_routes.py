@@ -27,12 +27,11 @@ from sunzi.collector.routes import (
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName, whole_body
 from sunzi.errors import EstimateError
-from sunzi.results.discovery import Discovery
+from sunzi.results.discovery import Discovery, FoundText
 from sunzi.tables.writers import histogram_table, records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)
 
-_HEADER = b"label,frequency,low,high,p_value\n"
 _ONE_LOOK = (
     "false_share and the intervals hold for one look at one tally. Looking at a growing tally again and again and "
     "choosing the moment selects once more: close the epoch, then look once."
@@ -122,7 +121,7 @@ def _found(
     found = service.discoveries.find(live.plan, service.collector.tally(live, group), false_share, given)
     rows = found.records()[:top]
     if form == "csv":
-        return Response(records_as(form, rows) if rows else _HEADER, media_type=MEDIA[form])
+        return Response(records_as(form, rows, tuple(FoundText.__annotations__)), media_type=MEDIA[form])
     document = _about(request, live, group) | found.to_dict() | _detection(live, found) | {"note": _ONE_LOOK}
     return Response(json.dumps(document | {"found": rows}), media_type=MEDIA[form])
 

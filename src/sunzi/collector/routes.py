@@ -304,7 +304,7 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     live = find_live(request, collection, epoch)
     minutes = service_of(request).collector.store.progress(live.epoch.key)
     records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
-    content = records_as(form, records) if records or form == "json" else b"minute,reports\n"
+    content = records_as(form, records, ("minute", "reports"))
     return Response(content, media_type=MEDIA[form])
 
 
@@ -316,7 +316,7 @@ def keys(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Li
         {"key": each.uploader, "reports": each.reports, "subtracted_at": each.subtracted_at}
         for each in service_of(request).collector.store.contributions(live.epoch.key)
     ]
-    content = records_as(form, records) if records or form == "json" else b"key,reports,subtracted_at\n"
+    content = records_as(form, records, ("key", "reports", "subtracted_at"))
     return Response(content, media_type=MEDIA[form])
 
 

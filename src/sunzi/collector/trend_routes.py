@@ -87,8 +87,7 @@ def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
         for value in document["values"]
         for place, epoch in enumerate(epochs)
     ]
-    header = b"label,epoch,opened_at,reports,frequency,low,high,standard_error,alarm\n"
-    return records_as("csv", rows) if rows else header
+    return records_as("csv", rows, ("label", "epoch", "opened_at", "reports", *names, "alarm"))
 
 
 def _chosen(found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str) -> list[int]:

@@ -6,14 +6,12 @@ shows the same.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Protocol
 
-from sunzi.display.markup import PAGE_STYLE, STYLE, for_notebook
+from sunzi.display.markup import for_notebook, page
 from sunzi.formatting import percent, shortened
 from sunzi.results.verdicts import Verdict
 
@@ -105,31 +103,15 @@ heads.forEach((head, column) => {
 
 def chart_page(title: str, about: Iterable[str], introduction: str, table: str, notes: Iterable[str]) -> str:
     """The whole page. ``introduction`` and ``table`` are markup, other parts text."""
-    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     paragraphs = "\n".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{PAGE_STYLE}{STYLE}{_SEARCH_STYLE}{CHART_STYLE}</style>
-</head>
-<body class="sunzi">
-<h1>{escape(title)}</h1>
-<p class="soft">{escape(" · ".join(about))}</p>
+    content = f"""<p class="soft">{escape(" · ".join(about))}</p>
 {introduction}
 <p class="search" hidden><label>Search <input type="search" spellcheck="false"></label> <output></output></p>
 <div class="scroll">
 {table}
 </div>
-{paragraphs}
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
+{paragraphs}"""
+    return page(title, content, _SEARCH_STYLE + CHART_STYLE, _SCRIPT)
 
 
 def chart_fragment(legend: str, table: str) -> str:

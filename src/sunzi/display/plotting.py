@@ -20,7 +20,7 @@ from sunzi._typing import Floats
 from sunzi.display.changes_page import certainty, meanings
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
-from sunzi.results.verdicts import Verdict, verdicts
+from sunzi.results.verdicts import MEANINGS, Verdict, verdicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +43,7 @@ SHADES: dict[Verdict, tuple[str, str]] = {
 _LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
 _LINES_SHOWN = 6
 _PANEL_COLUMNS = 3
-_NAMES: dict[Verdict, str] = {
-    "clear": "above 0, tested for all values at once",
-    "alone": "above 0 by its own interval only",
-    "unclear": "not distinguishable from 0",
-}
+_NAMES: dict[Verdict, str] = {verdict: meaning.partition(":")[0] for verdict, meaning in MEANINGS.items()}
 _LONGEST_LABEL = 28
 # Installed fonts that may have the characters that the usual font lacks.
 _FALLBACK_FONTS = re.compile("CJK|Han Sans|WenQuanYi|YaHei|SimHei|PingFang|Hiragino|Gothic|Noto Sans|Unicode")

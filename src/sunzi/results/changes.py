@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Verdict = Literal["any", "discoveries"]
+CHANGE_COLUMNS = ("label", "before", "after", "change", "low", "high", "standard_error", "changed")
+"""The names in each of :meth:`Difference.records`."""
 _BISECTIONS = 50
 # Confidence levels nearer to 1, divided among all values, would round to 1.
 _LEAST_RATE = 1e-15
@@ -173,6 +175,11 @@ class Difference:
             before, after, change, error, least, most = (float(column[index]) for column in columns)
             label, is_changed = self.domain.shown(index), bool(changed[index])
             yield Change(label, index, before, after, change, error, least, most, is_changed)
+
+    def records(self, changes: Iterable[Change]) -> list[dict[str, Any]]:
+        """Changes as dictionaries, for CSV and JSON; where values are indices, these are the labels."""
+        rows = (vars(row) | ({"label": row.index} if self.domain.is_indices else {}) for row in changes)
+        return [{name: row[name] for name in CHANGE_COLUMNS} for row in rows]
 
     def to_frame(self, library: str | None = None, confidence: float = 0.95, verdict: Verdict = "any") -> Any:
         """A data frame of all values with label, before, after, change, standard error, interval and verdict.

@@ -94,12 +94,12 @@ def histogram_table(
     return HistogramTable(chosen, columns, {**(notes or {}), **about})
 
 
-def records_as(form: str, records: Sequence[Mapping[str, Any]]) -> bytes:
+def records_as(form: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> bytes:
     """Records with the keys of the first as a file of "csv", "json" or "parquet"; None is an empty field in CSV and
-    null elsewhere.
+    null elsewhere. ``columns`` names the keys where there is no record.
     """
     stream = io.BytesIO()
-    _write(form, stream, {name: [record[name] for record in records] for name in (records[0] if records else ())})
+    _write(form, stream, {name: [record[name] for record in records] for name in (records[0] if records else columns)})
     return stream.getvalue()
 
 
