@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError, TallyError
+from sunzi.batch import batch_size, check_honest
+from sunzi.errors import TallyError
 from sunzi.formatting import byte_size, counted
-from sunzi.numerics.checks import real_number, shown, whole_number
+from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
 from sunzi.tally import Tally, TallyLayout
@@ -96,9 +96,7 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
     ('Prio3Histogram', 1024, 34, 11112)
     """
     least = whole_number("min_batch", min_batch, least=1)
-    share = real_number("honest", honest)
-    if not 0 < share <= 1:
-        raise ParameterError(f"honest must be above 0 and at most 1, got {honest}")
+    share = check_honest(honest)
     layout = plan.protocol.tally_layout
     counts, weight = _counted(layout), _largest_weight(layout)
     entries = layout.length + (0 if weight is None else weight.bit_length())  # the weight, in bits, is proven too
@@ -111,7 +109,7 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
         length=layout.length,
         max_weight=weight,
         chunk_length=chunk,
-        min_batch_size=ceil(least / Fraction(str(share))),  # 7 / 0.7 is 10, though not in floating point
+        min_batch_size=batch_size(least, share),
         leader_share_bytes=leader,
         report_bytes=_METADATA_BYTES + _LENGTH_BYTES + public + leader + helper + _AGGREGATORS * _SEAL_BYTES,
     )

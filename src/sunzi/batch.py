@@ -161,6 +161,11 @@ def honest_reports(reports: int, honest: float) -> int:
     return min(reports, ceil(Fraction(str(honest)) * reports))
 
 
+def batch_size(honest_reports: int, honest: float) -> int:
+    """How many reports a batch needs to hold that many honest ones."""
+    return ceil(honest_reports / Fraction(str(honest)))  # 7 / 0.7 is 10, though not in floating point
+
+
 def batch_guarantee(
     protocol: Protocol,
     reports: int | Sequence[int],
@@ -173,7 +178,8 @@ def batch_guarantee(
 ) -> BatchGuarantee:
     """:meth:`sunzi.Plan.batch_guarantee` of a protocol."""
     sizes = _sizes(reports, epochs)
-    delta, honest = check_delta(delta, honest_reports(min(sizes), check_honest(honest))), check_honest(honest)
+    honest = check_honest(honest)
+    delta = check_delta(delta, honest_reports(min(sizes), honest))
     blanket = _blanket(protocol, reader)
     sizes_apart = sizes if cohort is None else [whole_number("cohort", cohort, 1, min(sizes))]
     epsilon, attack = float(protocol.epsilon) * len(sizes_apart), None
@@ -211,7 +217,7 @@ def minimum_batch(
     while high > low + 1 and high > low * _SIZE_PRECISION:
         middle = max(low + 1, round((low * high) ** 0.5))
         low, high = (low, middle) if reached(middle) else (middle, high)
-    return ceil(high / Fraction(str(honest)))
+    return batch_size(high, honest)
 
 
 def check_delta(delta: float, users: int | None = None) -> float:

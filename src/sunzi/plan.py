@@ -54,6 +54,19 @@ class Plan:
     protocol: Protocol
 
     @classmethod
+    def of(cls, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None) -> Plan:
+        """The plan of a protocol that is already made.
+
+        Parameters
+        ----------
+        protocol: the protocol.
+        domain: its values.
+        groups: as for :meth:`with_groups`.
+        """
+        declared = declare_groups(groups or {})
+        return cls(Contract(protocol.name, protocol.epsilon, domain, protocol.parameters(), declared), protocol)
+
+    @classmethod
     def from_contract(cls, contract: Contract) -> Plan:
         """Rebuild the protocol from the contract's integers and check each of them."""
         parameters = contract.to_json()["parameters"]
@@ -500,15 +513,13 @@ def make_plan(
     >>> sunzi.make_plan("pgr", domain=1000, epsilon=2, order=9).max_report_bits
     13
     """
-    if isinstance(domain, Domain) and other is not None:
-        raise ParameterError("domain is already a Domain: pass other= to Domain()")
-    terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
+    terms = Domain.of(domain, other=other)
     budget = parse_epsilon(epsilon)
     kind = find(protocol)
     kind.check_domain(terms)
     check_options(protocol, kind.choose, options)
     made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
-    return Plan(Contract(protocol, budget, terms, made.parameters(), declare_groups(groups or {})), made)
+    return Plan.of(made, terms, groups)
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:

@@ -25,8 +25,8 @@ def test_the_parameters_as_a_table_and_as_data(counted, shown, capsys):
     [
         (("--min-batch", "0"), "min_batch must be a whole number of at least 1, got 0"),
         (("--min-batch", "10.5"), "--min-batch must be a whole number, got '10.5'"),
-        (("--min-batch", "10", "--honest", "0"), "honest must be above 0 and at most 1, got 0"),
-        (("--min-batch", "10", "--honest", "1.5"), "honest must be above 0 and at most 1, got 1.5"),
+        (("--min-batch", "10", "--honest", "0"), "honest must be a share above 0 and at most 1, got 0"),
+        (("--min-batch", "10", "--honest", "1.5"), "honest must be a share above 0 and at most 1, got 1.5"),
     ],
 )
 def test_refusals(counted, complaint, words, message):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import DomainError, PlanError
+from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.formatting import shortened
 from sunzi.numerics.checks import shown
 
@@ -73,6 +73,21 @@ class Domain:
     def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
         """Set the fields, once, past the frozen dataclass's own refusal."""
         vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
+
+    @classmethod
+    def of(cls, values: int | Iterable[str] | Domain, *, other: str | None = None) -> Domain:
+        """The domain of these values, which may be one already.
+
+        Parameters
+        ----------
+        values: the number of values, the labels, or a domain.
+        other: as for :class:`Domain`.
+        """
+        if not isinstance(values, Domain):
+            return Domain(values, other=other)
+        if other is not None:
+            raise ParameterError("domain is already a Domain: pass other= to Domain()")
+        return values
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:

@@ -171,7 +171,7 @@ def plan_for_batch(
     >>> print(found.plan.protocol.name, float(found.plan.epsilon), round(found.count_error, 1))
     grr 5.51 9.8
     """
-    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    terms = Domain.of(domain)
     number = whole_number("users", users, 1, MOST_REPORTS)
     target = parse_epsilon(epsilon)
     most = parse_epsilon(LARGEST_EPSILON if max_epsilon is None else max_epsilon)
