@@ -178,7 +178,7 @@ class Plan:
 
         >>> import sunzi
         >>> guarantee = sunzi.make_plan("ss", 1024, epsilon=4).batch_guarantee(1_000_000, delta=1e-8)
-        >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack:.4f}")
+        >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack_epsilon:.4f}")
         0.0312, and no less than 0.0309
         """
         return batch_guarantee(

@@ -193,5 +193,5 @@ def test_a_figure_for_sums_is_none_for_reports() -> None:
     sums = plan.batch_guarantee(100_000, 1e-9, reader="tally")
     reports = plan.batch_guarantee(100_000, 1e-9)
     assert sums.epsilon < 0.41
-    assert reports.attack is not None
-    assert reports.attack > 5.2
+    assert reports.attack_epsilon is not None
+    assert reports.attack_epsilon > 5.2

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {
         "protocol": plan.protocol.name,
         "domain_size": plan.domain.size,
-        **guarantee.to_json(),
+        **guarantee.to_dict(),
         **(target or {}),
     }
     facts = _facts(guarantee, target)

@@ -84,8 +84,8 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
         arguments,
         Result(
             table=partial(_print_table, found),
-            document=found.to_json,
-            rows=lambda: [method.to_json() for method in found.methods],
+            document=found.to_dict,
+            rows=lambda: [method.to_dict() for method in found.methods],
         ),
     )
     return 0
@@ -106,7 +106,7 @@ def _write(path: str, found: CentralPlan) -> None:
 def _print_table(found: CentralPlan) -> None:
     from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
 
-    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.reports, "user")
+    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.minimum_reports, "user")
     say(f"{size}, {users}, central epsilon {found.target:g} with delta {found.guarantee.delta:g}")
     say()
     rows = found.rows()

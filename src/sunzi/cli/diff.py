@@ -191,7 +191,7 @@ def _print_table(
     from sunzi.display.changes_page import certainty, meanings, p_value_text
 
     decimals = decimals_for(change.standard_error for change in changes)
-    verdicts = [certainty(change) for change in changes]
+    certainties = [certainty(change) for change in changes]
     cells = [
         [
             shortened(printable(change.label), _LONGEST_LABEL),
@@ -199,20 +199,20 @@ def _print_table(
             percent(change.after, decimals),
             signed_percent(change.change, decimals),
             f"{signed_percent(change.low, decimals)} to {signed_percent(change.high, decimals)}",
-            _CHANGED[verdict],
+            _CHANGED[certain],
         ]
-        for change, verdict in zip(changes, verdicts, strict=True)
+        for change, certain in zip(changes, certainties, strict=True)
     ]
     reports = [counted(estimate.reports, "report") for estimate in (found.before, found.after)]
     say(f"{names[0]}: {reports[0]}; {names[1]}: {reports[1]}")
     say()
     header = ["value", *names, "change", f"{100 * arguments.confidence:g} % interval", "changed"]
-    print_table(header, cells, styles=["dim" if verdict == "unclear" else None for verdict in verdicts])
+    print_table(header, cells, styles=["dim" if each == "unclear" else None for each in certainties])
     say()
     p_value = p_value_text(found.p_value())
     total = counted(found.domain.size, "value" if arguments.groups is None else "group")
     say_wrapped(f"{len(changes):,} of {total}, the clearest changes first. Test that nothing changed: {p_value}.")
     words = meanings(arguments.confidence, arguments.verdict)
-    for verdict in ("clear", "alone"):
-        if verdict in verdicts:
-            say_wrapped(f"{_CHANGED[verdict].capitalize()}: {words[verdict].removeprefix('changed').lstrip(': ')}.")
+    for each in ("clear", "alone"):
+        if each in certainties:
+            say_wrapped(f"{_CHANGED[each].capitalize()}: {words[each].removeprefix('changed').lstrip(': ')}.")

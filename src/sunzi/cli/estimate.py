@@ -56,9 +56,9 @@ from sunzi.formatting import counted, decimals_for, percent, printable, privacy_
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
     from sunzi.plan import Plan
+    from sunzi.results.certainty import Certainty
     from sunzi.results.estimate import Estimate
     from sunzi.results.histogram import PostprocessedHistogram
-    from sunzi.results.verdicts import Verdict
     from sunzi.tables.writers import HistogramTable, Note
 
 _PICTURES = (".png", ".svg")
@@ -133,7 +133,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 @dataclass(frozen=True)
-class _Histogram:
+class _Output:
     """Everything that the outputs show."""
 
     arguments: argparse.Namespace
@@ -152,7 +152,7 @@ class _Histogram:
             "protocol": self.plan.protocol.name,
             "epsilon": str(self.plan.epsilon),
             "domain_size": self.estimate.domain.size,
-            **({} if self.batch is None else {"batch_guarantee": self.batch.to_json()}),
+            **({} if self.batch is None else {"batch_guarantee": self.batch.to_dict()}),
         }
         return histogram_table(
             self.estimate,
@@ -163,11 +163,11 @@ class _Histogram:
             notes=notes,
         )
 
-    def verdicts(self, rows: HistogramTable) -> list[Verdict]:
+    def certainties(self, rows: HistogramTable) -> list[Certainty]:
         """Return whether each of these rows is above 0."""
-        from sunzi.results.verdicts import verdicts
+        from sunzi.results.certainty import certainties
 
-        found = verdicts(self.estimate, self.arguments.confidence, self.arguments.target)
+        found = certainties(self.estimate, self.arguments.confidence, self.arguments.target)
         return [found[index] for index in rows.indices.tolist()]
 
 
@@ -188,7 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
-    histogram = _Histogram(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
+    histogram = _Output(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
     for path, write in writers:
         if write is None:
             _print_table(histogram)
@@ -262,7 +262,7 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
         return plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
 
 
-def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Histogram], None] | None:
+def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Output], None] | None:
     """Return the function that writes an output, or None for a table on the terminal."""
     if is_standard_output(path):
         chosen = chosen_format(arguments)
@@ -298,11 +298,11 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None
     return plan, regrouped(estimate, arguments.groups), name
 
 
-def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_table(suffix: str, stream: BinaryIO, histogram: _Output) -> None:
     histogram.rows(None).write(suffix.removeprefix("."), stream)
 
 
-def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_picture(kind: str, stream: BinaryIO, histogram: _Output) -> None:
     arguments = histogram.arguments
     with printed_warnings():
         figure = histogram.estimate.plot(
@@ -314,7 +314,7 @@ def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
     stream.write(drawn.getvalue())
 
 
-def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_page(stream: BinaryIO, histogram: _Output) -> None:
     arguments = histogram.arguments
     page = histogram.estimate.to_html(
         arguments.title,
@@ -328,13 +328,13 @@ def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
     stream.write(page.encode())
 
 
-def _print_table(histogram: _Histogram) -> None:
+def _print_table(histogram: _Output) -> None:
     """Print the most frequent values, each with whether it is above 0; those that are not are dimmed."""
     plan, processed = histogram.plan, histogram.processed
     wide = None if histogram.arguments.top or processed else wide_bins(histogram.estimate)
     histogram = histogram if wide is None else replace(histogram, estimate=wide)
     rows = histogram.rows(_SHOWN if wide is None else None)
-    found = histogram.verdicts(rows)
+    found = histogram.certainties(rows)
     noun = "group" if histogram.arguments.groups is not None else "value" if wide is None else "bin"
     values = counted(histogram.estimate.domain.size, noun)
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
@@ -342,8 +342,8 @@ def _print_table(histogram: _Histogram) -> None:
     say()
     interval = f"{100 * histogram.arguments.confidence:g} % interval"
     header = ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
-    cells = [[*row, _ABOVE_ZERO[verdict]] for row, verdict in zip(_cells(rows, processed), found, strict=True)]
-    print_table([*header, "above 0"], cells, styles=["dim" if verdict == "unclear" else None for verdict in found])
+    cells = [[*row, _ABOVE_ZERO[each]] for row, each in zip(_cells(rows, processed), found, strict=True)]
+    print_table([*header, "above 0"], cells, styles=["dim" if each == "unclear" else None for each in found])
     say()
     say(f"{len(rows):,} of {values}; {found.count('unclear'):,} of them not distinguishable from 0.")
     if "alone" in found:

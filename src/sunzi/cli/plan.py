@@ -315,7 +315,7 @@ def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> 
 def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
     from sunzi.planning.comparison import AXES_COLUMNS
 
-    figures = {} if option.axes is None else option.axes.to_json()
+    figures = {} if option.axes is None else option.axes.to_dict()
     return {
         "protocol": option.protocol,
         "chosen": option.protocol == recommendation.protocol,

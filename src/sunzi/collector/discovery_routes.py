@@ -100,7 +100,7 @@ async def discover_with_list(
     def find() -> Response:
         live, name = _find_open(request, collection, epoch, group)
         if use == "count":
-            return _counted(request, live, name, form, given, confidence)
+            return _estimates_of_list(request, live, name, form, given, confidence)
         return _found(request, live, name, form, false_share, top, given)
 
     return await service_of(request).searching.run(find)
@@ -132,7 +132,7 @@ def _detection(live: LiveEpoch, found: Discovery) -> dict[str, Any]:
     return {"accepted": len(found), "thresholds": [asdict(each) for each in thresholds]}
 
 
-def _counted(
+def _estimates_of_list(
     request: Request, live: LiveEpoch, group: str, form: str, given: GivenTexts, confidence: float
 ) -> Response:
     service, stream = service_of(request), io.BytesIO()
@@ -143,6 +143,6 @@ def _counted(
 
 
 def _about(request: Request, live: LiveEpoch, group: str) -> dict[str, Any]:
-    published = service_of(request).publisher.publication(live).to_json()
+    published = service_of(request).publisher.publication(live).to_dict()
     epoch = {key: value for key, value in listed(live.epoch).items() if key != "reports"}
     return epoch | {"plan": live.plan.fingerprint, "group": group or None} | published

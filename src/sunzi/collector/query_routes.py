@@ -36,7 +36,7 @@ from sunzi.collector.uploads import CollectionName
 from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError
 from sunzi.groups import are_disjoint
-from sunzi.results.changes import CHANGE_COLUMNS, Difference, Verdict, difference
+from sunzi.results.changes import CHANGE_COLUMNS, Difference, VerdictRule, difference
 from sunzi.results.estimate import Estimate
 from sunzi.results.record_answers import Questions
 from sunzi.results.uncertainty import Target
@@ -117,7 +117,7 @@ def difference_of_epochs(
     search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
     confidence: Confidence = 0.95,
     verdict: Annotated[
-        Verdict, Query(description="Limit the probability of any false verdict, or the share of false ones.")
+        VerdictRule, Query(description="Limit the probability of any false verdict, or the share of false ones.")
     ] = "any",
     target: Target = "population",
     before_group: GroupName = None,

@@ -265,7 +265,7 @@ def estimate(
         among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
         notes |= {"group": name} if name else {}
-        notes |= service_of(request).publisher.publication(live).to_json()
+        notes |= service_of(request).publisher.publication(live).to_dict()
         rows = histogram_table(
             estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
         )

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sunzi.display.markup import for_notebook, page
 from sunzi.formatting import percent, shortened
-from sunzi.results.verdicts import Verdict
+from sunzi.results.certainty import Certainty
 
 _HEIGHT = 26
 _MARGIN = 6  # percent of the width
@@ -173,14 +173,14 @@ class Axis:
         )
         return f'<svg height="20" aria-hidden="true">{texts}</svg>'
 
-    def drawing(self, frequency: float, low: float, high: float, verdict: Verdict) -> str:
+    def drawing(self, frequency: float, low: float, high: float, certainty: Certainty) -> str:
         """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
         lines = "".join(
             _line("grid" if tick else "zero", self._at(tick), self._at(tick), 0, _HEIGHT) for tick in self._ticks
         )
         start, stop = sorted([0.0, frequency])
         width = (100 - 2 * _MARGIN) * (stop - start) / (self._high - self._low)
-        bar = f'<rect class="bar {verdict}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
+        bar = f'<rect class="bar {certainty}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
         middle = _HEIGHT / 2
         whisker = _line("whisker", self._at(low), self._at(high), middle, middle)
         caps = "".join(_line("cap", self._at(end), self._at(end), middle - 4, middle + 4) for end in (low, high))

@@ -12,7 +12,7 @@ from matplotlib.ticker import PercentFormatter
 from sunzi.display.plotting import INTERVAL, SHADES, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
-from sunzi.results.verdicts import verdicts
+from sunzi.results.certainty import certainties
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,10 +66,10 @@ def _name_axis(axes: Axes, bins: OrderedDomain) -> None:
 def _draw_density(axes: Axes, estimate: OrderedEstimate, bins: int, confidence: float, target: Target) -> None:
     wide = estimate.histogram(bins)
     low, high = wide.interval(confidence, target=target)
-    found = verdicts(wide, confidence, target)
+    found = certainties(wide, confidence, target)
     width = (estimate.bins.high - estimate.bins.low) / len(wide)
     middles = estimate.bins.low + width * (np.arange(len(wide)) + 0.5)
-    faces, edges = ([SHADES[verdict][part] for verdict in found] for part in (0, 1))
+    faces, edges = ([SHADES[each][part] for each in found] for part in (0, 1))
     axes.bar(middles, wide.frequencies, 0.85 * width, color=faces, edgecolor=edges)
     spread = np.maximum([wide.frequencies - low, high - wide.frequencies], 0)
     axes.errorbar(middles, wide.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
@@ -145,7 +145,7 @@ def plot_table(
     names = estimate.attributes
     figure = Figure(figsize=(2.6 + 1.05 * sizes[1], 1.8 + 0.55 * sizes[0]), layout="constrained")
     axes = figure.add_subplot()
-    unclear = np.array([verdict == "unclear" for verdict in verdicts(estimate, confidence, target)]).reshape(sizes)
+    unclear = np.array([each == "unclear" for each in certainties(estimate, confidence, target)]).reshape(sizes)
     shown = np.ma.masked_array(np.maximum(estimate.table, 0), unclear)
     axes.set_facecolor(SHADES["unclear"][0])
     image = axes.imshow(shown, cmap="Blues", vmin=0, aspect="auto")

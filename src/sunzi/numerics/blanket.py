@@ -20,7 +20,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics import batch_attacks, binomial
 from sunzi.numerics.binomial import cell_width, count_cells
-from sunzi.numerics.losses import Evidence, LossDistribution, boundary
+from sunzi.numerics.losses import BatchAttack, LossDistribution, boundary
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
@@ -173,7 +173,7 @@ class Blanket:
 
         return LossDistribution.of_profile(delta, largest, step or largest / _LOSSES)
 
-    def attacks(self, users: int) -> list[Evidence]:
+    def attacks(self, users: int) -> list[BatchAttack]:
         """What attackers find among users who all hold the same value, x' or a third one."""
         if self.attacked is None:
             return []

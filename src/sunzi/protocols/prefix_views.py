@@ -187,7 +187,7 @@ class PrefixViews(ViewsProtocol):
 
     def estimate(self, domain: Domain, tally: Tally, labels: Any = None) -> TextEstimate:
         """The frequencies of some texts, from the count views alone."""
-        from sunzi.protocols.prefix_counts import counted
+        from sunzi.protocols.prefix_counts import text_estimate
 
         assert isinstance(domain, OpenDomain), "the plan has checked it"
         if labels is None:
@@ -195,7 +195,7 @@ class PrefixViews(ViewsProtocol):
                 "this plan has no list of values: plan.discover(tally) or 'sunzi discover' finds the frequent texts, "
                 "and plan.estimate(tally, labels=[...]) estimates texts that you name"
             )
-        return counted(self, domain, tally, distinct(_read(domain, labels)))
+        return text_estimate(self, domain, tally, distinct(_read(domain, labels)))
 
     def discover(
         self,
@@ -208,7 +208,7 @@ class PrefixViews(ViewsProtocol):
         beam: int | None = None,
     ) -> Discovery:
         """Search, then count what was found by other reports."""
-        from sunzi.protocols.prefix_counts import accepted, counted
+        from sunzi.protocols.prefix_counts import accepted, text_estimate
         from sunzi.protocols.prefix_search import BEAM, PrefixSearch
         from sunzi.protocols.text_prior import TextPrior
 
@@ -224,7 +224,7 @@ class PrefixViews(ViewsProtocol):
             proposed = search.among(_read(domain, candidates))
         else:
             proposed = search.best(None if prior is None else TextPrior.of(_read(domain, prior), domain.end))
-        return accepted(counted(self, domain, tally, proposed), false_share)
+        return accepted(text_estimate(self, domain, tally, proposed), false_share)
 
     def check_enough(self, tally: Tally) -> None:
         """Raise EstimateError unless every view has enough reports for any discovery."""
