@@ -68,11 +68,11 @@ class Domain:
         if other is not None and other not in (labels or ()):
             raise DomainError(f"other must be one of the labels, got {other!r}; add it to the list")
         digest = hashlib.sha256(_label_bytes(labels)).hexdigest() if labels and separate_labels else None
-        self._set(size, labels, digest, other)
+        self._set(size, labels=labels, labels_sha256=digest, other=other)
 
-    def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
+    def _set(self, size: int, **fields: Any) -> None:
         """Set the fields, once, past the frozen dataclass's own refusal."""
-        vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
+        vars(self).update({"size": size, "labels": None, "labels_sha256": None, "other": None} | fields)
 
     @classmethod
     def of(cls, values: int | Iterable[str] | Domain, *, other: str | None = None) -> Domain:
@@ -351,7 +351,7 @@ class Domain:
         digest = record["labels_sha256"]
         if not (isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")):
             raise DomainError(f"labels_sha256 must be 64 lower-case hexadecimal digits, got {digest!r}")
-        domain._set(size, None, digest, other)
+        domain._set(size, labels_sha256=digest, other=other)
         return domain
 
     def __eq__(self, other: object) -> bool:

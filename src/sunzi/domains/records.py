@@ -62,8 +62,7 @@ class RecordDomain(Domain):
                 f"these attributes have {size:.3g} combinations, more than 2^53; plan two collections with half of the "
                 "attributes each, or join rare values"
             )
-        self._set(size, None, None, None)
-        vars(self)["attributes"] = found
+        self._set(size, attributes=found)
 
     @property
     def is_indices(self) -> bool:

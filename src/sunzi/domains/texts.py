@@ -76,8 +76,7 @@ class OpenDomain(Domain):
             raise DomainError(f"an alphabet has between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
         longest = whole_number("longest", longest, 1, LONGEST)
         size = min(sum(len(symbols) ** length for length in range(longest + 1)), _LARGEST_SIZE)
-        self._set(size, None, None, None)
-        vars(self).update(symbols=symbols, unknown=unknown, longest=longest, note=note)
+        self._set(size, symbols=symbols, unknown=unknown, longest=longest, note=note)
 
     @property
     def is_indices(self) -> bool:
@@ -288,8 +287,7 @@ class TextList(Domain):
     source: OpenDomain
 
     def __init__(self, source: OpenDomain, digits: Digits) -> None:
-        self._set(len(digits), tuple(source.texts(digits)), None, None)
-        vars(self)["source"] = source
+        self._set(len(digits), labels=tuple(source.texts(digits)), source=source)
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The place of each text in the list, or UNKNOWN, UNUSABLE or MISSING if it has none."""
