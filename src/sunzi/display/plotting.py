@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
 from sunzi.display.changes_page import certainty, meanings
+from sunzi.display.palette import INK, LINES, SKY, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
@@ -30,16 +31,14 @@ if TYPE_CHECKING:
     from sunzi.results.trends import Moment, Trend
     from sunzi.results.uncertainty import Target
 
-# Okabe and Ito's palette: distinguishable with any common colour blindness, and in grey.
-_CLEAR, _UNCLEAR, INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
+_CLEAR, _UNCLEAR, INTERVAL, _TRUTH = SKY, "#D5DCE3", INK, VERMILION
 # Face and edge of a bar.
 SHADES: dict[Certainty, tuple[str, str]] = {
     "clear": (_CLEAR, _CLEAR),
     "alone": ("#FFFFFF", _CLEAR),
     "unclear": (_UNCLEAR, _UNCLEAR),
 }
-# For lines, from the same palette; its yellow is too pale on white.
-_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
+_LINES = (*LINES, INK)
 _LINES_SHOWN = 6
 _PANEL_COLUMNS = 3
 _NAMES: dict[Certainty, str] = {each: meaning.partition(":")[0] for each, meaning in MEANINGS.items()}

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from sunzi.display.palette import VERMILION
 from sunzi.display.plotting import INTERVAL, SHADES, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
@@ -27,7 +28,6 @@ _DATES = 5
 _MARKED = (0.5, 0.95)
 _LONGEST_LABEL = 18
 _MOST_CELLS = 1600
-_MARK = "#D55E00"
 _DARK = 0.6  # of the largest frequency: text on darker cells is white
 
 
@@ -84,8 +84,8 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
     axes.plot(found.edges, found.values, color=INTERVAL, linewidth=1.2)
     for probability in _MARKED:
         each = estimate.quantile(probability, confidence, target=target)
-        axes.plot([each.low, each.high], [probability, probability], color=_MARK, linewidth=2)
-        axes.plot([each.value], [probability], marker="D", color=_MARK, markersize=5)
+        axes.plot([each.low, each.high], [probability, probability], color=VERMILION, linewidth=2)
+        axes.plot([each.value], [probability], marker="D", color=VERMILION, markersize=5)
         name = "median" if probability == 0.5 else f"{100 * probability:g} %"
         value, low, high = (estimate.bins.shown_number(end) for end in (each.value, each.low, each.high))
         # The curve rises from the lower left to the upper right, and leaves the other two corners free.
@@ -119,8 +119,8 @@ def plot_mean(
     axes.errorbar(estimate.grid, estimate.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
     mean = estimate.mean(confidence, target=target)
     label = f"mean, with {100 * confidence:g} % interval"
-    axes.axvspan(mean.low, mean.high, color=_MARK, alpha=0.25, linewidth=0)
-    axes.axvline(mean.value, color=_MARK, linewidth=2, label=label)
+    axes.axvspan(mean.low, mean.high, color=VERMILION, alpha=0.25, linewidth=0)
+    axes.axvline(mean.value, color=VERMILION, linewidth=2, label=label)
     axes.axhline(0, color=INTERVAL, linewidth=0.8)
     axes.set_title(f"{estimate.reports:,} reports. {estimate.summary(confidence, target=target)}", loc="left")
     axes.set_ylabel("share of a point")

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import READERS, BatchGuarantee
+from sunzi.display.palette import BLUE, SKY, VERMILION
 from sunzi.formatting import counted, percent
 from sunzi.planning.central_curves import BatchCurves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of Okabe and Ito's palette.
-_BOUND, _BAND, _ATTACK, _LOCAL, _OWN = "#0072B2", "#56B4E9", "#D55E00", "#666666", "#000000"
+_BOUND, _BAND, _ATTACK, _LOCAL, _OWN = BLUE, SKY, VERMILION, "#666666", "#000000"
 _TITLE_WIDTH = 130
 _MOST_DECADES = 2
 
