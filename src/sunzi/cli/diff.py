@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_labels, check_order, check_paths, load_labelled_plan
+from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan
 from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
-from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
+from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
     from sunzi.results.changes import Change, Difference
     from sunzi.results.estimate import Estimate
 
-_SUFFIXES = (*TABLES, *PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
-_LONGEST_LABEL = 40
 _CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
 
 
@@ -47,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME=VALUE",
         help="the group of AFTER, if it is another; two groups can be compared within the same epochs",
     )
-    add_output(parser, _SUFFIXES)
+    add_output(parser, ALL_SUFFIXES)
     add_labels(parser)
     add_groups(parser)
     parser.add_argument(
@@ -97,11 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    check_output(arguments, _SUFFIXES)
-    if arguments.top is not None and arguments.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
-        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
+    check_output(arguments, ALL_SUFFIXES)
+    check_page(arguments)
     if arguments.source and (arguments.plan or arguments.plan_after):
         raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
     if not arguments.source:
@@ -194,7 +189,7 @@ def _print_table(
     certainties = [certainty(change) for change in changes]
     cells = [
         [
-            shortened(printable(change.label), _LONGEST_LABEL),
+            shown_label(change.label),
             percent(change.before, decimals),
             percent(change.after, decimals),
             signed_percent(change.change, decimals),

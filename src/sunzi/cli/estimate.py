@@ -47,11 +47,11 @@ from sunzi.cli.record_queries import (
     table_names,
     wide_bins,
 )
-from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
-from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped
+from sunzi.cli.results import add_format, check_output, check_page, chosen_format, deliver, refuse_format, say_written
+from sunzi.cli.sources import add_source, given_files, read_epoch
+from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
+from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
@@ -65,7 +65,6 @@ _PICTURES = (".png", ".svg")
 _SUFFIXES = (*TABLES, *_PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
-_LONGEST_LABEL = 40
 _ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
 _POSTPROCESSING = ("simplex", "clip", "significant", "constrained", "smooth")
 
@@ -220,12 +219,8 @@ def _run_answers(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     check_record_queries(arguments)
     _check_publication(arguments)
-    if arguments.top is not None and arguments.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
-        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
-    _check_source(arguments)
-    given = [path for path in (arguments.plan, arguments.tally) if path]
+    check_page(arguments)
+    given = given_files(arguments)
     if given:
         check_order("estimate", given[0], given[1:])
     for path in arguments.output or [None]:
@@ -274,13 +269,6 @@ def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Ou
     if suffix in _PICTURES:
         return partial(_write_picture, suffix.removeprefix("."))
     return _write_page if suffix == ".html" else partial(_write_table, suffix)
-
-
-def _check_source(arguments: argparse.Namespace) -> None:
-    given = [path for path in (arguments.plan, arguments.tally) if path is not None]
-    if len(given) != (0 if arguments.source else 2):
-        raise ParameterError(f"give a plan and a tally, or --from without them; got {given or 'neither'}")
-    check_source(arguments)
 
 
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
@@ -363,7 +351,7 @@ def _print_table(histogram: _Output) -> None:
 def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:
     columns = rows.columns
     decimals = decimals_for(columns["standard_error"])
-    shown = [shortened(printable(str(label)), _LONGEST_LABEL) or EMPTY_TEXT for label in columns["label"]]
+    shown = [shown_label(label) or EMPTY_TEXT for label in columns["label"]]
     extra = [] if processed is None else columns[f"frequency_{processed.method}"]
     return [
         [

@@ -25,7 +25,7 @@ class BatchCurves:
 
     >>> import sunzi
     >>> guarantee = sunzi.make_plan("grr", 16, epsilon=2).batch_guarantee(10_000, delta=1e-8)
-    >>> BatchCurves("grr", 16, own=guarantee, by_size=(guarantee,), by_epsilon=()).own.reports
+    >>> BatchCurves("grr", 16, own=guarantee, by_size=(guarantee,), by_epsilon=()).own.minimum_reports
     10000
     """
 

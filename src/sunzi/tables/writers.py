@@ -103,6 +103,11 @@ def records_as(form: str, records: Sequence[Mapping[str, Any]], columns: Sequenc
     return stream.getvalue()
 
 
+def records_of(columns: Columns) -> Iterator[dict[str, Any]]:
+    """The rows of columns of equal length, as dictionaries."""
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
 def _write(form: str, stream: BinaryIO, columns: Columns, notes: Mapping[str, Note] | None = None) -> None:
     if form == "csv":
         _write_csv(_Utf8Stream(stream), columns)
@@ -150,8 +155,8 @@ def _json(columns: Columns, notes: Mapping[str, Note] | None) -> Iterator[str]:
 
 def _json_rows(columns: Columns, indent: str) -> Iterator[str]:
     separator = "["
-    for row in zip(*columns.values(), strict=True):
-        record = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
+    for each in records_of(columns):
+        record = json.dumps(each, ensure_ascii=False, allow_nan=False)
         yield f"{separator}\n{indent} {record}"
         separator = ","
     yield "[]" if separator == "[" else f"\n{indent}]"
