@@ -53,7 +53,7 @@ SUITES = {
         "sending": "queued reports, sent to collectors and to other servers",
     },
     "protocols": {
-        "immutability": "all objects that must not change",
+        "immutability": "protocols, block responses and designs, which must not change",
     },
     "tables": {"spark_jobs": "jobs run by spark-submit and by sunzi tally, and the examples of docs/cluster.md"},
 }
@@ -77,6 +77,7 @@ TESTED_IN = {
     "protocols/selection": "protocols/test_modular",
     "protocols/table_views": "protocols/test_views",
     "protocols/text_prior": "protocols/test_prefix_search",
+    "display/palette": "display/test_plotting",
     "domains/ranges": "domains/test_records",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
