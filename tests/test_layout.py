@@ -66,19 +66,13 @@ TESTED_IN = {
     "_version": "test_package",
     "analysis/evidence": "analysis/test_attack",
     "analysis/fake_reports": "analysis/test_poisoning",
-    "analysis/fit_residual": "analysis/test_health",
-    "analysis/health_tests": "analysis/test_health",
-    "analysis/residuals": "analysis/test_health",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
     "protocols/joint_fit": "analysis/test_health",
-    "protocols/ordered_views": "protocols/test_views",
     "protocols/prefix_tables": "protocols/test_prefix_counts",
     "protocols/selection": "protocols/test_modular",
-    "protocols/table_views": "protocols/test_views",
     "protocols/text_prior": "protocols/test_prefix_search",
     "display/palette": "display/test_plotting",
-    "domains/ranges": "domains/test_records",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 
