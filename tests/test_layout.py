@@ -72,6 +72,9 @@ TESTED_IN = {
     "protocols/prefix_tables": "protocols/test_prefix_counts",
     "protocols/selection": "protocols/test_modular",
     "protocols/text_prior": "protocols/test_prefix_search",
+    "tables/spark_session": "tables/test_spark_jobs",
+    "domains/columns": "domains/test_labels",
+    "domains/label_files": "domains/test_labels",
     "display/palette": "display/test_plotting",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, is_missing
+from sunzi.domains.columns import as_array, is_missing
+from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown, whole_number
 

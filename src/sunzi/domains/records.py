@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domains.labels import UNKNOWN, Domain, as_list
+from sunzi.domains.columns import as_list
+from sunzi.domains.labels import UNKNOWN, Domain
 from sunzi.domains.ranges import CONTROL, OrderedDomain
 from sunzi.domains.texts import OpenDomain
 from sunzi.errors import DomainError, ParameterError, PlanError

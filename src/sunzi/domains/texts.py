@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domains.labels import MISSING, UNUSABLE, Domain, as_list, check_column, is_missing
+from sunzi.domains.columns import as_list, check_column, is_missing
+from sunzi.domains.labels import MISSING, UNUSABLE, Domain
 from sunzi.domains.ranges import CONTROL
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown, whole_number
