@@ -68,6 +68,7 @@ TESTED_IN = {
     "analysis/fake_reports": "analysis/test_poisoning",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
+    "protocols/counting": "test_plan",
     "protocols/joint_fit": "analysis/test_health",
     "protocols/prefix_tables": "protocols/test_prefix_counts",
     "protocols/selection": "protocols/test_modular",

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeGuard, overload
+from typing import Any, Literal, overload
 
-from sunzi import wire
 from sunzi._typing import Floats
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.display.markup import facts_table, for_notebook
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
+from sunzi.errors import ParameterError, PlanError, TallyError, UnknownProtocolError
 from sunzi.formatting import attacker_success, percent, privacy_bound
 from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
-from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.protocols.base import Protocol, check_options
+from sunzi.protocols.counting import Reports, count_reports
 from sunzi.protocols.registry import find
 from sunzi.results.discovery import Discovery, Threshold
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 Epsilon = int | float | str | Decimal | Fraction
-Reports = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
-_REPORTS_AT_ONCE = 1 << 14
 _USERS = (10_000, 1_000_000)
 
 
@@ -236,47 +232,7 @@ class Plan:
         ----------
         reports: one report, one batch, a binary stream of batches, or an iterable of reports and batches.
         """
-        return self._tally(*self._count(reports))
-
-    def _count(self, reports: Reports) -> tuple[int, Counters]:
-        """The number of reports and their counts: :meth:`tally` for callers inside the library that add up many small
-        pieces and check the sum once.
-        """
-        if _is_stream(reports):
-            pieces = self._decode_stream(reports)
-        elif isinstance(reports, (bytes, bytearray, memoryview)):
-            pieces = self._decode([bytes(reports)])
-        elif isinstance(reports, Iterable):
-            pieces = self._decode(reports)
-        else:
-            raise ReportError(
-                f"reports are bytes, a file opened for reading bytes, or an iterable of bytes, got {shown(reports)}"
-            )
-        count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
-        for encoded in pieces:
-            count += len(encoded)
-            counters += self.protocol.count_reports(encoded)
-        return count, counters
-
-    def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
-        """Batches one by one; single reports in groups, so that numpy does the work."""
-        single: list[bytes] = []
-        for report in reports:
-            if not isinstance(report, (bytes, bytearray, memoryview)):
-                raise ReportError(f"a report is bytes, got {type(report).__name__}")
-            data = bytes(report)
-            if wire.is_batch(data):
-                yield from self._decode_stream(io.BytesIO(data))
-            else:
-                single.append(data)
-            if len(single) == _REPORTS_AT_ONCE:
-                yield wire.decode_reports(self.protocol.report_layout, single)
-                single = []
-        if single:
-            yield wire.decode_reports(self.protocol.report_layout, single)
-
-    def _decode_stream(self, stream: BinaryIO) -> Iterator[wire.EncodedReports]:
-        return wire.read_batches(stream, self.protocol.report_layout, self.contract.fingerprint)
+        return self._tally(*count_reports(self.protocol, self.contract.fingerprint, reports))
 
     def empty_tally(self) -> Tally:
         """A tally of no reports, to add to."""
@@ -399,10 +355,6 @@ class Plan:
     def _repr_html_(self) -> str:
         """The facts as a table, for notebooks."""
         return for_notebook(facts_table(self.facts()))
-
-
-def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
-    return hasattr(reports, "read") and not isinstance(reports, io.TextIOBase)
 
 
 DomainLike = int | Iterable[str] | Domain
