@@ -76,6 +76,7 @@ TESTED_IN = {
     "tables/spark_session": "tables/test_spark_jobs",
     "domains/columns": "domains/test_labels",
     "domains/label_files": "domains/test_labels",
+    "collector/administration_routes": "collector/test_routes",
     "display/palette": "display/test_plotting",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
