@@ -81,7 +81,7 @@ _LONGEST = (
     *("test_spark", "test_spark_jobs", "test_coverage", "test_variance", "test_moduli_choice", "test_enumeration"),
     *("test_testing", "test_claims", "test_experiments", "test_crashes", "test_fuzz", "test_committed", "test_page"),
     *("test_kills", "test_docs", "test_tutorials", "test_snippets", "test_efficient", "test_health", "test_limits"),
-    *("test_axes", "test_browser", "test_plan", "test_no_extras", "test_verdicts", "test_device", "test_uploads"),
+    *("test_axes", "test_browser", "test_plan", "test_no_extras", "test_certainty", "test_device", "test_uploads"),
     *("test_privacy_audit", "test_faults", "test_npm_package", "test_benchmarks", "test_postgres", "test_poisoning"),
     *("test_comparison", "test_survey", "test_framework", "test_tally_columns", "test_vectors", "test_openapi"),
     *("test_malformed", "test_writer", "test_parquet_files", "test_power_cuts"),

@@ -18,9 +18,9 @@ def test_every_protocol_has_a_guarantee_with_its_attack() -> None:
     for name in sunzi.catalogue():
         for reader in ("reports", "tally") if name in ("oue", "rappor") else ("reports",):
             found = sunzi.make_plan(name, 100, 2).batch_guarantee(100_000, 1e-8, reader=reader)
-            assert found.attack is not None
-            assert 0 < found.attack <= found.epsilon < 0.05
-            assert found.epsilon <= 1.35 * found.attack
+            assert found.attack_epsilon is not None
+            assert 0 < found.attack_epsilon <= found.epsilon < 0.05
+            assert found.epsilon <= 1.35 * found.attack_epsilon
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_every_protocol_has_a_guarantee_with_its_attack() -> None:
 )
 def test_plans_of_records(plan: sunzi.Plan) -> None:
     found = plan.batch_guarantee(100_000, 1e-8)
-    assert found.attack is not None
-    assert 0 < found.attack <= found.epsilon < 0.05
+    assert found.attack_epsilon is not None
+    assert 0 < found.attack_epsilon <= found.epsilon < 0.05
 
 
 def test_registered_protocols_get_the_bound_of_any_randomiser() -> None:
@@ -47,7 +47,7 @@ def test_registered_protocols_get_the_bound_of_any_randomiser() -> None:
     own = Own(100, sunzi.make_plan("grr", 100, 4).protocol.response)
     for reader in ("reports", "tally"):
         found = batch_guarantee(own, 10**6, 1e-8, reader=reader)
-        assert found.attack is None
+        assert found.attack_epsilon is None
         assert found.epsilon == pytest.approx(0.0643, rel=1e-2)
         assert dict(found.facts())["attack"] == "unknown"
 
@@ -76,7 +76,7 @@ def test_minimum_batch() -> None:
 def test_one_report_has_the_local_epsilon_only() -> None:
     alone = PLAN.batch_guarantee(1, 1e-8)
     assert alone.epsilon == 4
-    assert alone.attack == pytest.approx(4, rel=1e-3)
+    assert alone.attack_epsilon == pytest.approx(4, rel=1e-3)
     assert dict(alone.facts())["batch"].startswith("at least 1 report in")
 
 
@@ -85,8 +85,8 @@ def test_epochs_with_fresh_noise_add_up() -> None:
     found = plan.batch_guarantee(10**6, 1e-8, epochs=30)
     assert found.epsilon == pytest.approx(0.0567, rel=1e-2)
     assert found.epochs == 30
-    assert found.attack is not None
-    assert found.epsilon < 1.02 * found.attack
+    assert found.attack_epsilon is not None
+    assert found.epsilon < 1.02 * found.attack_epsilon
     listed = plan.batch_guarantee([10**6] * 30, 1e-8)
     assert listed == found
     mixed = plan.batch_guarantee(np.array([10**6] * 29 + [2 * 10**6]), 1e-8)
@@ -119,10 +119,10 @@ def test_no_figure_without_its_conditions() -> None:
     assert "1,000,000" in facts["batch"]
     assert "900,000" in facts["honest"]
     assert found.in_words().count(". ") == 1
-    json = found.to_json()
+    json = found.to_dict()
     assert json["meaning"] == found.in_words()
     assert {"epsilon", "attack_epsilon", "minimum_reports", "honest_share", "reader", "adjacency"} <= set(json)
-    assert replace(found, local_epsilon=Fraction(1)).to_json()["local_epsilon"] == 1
+    assert replace(found, local_epsilon=Fraction(1)).to_dict()["local_epsilon"] == 1
 
 
 def test_figures_are_rounded_to_the_safe_side() -> None:

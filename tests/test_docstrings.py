@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 import runpy
 from importlib import import_module
 from pathlib import Path
@@ -33,5 +34,6 @@ def test_examples_run(name, tmp_path, monkeypatch):
 def test_functions_document_their_parameters(name):
     text = inspect.getdoc(FUNCTIONS[name])
     parameters = [name for name in inspect.signature(FUNCTIONS[name]).parameters if not name.startswith("_")]
-    _, _, section = text.partition("Parameters\n----------\n")
-    assert [parameter for parameter in parameters if parameter not in section] == []
+    section = text.partition("Parameters\n----------\n")[2].partition("\n\n>>>")[0]
+    heads = re.findall(r"^(\w+(?:, \w+)*):", section, re.MULTILINE)
+    assert set(parameters) == {parameter for head in heads for parameter in head.split(", ")}

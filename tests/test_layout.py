@@ -53,7 +53,7 @@ SUITES = {
         "sending": "queued reports, sent to collectors and to other servers",
     },
     "protocols": {
-        "immutability": "all objects that must not change",
+        "immutability": "protocols, block responses and designs, which must not change",
     },
     "tables": {"spark_jobs": "jobs run by spark-submit and by sunzi tally, and the examples of docs/cluster.md"},
 }
@@ -66,18 +66,18 @@ TESTED_IN = {
     "_version": "test_package",
     "analysis/evidence": "analysis/test_attack",
     "analysis/fake_reports": "analysis/test_poisoning",
-    "analysis/fit_residual": "analysis/test_health",
-    "analysis/health_tests": "analysis/test_health",
-    "analysis/residuals": "analysis/test_health",
     "numerics/kernels": "numerics/test_subset_sampling",
     "protocols/base": "test_testing",
+    "protocols/counting": "test_plan",
     "protocols/joint_fit": "analysis/test_health",
-    "protocols/ordered_views": "protocols/test_views",
     "protocols/prefix_tables": "protocols/test_prefix_counts",
     "protocols/selection": "protocols/test_modular",
-    "protocols/table_views": "protocols/test_views",
     "protocols/text_prior": "protocols/test_prefix_search",
-    "domains/ranges": "domains/test_records",
+    "tables/spark_session": "tables/test_spark_jobs",
+    "domains/columns": "domains/test_labels",
+    "domains/label_files": "domains/test_labels",
+    "collector/administration_routes": "collector/test_routes",
+    "display/palette": "display/test_plotting",
 }
 """Modules and packages whose tests are elsewhere, since they are statements about several modules at once."""
 

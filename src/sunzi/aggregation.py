@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import ParameterError, TallyError
+from sunzi.batch import batch_size, check_honest
+from sunzi.errors import TallyError
 from sunzi.formatting import byte_size, counted
-from sunzi.numerics.checks import real_number, shown, whole_number
+from sunzi.numerics.checks import shown, whole_number
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
 from sunzi.tally import Tally, TallyLayout
 
-Counted = Literal["messages", "points", "bits"]
+CounterKind = Literal["messages", "points", "bits"]
 
 _LARGEST_COUNT = (1 << 63) - 1
 # Prio3 works in a field of 128 bits, with seeds of 32 bytes and two aggregators.
@@ -48,7 +48,7 @@ class AggregationTask:
     """The function, as the VDAF draft names it: ``Prio3Histogram``, whose reports have exactly one 1, or
     ``Prio3MultihotCountVec``, whose reports have at most ``max_weight``.
     """
-    counts: Counted
+    counts: CounterKind
     """What each counter counts: a message, a point of a block, or a bit of a unary encoding."""
     length: int
     """The number of counters."""
@@ -63,7 +63,7 @@ class AggregationTask:
     report_bytes: int
     """A whole DAP report, as a client uploads it."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The parameters by name."""
         return asdict(self)
 
@@ -96,11 +96,9 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
     ('Prio3Histogram', 1024, 34, 11112)
     """
     least = whole_number("min_batch", min_batch, least=1)
-    share = real_number("honest", honest)
-    if not 0 < share <= 1:
-        raise ParameterError(f"honest must be above 0 and at most 1, got {honest}")
+    share = check_honest(honest)
     layout = plan.protocol.tally_layout
-    counts, weight = _counted(layout), _largest_weight(layout)
+    counts, weight = _counter_kind(layout), _largest_weight(layout)
     entries = layout.length + (0 if weight is None else weight.bit_length())  # the weight, in bits, is proven too
     chunk = _best_chunk_length(entries)
     leader = _leader_share_bytes(entries, chunk)
@@ -111,7 +109,7 @@ def aggregation_task(plan: Plan, min_batch: int, honest: float = 1.0) -> Aggrega
         length=layout.length,
         max_weight=weight,
         chunk_length=chunk,
-        min_batch_size=ceil(least / Fraction(str(share))),  # 7 / 0.7 is 10, though not in floating point
+        min_batch_size=batch_size(least, share),
         leader_share_bytes=leader,
         report_bytes=_METADATA_BYTES + _LENGTH_BYTES + public + leader + helper + _AGGREGATORS * _SEAL_BYTES,
     )
@@ -145,7 +143,7 @@ def tally_from_counts(plan: Plan, counts: Sequence[Any] | Integers, reports: int
     return Tally(plan.contract.fingerprint, layout, number, Counters(layout.length, None, vector))
 
 
-def _counted(layout: TallyLayout) -> Counted:
+def _counter_kind(layout: TallyLayout) -> CounterKind:
     """What each counter counts, inferred from the block weights."""
     weights = {weight for _, weight in layout.blocks}
     if weights == {1}:
@@ -155,7 +153,7 @@ def _counted(layout: TallyLayout) -> Counted:
 
 def _largest_weight(layout: TallyLayout) -> int | None:
     """The largest number of counters that a report increments; None if it is always one."""
-    counts = _counted(layout)
+    counts = _counter_kind(layout)
     if counts == "messages":
         return None
     return layout.length if counts == "bits" else max(weight for _, weight in layout.blocks)
@@ -195,7 +193,7 @@ def _flat(counts: object, layout: TallyLayout) -> list[Any]:
 def _wrong_length(plan: Plan, found: int) -> str:
     """Which counts this plan needs, with the fix if the caller gave counts of points instead of messages."""
     layout, name = plan.protocol.tally_layout, plan.protocol.name
-    counts = _counted(layout)
+    counts = _counter_kind(layout)
     text = f"a tally of {name} counts {counts}: this plan has {layout.length:,} counters, got {found:,}"
     points = {plan.domain.size, sum(response.design.points for response in plan.protocol.responses)}
     if counts == "messages" and found in points:

@@ -57,14 +57,14 @@ class BatchGuarantee:
 
     epsilon: float
     """The central ε, proven."""
-    attack: float | None
+    attack_epsilon: float | None
     """A lower bound from an attack: no smaller ε can be claimed. None if no attack is known."""
     delta: float
     local_epsilon: Fraction
     """The ε of one report, which holds against everyone and needs no trust."""
-    reports: int
+    minimum_reports: int
     """The size of the smallest batch. Smaller batches must not be published."""
-    honest: float
+    honest_share: float
     reader: Reader
     epochs: int = 1
     """Batches with fresh noise that contain the same person."""
@@ -74,7 +74,7 @@ class BatchGuarantee:
     @property
     def honest_reports(self) -> int:
         """n: how many reports of the smallest batch, or of the cohort, follow the plan, the person's own included."""
-        return honest_reports(self.cohort or self.reports, self.honest)
+        return honest_reports(self.cohort or self.minimum_reports, self.honest_share)
 
     def in_words(self) -> str:
         """The guarantee in two sentences."""
@@ -91,13 +91,13 @@ class BatchGuarantee:
     def facts(self) -> list[tuple[str, str]]:
         """The guarantee and all its conditions, as pairs of a name and a text."""
         whose = "the cohort's members" if self.cohort else "the reports"
-        batches = f"at least {counted(self.reports, 'report')} in each batch; do not publish smaller ones"
+        batches = f"at least {counted(self.minimum_reports, 'report')} in each batch; do not publish smaller ones"
         rows = [
             ("central epsilon", f"{rounded(self.epsilon, 4, up=True)}, with delta = {self.delta:g} (proven)"),
-            ("attack", _attack_in_words(self.attack)),
+            ("attack", _attack_in_words(self.attack_epsilon)),
             ("local epsilon", f"{float(self.local_epsilon):.4g}: holds against everyone, for each report"),
             ("batch", batches),
-            ("honest", f"{percent(self.honest)} of {whose} follow the plan: at least {self.honest_reports:,}"),
+            ("honest", f"{percent(self.honest_share)} of {whose} follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
             (
                 "neighbours",
@@ -113,15 +113,15 @@ class BatchGuarantee:
             )
         return rows
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All fields, and the meaning in words, as JSON values."""
         return {
             "epsilon": self.epsilon,
-            "attack_epsilon": self.attack,
+            "attack_epsilon": self.attack_epsilon,
             "delta": self.delta,
             "local_epsilon": float(self.local_epsilon),
-            "minimum_reports": self.reports,
-            "honest_share": self.honest,
+            "minimum_reports": self.minimum_reports,
+            "honest_share": self.honest_share,
             "honest_reports": self.honest_reports,
             "reader": self.reader,
             "adjacency": "one value is replaced",
@@ -161,6 +161,11 @@ def honest_reports(reports: int, honest: float) -> int:
     return min(reports, ceil(Fraction(str(honest)) * reports))
 
 
+def batch_size(honest_reports: int, honest: float) -> int:
+    """How many reports a batch needs to hold that many honest ones."""
+    return ceil(honest_reports / Fraction(str(honest)))  # 7 / 0.7 is 10, though not in floating point
+
+
 def batch_guarantee(
     protocol: Protocol,
     reports: int | Sequence[int],
@@ -173,7 +178,8 @@ def batch_guarantee(
 ) -> BatchGuarantee:
     """:meth:`sunzi.Plan.batch_guarantee` of a protocol."""
     sizes = _sizes(reports, epochs)
-    delta, honest = check_delta(delta, honest_reports(min(sizes), check_honest(honest))), check_honest(honest)
+    honest = check_honest(honest)
+    delta = check_delta(delta, honest_reports(min(sizes), honest))
     blanket = _blanket(protocol, reader)
     sizes_apart = sizes if cohort is None else [whole_number("cohort", cohort, 1, min(sizes))]
     epsilon, attack = float(protocol.epsilon) * len(sizes_apart), None
@@ -211,7 +217,7 @@ def minimum_batch(
     while high > low + 1 and high > low * _SIZE_PRECISION:
         middle = max(low + 1, round((low * high) ** 0.5))
         low, high = (low, middle) if reached(middle) else (middle, high)
-    return ceil(high / Fraction(str(honest)))
+    return batch_size(high, honest)
 
 
 def check_delta(delta: float, users: int | None = None) -> float:

@@ -185,11 +185,11 @@ class MissingExtraError(SunziError, ImportError):
 
 
 @contextmanager
-def needing_matplotlib() -> Iterator[None]:
-    """Say which extra plotting needs, if an import inside does not find it."""
+def needing_matplotlib(feature: str = "plotting") -> Iterator[None]:
+    """Say which extra the feature needs, if an import inside does not find it."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise MissingExtraError("plotting", "plot") from None
+        raise MissingExtraError(feature, "plot") from None

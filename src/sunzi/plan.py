@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeGuard, overload
+from typing import Any, Literal, overload
 
-from sunzi import wire
 from sunzi._typing import Floats
 from sunzi.batch import BatchGuarantee, Reader, batch_guarantee, minimum_batch
 from sunzi.client import Client
 from sunzi.contract import Contract, canonical_json, parse_json
 from sunzi.display.markup import facts_table, for_notebook
 from sunzi.domains.labels import Domain
-from sunzi.errors import ParameterError, PlanError, ReportError, TallyError, UnknownProtocolError
+from sunzi.errors import ParameterError, PlanError, TallyError, UnknownProtocolError
 from sunzi.formatting import attacker_success, percent, privacy_bound
 from sunzi.groups import DeclaredGroups, declare_groups, groups_in_words
-from sunzi.numerics.checks import shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.numerics.thresholds import parse_epsilon
-from sunzi.protocols.base import Protocol
+from sunzi.protocols.base import Protocol, check_options
+from sunzi.protocols.counting import Reports, count_reports
 from sunzi.protocols.registry import find
 from sunzi.results.discovery import Discovery, Threshold
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
 Epsilon = int | float | str | Decimal | Fraction
-Reports = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
-_REPORTS_AT_ONCE = 1 << 14
 _USERS = (10_000, 1_000_000)
 
 
@@ -54,6 +48,19 @@ class Plan:
 
     contract: Contract
     protocol: Protocol
+
+    @classmethod
+    def of(cls, protocol: Protocol, domain: Domain, groups: Mapping[str, Iterable[str]] | None = None) -> Plan:
+        """The plan of a protocol that is already made.
+
+        Parameters
+        ----------
+        protocol: the protocol.
+        domain: its values.
+        groups: as for :meth:`with_groups`.
+        """
+        declared = declare_groups(groups or {})
+        return cls(Contract(protocol.name, protocol.epsilon, domain, protocol.parameters(), declared), protocol)
 
     @classmethod
     def from_contract(cls, contract: Contract) -> Plan:
@@ -168,7 +175,7 @@ class Plan:
 
         >>> import sunzi
         >>> guarantee = sunzi.make_plan("ss", 1024, epsilon=4).batch_guarantee(1_000_000, delta=1e-8)
-        >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack:.4f}")
+        >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack_epsilon:.4f}")
         0.0312, and no less than 0.0309
         """
         return batch_guarantee(
@@ -226,47 +233,7 @@ class Plan:
         ----------
         reports: one report, one batch, a binary stream of batches, or an iterable of reports and batches.
         """
-        return self._tally(*self._count(reports))
-
-    def _count(self, reports: Reports) -> tuple[int, Counters]:
-        """The number of reports and their counts: :meth:`tally` for callers inside the library that add up many small
-        pieces and check the sum once.
-        """
-        if _is_stream(reports):
-            pieces = self._decode_stream(reports)
-        elif isinstance(reports, (bytes, bytearray, memoryview)):
-            pieces = self._decode([bytes(reports)])
-        elif isinstance(reports, Iterable):
-            pieces = self._decode(reports)
-        else:
-            raise ReportError(
-                f"reports must be bytes, a file opened for reading bytes, or an iterable of bytes, got {shown(reports)}"
-            )
-        count, counters = 0, Counters.zeros(self.protocol.tally_layout.length)
-        for encoded in pieces:
-            count += len(encoded)
-            counters += self.protocol.count_reports(encoded)
-        return count, counters
-
-    def _decode(self, reports: Iterable[bytes]) -> Iterator[wire.EncodedReports]:
-        """Batches one by one; single reports in groups, so that numpy does the work."""
-        single: list[bytes] = []
-        for report in reports:
-            if not isinstance(report, (bytes, bytearray, memoryview)):
-                raise ReportError(f"a report must be bytes, got {type(report).__name__}")
-            data = bytes(report)
-            if wire.is_batch(data):
-                yield from self._decode_stream(io.BytesIO(data))
-            else:
-                single.append(data)
-            if len(single) == _REPORTS_AT_ONCE:
-                yield wire.decode_reports(self.protocol.report_layout, single)
-                single = []
-        if single:
-            yield wire.decode_reports(self.protocol.report_layout, single)
-
-    def _decode_stream(self, stream: BinaryIO) -> Iterator[wire.EncodedReports]:
-        return wire.read_batches(stream, self.protocol.report_layout, self.contract.fingerprint)
+        return self._tally(*count_reports(self.protocol, self.contract.fingerprint, reports))
 
     def empty_tally(self) -> Tally:
         """A tally of no reports, to add to."""
@@ -304,8 +271,8 @@ class Plan:
         ('efficient', 'planned')
         """
         self._check_tally(tally)
-        with _refusing_options(self.protocol.name, options):
-            return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
+        check_options(self.protocol.name, self.protocol.estimate, options)
+        return replace(self.protocol.estimate(self.domain, tally, **options), plan=self)
 
     def discover(self, tally: Tally, **options: Any) -> Discovery:
         """The frequent texts of an open domain, with intervals that account for the search.
@@ -325,8 +292,8 @@ class Plan:
         ['no', 'yes']
         """
         self._check_tally(tally)
-        with _refusing_options(self.protocol.name, options):
-            return self.protocol.discover(self.domain, tally, **options)
+        check_options(self.protocol.name, self.protocol.discover, options)
+        return self.protocol.discover(self.domain, tally, **options)
 
     def thresholds(self, users: int, **options: float) -> list[Threshold]:
         """How frequent a text of an open domain must be to be found with this number of users, by its length.
@@ -336,8 +303,8 @@ class Plan:
         users: the number of reports.
         options: ``recall=``, the probability of finding it, 0.8 by default; ``false_share=`` as in :meth:`discover`.
         """
-        with _refusing_options(self.protocol.name, options):
-            return self.protocol.detection(self.domain, users, **options)
+        check_options(self.protocol.name, self.protocol.detection, options)
+        return self.protocol.detection(self.domain, users, **options)
 
     def _check_tally(self, tally: Tally) -> None:
         """Raise TallyError unless it is a tally of this plan."""
@@ -389,25 +356,6 @@ class Plan:
     def _repr_html_(self) -> str:
         """The facts as a table, for notebooks."""
         return for_notebook(facts_table(self.facts()))
-
-
-def _is_stream(reports: object) -> TypeGuard[BinaryIO]:
-    return hasattr(reports, "read") and not isinstance(reports, io.TextIOBase)
-
-
-@contextmanager
-def _refusing_options(protocol: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Turn Python's TypeError for an unknown option into a ParameterError that names it."""
-    try:
-        yield
-    except TypeError as error:
-        if not options:
-            raise
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        reason = f"there is no option {unknown[1]!r}" if unknown else str(error)
-        if unknown and unknown[1] == "table":
-            reason = "only plans made with sunzi plan --tables or sunzi.make_tables have tables"
-        raise ParameterError(f"{protocol} does not accept the options {shown(dict(options))}: {reason}") from error
 
 
 DomainLike = int | Iterable[str] | Domain
@@ -518,15 +466,13 @@ def make_plan(
     >>> sunzi.make_plan("pgr", domain=1000, epsilon=2, order=9).max_report_bits
     13
     """
-    if isinstance(domain, Domain) and other is not None:
-        raise ParameterError("domain is already a Domain: pass other= to Domain()")
-    terms = domain if isinstance(domain, Domain) else Domain(domain, other=other)
+    terms = Domain.of(domain, other=other)
     budget = parse_epsilon(epsilon)
     kind = find(protocol)
     kind.check_domain(terms)
-    with _refusing_options(protocol, options):
-        made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
-    return Plan(Contract(protocol, budget, terms, made.parameters(), declare_groups(groups or {})), made)
+    check_options(protocol, kind.choose, options)
+    made = kind.choose(terms.size, budget, **kind.domain_options(terms), **options)
+    return Plan.of(made, terms, groups)
 
 
 def load_plan(path: str | Path, *, labels: str | Path | None = None) -> Plan:

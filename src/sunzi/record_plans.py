@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sunzi.contract import Contract
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
 from sunzi.domains.records import RecordDomain
@@ -39,9 +38,7 @@ def make_ordered(
     '58.59375 to 78.125 ms'
     """
     domain = OrderedDomain(low, high, bins, clamp=clamp, unit=unit)
-    budget = parse_epsilon(epsilon)
-    made = OrderedViews.choose(domain.size, budget)
-    return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+    return Plan.of(OrderedViews.choose(domain.size, parse_epsilon(epsilon)), domain)
 
 
 def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = False, unit: str = "") -> Plan:
@@ -57,9 +54,7 @@ def make_number(low: float, high: float, epsilon: Epsilon, *, clamp: bool = Fals
     5
     """
     domain = OrderedDomain(low, high, _STEPS, clamp=clamp, unit=unit)
-    budget = parse_epsilon(epsilon)
-    made = RoundedNumbers.choose(domain.size, budget)
-    return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+    return Plan.of(RoundedNumbers.choose(domain.size, parse_epsilon(epsilon)), domain)
 
 
 def make_tables(
@@ -96,6 +91,4 @@ def make_tables(
     unused = [name for number, name in enumerate(domain.attributes) if not any(number in table for table in tables)]
     if unused:
         raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or remove the attribute")
-    budget = parse_epsilon(epsilon)
-    made = TableViews.choose(domain.size, budget, domain.sizes, tables)
-    return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+    return Plan.of(TableViews.choose(domain.size, parse_epsilon(epsilon), domain.sizes, tables), domain)

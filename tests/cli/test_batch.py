@@ -12,10 +12,10 @@ def test_the_guarantee_as_a_table_and_as_data(collection, shown, capsys):
     found = collection.plan.batch_guarantee(100_000, 1e-8, honest=0.9)
     assert collection.run("batch", collection.path("plan.json"), *words, "--format", "json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document == {"protocol": "ss-compact", "domain_size": 5, **found.to_json()}
+    assert document == {"protocol": "ss-compact", "domain_size": 5, **found.to_dict()}
     text = shown("batch", collection.path("plan.json"), *words)
     assert f"central epsilon  {rounded(found.epsilon, 4, up=True)}, with delta = 1e-08 (proven)" in text
-    assert f"attack           {rounded(found.attack, 4, up=False)}: no smaller epsilon can be claimed" in text
+    assert f"attack           {rounded(found.attack_epsilon, 4, up=False)}: no smaller epsilon can be claimed" in text
     assert "honest           90 % of the reports follow the plan: at least 90,000" in text
     assert f"reader           {READERS['reports']}" in text
     assert f"What this means: {found.in_words()}" in text.replace("\n", " ")

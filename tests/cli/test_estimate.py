@@ -277,9 +277,9 @@ def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown):
     reports = sunzi.load_tally(counted.path("tally.bin")).reports
     found = counted.plan.batch_guarantee(reports, 1e-4, honest=0.9, reader="tally")
     assert counted.run(*words, "-o", "out.json", "-o", "out.parquet", "-o", "out.html") == 0
-    assert json.loads((counted.directory / "out.json").read_text())["batch_guarantee"] == found.to_json()
+    assert json.loads((counted.directory / "out.json").read_text())["batch_guarantee"] == found.to_dict()
     noted = parquet.read_table(counted.directory / "out.parquet").schema.metadata[b"batch_guarantee"]
-    assert json.loads(noted) == found.to_json()
+    assert json.loads(noted) == found.to_dict()
     assert found.in_words().replace("'", "&#x27;") in (counted.directory / "out.html").read_text()
     text = shown("estimate", counted.path("plan.json"), counted.path("tally.bin"), *words[3:])
     assert f"What readers can learn: {found.in_words()}" in text.replace("\n", " ")

@@ -52,7 +52,7 @@ def test_a_closed_epoch_is_one_batch(collector):
     for condition in ("not hold against the operator", "one report per epoch", "no other epoch", "honest share"):
         assert condition in text
     assert "several collections" not in text
-    assert found.to_json()["batch_guarantee"]["conditions"] == list(found.conditions)
+    assert found.to_dict()["batch_guarantee"]["conditions"] == list(found.conditions)
 
 
 def test_nothing_is_claimed_for_readers_of_open_epochs(collector):
@@ -62,7 +62,7 @@ def test_nothing_is_claimed_for_readers_of_open_epochs(collector):
     assert "sees the few reports between them" in plain.reason
     assert "--publish-delta" in plain.reason
     strict = learned(collector, live)
-    assert strict.to_json() == {"batch_guarantee": None, "no_batch_guarantee": strict.reason}
+    assert strict.to_dict() == {"batch_guarantee": None, "no_batch_guarantee": strict.reason}
     assert "until it is closed" in strict.reason
 
 

@@ -9,7 +9,7 @@ from epochs import filled_epoch, shares
 import sunzi
 from sunzi.collector import Collector, open_store
 from sunzi.collector.collector import UnknownEpochError
-from sunzi.collector.trends import Progress, TrendCache
+from sunzi.collector.trends import TrendCache, TrendProgress
 from sunzi.errors import EstimateError
 
 LABELS = ["apple", "banana", "cherry"]
@@ -90,7 +90,7 @@ def test_a_long_computation_is_done_in_parts(collector):
     for number in range(1, 5):
         filled_epoch(collector, "fruit", PLAN, shares(300, 200, 100), number)
     cache = TrendCache(collector)
-    assert [cache.get("fruit", 10, 1, 0) for _ in range(3)] == [Progress(done, 4) for done in (1, 2, 3)]
+    assert [cache.get("fruit", 10, 1, 0) for _ in range(3)] == [TrendProgress(done, 4) for done in (1, 2, 3)]
     assert len(cache.get("fruit", 10, 1, 0).epochs) == 4
 
 
@@ -141,5 +141,5 @@ def test_epochs_whose_tally_determines_no_estimate(collector):
     assert [epoch.number for epoch in found.epochs] == [1, 3, 5]
     assert found.held_back == [2, 4, 6]
     parts = TrendCache(collector)
-    assert [type(parts.get("large", 10, 1, 0)) for _ in range(4)] == [Progress] * 4
+    assert [type(parts.get("large", 10, 1, 0)) for _ in range(4)] == [TrendProgress] * 4
     assert parts.get("large", 10, 1, 0).held_back == [2, 4, 6]

@@ -12,7 +12,7 @@ import sunzi
 from sunzi.display import plotting
 from sunzi.errors import ParameterError
 from sunzi.plan import make_plan
-from sunzi.results.verdicts import verdicts
+from sunzi.results.certainty import certainties
 
 LABELS = ["common", "rare", "costs $5", "a label that is far too long for the axis"]
 PLAN = make_plan("oue", LABELS, 3)
@@ -36,7 +36,7 @@ def test_bars_are_the_largest_frequencies_with_their_intervals():
 
 def test_only_bars_that_are_surely_above_zero_are_dark():
     axes = ESTIMATE.plot().axes[0]
-    found = verdicts(ESTIMATE, 0.95, "reporters")
+    found = certainties(ESTIMATE, 0.95, "reporters")
     expected = [plotting.SHADES[found[row.index]][0] for row in ESTIMATE.top(4)]
     assert [colour_of(bar) for bar in axes.patches] == expected
     assert {plotting._CLEAR, plotting._UNCLEAR} <= set(expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sunzi.numerics.blanket import Blanket
-from sunzi.numerics.losses import Evidence, LossDistribution
+from sunzi.numerics.losses import BatchAttack, LossDistribution
 
 
 def gaussian(mu: float, epsilon: float) -> float:
@@ -74,7 +74,7 @@ def test_coarser_losses_tell_a_little_more(step: float) -> None:
 
 def test_coarser_evidence_tells_a_little_less() -> None:
     generator = np.random.default_rng(3)
-    fine = Evidence(1.0, *generator.dirichlet(np.ones(15), size=2))
+    fine = BatchAttack(1.0, *generator.dirichlet(np.ones(15), size=2))
     for epsilon in (0, 0.1, 0.5, 2):
         assert fine.coarser().delta(epsilon) <= fine.delta(epsilon)
     assert fine.coarser().here.sum() == pytest.approx(1)

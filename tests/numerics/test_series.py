@@ -21,6 +21,12 @@ def _noise(seed, epochs, items, spread=3.0):
     return 0.1 + np.sqrt(variances) * generator.standard_normal((epochs, items)), variances
 
 
+def _residuals(values, variances, sources=None):
+    """How far each epoch but the first is from the mean of all before it, in standard errors."""
+    sources, baseline = sources or series.Sources.separate(len(values)), series._Baseline(values.shape[1])
+    return [baseline.add(*epoch) for epoch in zip(values, variances, sources.reports, sources.plans, strict=True)][1:]
+
+
 def test_slopes_are_those_of_weighted_least_squares():
     values, variances = _noise(1, 7, 3)
     times = np.array([0.0, 1.0, 2.5, 4.0, 5.0, 9.0, 10.0])
@@ -67,7 +73,7 @@ def test_smoothing():
 
 def test_recursive_residuals_are_independent_and_standard_normal():
     values, variances = _noise(4, 50, 1000)
-    residuals = np.array(list(series.recursive_residuals(values, variances)))
+    residuals = np.array(_residuals(values, variances))
     assert residuals.shape == (49, 1000)
     assert abs(residuals.std() - 1) < 0.02  # five standard errors are .016
     assert abs(residuals.mean()) < 5 / 49_000**0.5
@@ -79,7 +85,7 @@ def test_epochs_of_one_plan_share_the_variance_of_a_report():
     sources = series.Sources((100, 300, 10, 200), ("a", "a", "b", "a"))
     shared = (100 * 1 + 300 * 12 + 200 * 2) / 600
     assert sources.pooled(variances)[:, 0] == pytest.approx([shared / 100, shared / 300, 0.5, shared / 200])
-    residuals = list(series.recursive_residuals(np.array([[0.1], [0.2], [0.4], [0.3]]), variances, sources))
+    residuals = _residuals(np.array([[0.1], [0.2], [0.4], [0.3]]), variances, sources)
     early = (100 * 1 + 300 * 12) / 400
     assert residuals[0][0] == pytest.approx(0.1 / (early / 100 + early / 300) ** 0.5)
     assert residuals[1][0] == pytest.approx((0.4 - 0.175) / (early / 400 + 0.5) ** 0.5)

@@ -127,7 +127,7 @@ def test_detectable_share_solves_its_equation():
         power = NormalDist().inv_cdf(0.8) * curve.standard_error(users, share)
         assert share == pytest.approx(NormalDist().inv_cdf(0.975) * curve.standard_error(users) + power)
     assert curve.detectable_share(1) == math.inf
-    assert evaluate(sunzi.make_plan("grr", 1000, 1), 10).to_json()["detectable_share"] is None
+    assert evaluate(sunzi.make_plan("grr", 1000, 1), 10).to_dict()["detectable_share"] is None
 
 
 # --- bits, words, memory, work ----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_work_counts_reading_every_report():
         plan = sunzi.make_plan(name, 1024, 1)
         found = evaluate(plan, 5000)
         assert found.read_work == 5000 * plan.protocol.reading_work
-        assert found.work == found.read_work + found.decode_work == found.to_json()["work"]
+        assert found.work == found.read_work + found.decode_work == found.to_dict()["work"]
     work = {name: sunzi.make_plan(name, 1024, 1).protocol.reading_work for name in sunzi.catalogue()}
     assert work["grr"] == work["ss-compact"] == work["pgr"] < work["mss-compact"] < 10
     assert work["ss"] == 2 * 1024
@@ -269,7 +269,7 @@ def test_efficiency_is_the_share_of_users_that_the_best_protocol_needs():
     worse = evaluate(sunzi.make_plan("rappor", 30, 1), 1000)
     assert worse.efficiency == pytest.approx((best.flat_error / worse.flat_error) ** 2)
     assert evaluate(sunzi.make_plan("ss", 30, 1), 1000 * worse.efficiency).flat_error == pytest.approx(worse.flat_error)
-    assert worse.to_json()["efficiency"] == worse.efficiency
+    assert worse.to_dict()["efficiency"] == worse.efficiency
 
 
 @pytest.mark.parametrize("name", sunzi.catalogue())
@@ -279,7 +279,7 @@ def test_tiny_domains_have_axes(name, size):
     assert 0 < result.efficiency < 1 + 1e-9
     assert 0 < result.standard_error < 10
     assert result.push > 0
-    json.dumps(result.to_json(), allow_nan=False)
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_wrong_arguments_are_named():
@@ -313,8 +313,8 @@ def test_what_a_batch_reveals_is_computed_on_request():
     assert evaluate(plan, 10_000).batch is None
     found = evaluate(plan, 10_000, delta=1e-8)
     assert found.batch == plan.batch_guarantee(10_000, 1e-8)
-    record = found.to_json()
-    assert (record["central_epsilon"], record["central_attack"]) == (found.batch.epsilon, found.batch.attack)
+    record = found.to_dict()
+    assert (record["central_epsilon"], record["central_attack"]) == (found.batch.epsilon, found.batch.attack_epsilon)
     assert (record["delta"], record["honest_share"], record["reader"]) == (1e-8, 1, "reports")
     assert record["adjacency"] == "one value is replaced"
-    assert evaluate(plan, 10_000).to_json()["central_epsilon"] is None
+    assert evaluate(plan, 10_000).to_dict()["central_epsilon"] is None

@@ -35,7 +35,7 @@ def test_what_a_batch_reveals_comes_with_its_conditions():
     axes = evaluate(sunzi.make_plan("grr", 1024, 2), 1_000_000, delta=1e-8)
     table = AxesTable.of([None, axes])
     assert table.header[2:4] == ["efficiency", "central"]
-    bound, attack = rounded(axes.batch.epsilon, 3, up=True), rounded(axes.batch.attack, 3, up=False)
+    bound, attack = rounded(axes.batch.epsilon, 3, up=True), rounded(axes.batch.attack_epsilon, 3, up=False)
     assert table.cells("grr", axes)[3] == f"{bound} ({attack})"
     assert table.cells("oue", evaluate(sunzi.make_plan("oue", 16, 2), 100))[3] == "-"
     assert table.legend[2] == (

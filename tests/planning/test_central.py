@@ -55,7 +55,7 @@ def test_methods_beside_it():
     assert errors == pytest.approx([9.8, 25.5, 190, 7.21, 2.80], rel=0.01)
     assert [len(row) for row in found.rows()] == [len(CENTRAL_HEADER)] * 5
     assert found.rows()[0] == ["this plan, grr", "collector", "5.51", "9.84", "0.0984 %", "1.36"]
-    assert found.to_json()["methods"][3]["local_epsilon"] is None
+    assert found.to_dict()["methods"][3]["local_epsilon"] is None
     assert len(plan_for_batch(100, 10_000, 1, 1e-8, max_epsilon=4).methods) == 4
 
 

@@ -11,7 +11,7 @@ def test_curves_fall_with_the_batch_and_rise_with_epsilon():
     plan = sunzi.make_plan("grr", 1024, 2)
     done = []
     curves = batch_curves(plan, plan.batch_guarantee(100_000, 1e-8, honest=0.9), done.append)
-    sizes = [guarantee.reports for guarantee in curves.by_size]
+    sizes = [guarantee.minimum_reports for guarantee in curves.by_size]
     assert (sizes[0], sizes[-1]) == (100, 10**8)
     assert 100_000 in sizes
     falling = [guarantee.epsilon for guarantee in curves.by_size]
@@ -21,7 +21,7 @@ def test_curves_fall_with_the_batch_and_rise_with_epsilon():
     assert rising == sorted(rising)
     assert curves.own in curves.by_size
     assert curves.own in curves.by_epsilon
-    assert {(each.delta, each.honest) for each in (*curves.by_size, *curves.by_epsilon)} == {(1e-8, 0.9)}
+    assert {(each.delta, each.honest_share) for each in (*curves.by_size, *curves.by_epsilon)} == {(1e-8, 0.9)}
     assert done == sorted(done)
     assert done[-1] == 1
 
@@ -33,7 +33,7 @@ def test_the_size_of_a_cohort_varies_within_large_batches():
     cohorts = [guarantee.cohort for guarantee in curves.by_size]
     assert (cohorts[0], cohorts[-1]) == (16, 500_000)
     assert {guarantee.epochs for guarantee in curves.by_size} == {30}
-    assert all(guarantee.reports >= guarantee.cohort for guarantee in curves.by_size)
+    assert all(guarantee.minimum_reports >= guarantee.cohort for guarantee in curves.by_size)
     assert plan.epsilon in [guarantee.local_epsilon for guarantee in curves.by_epsilon]
 
 

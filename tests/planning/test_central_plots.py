@@ -23,7 +23,7 @@ def test_two_panels_with_the_bound_the_attack_and_the_own_point(monkeypatch):
     for panel, guarantees in ((sizes, curves.by_size), (epsilons, curves.by_epsilon)):
         lines = {line.get_label(): list(line.get_ydata()) for line in panel.get_lines()}
         assert lines["proven: at most this"] == [guarantee.epsilon for guarantee in guarantees]
-        assert lines["an attack reaches this"] == [guarantee.attack for guarantee in guarantees]
+        assert lines["an attack reaches this"] == [guarantee.attack_epsilon for guarantee in guarantees]
         assert lines["one report, seen alone"] == [guarantee.local_epsilon for guarantee in guarantees]
         assert lines[f"this plan: {curves.own.epsilon:.3g}"] == [curves.own.epsilon]
         assert len(panel.collections) == 1

@@ -244,7 +244,7 @@ def test_central_epsilon_of_every_protocol():
         bound, attack = re.fullmatch(r"(\S+) \((\S+)\)", row[3]).groups()
         batch = option.axes.batch
         assert float(bound) / 1.01 < batch.epsilon <= float(bound)  # rounded to the safe side
-        assert float(attack) <= batch.attack < float(attack) * 1.01
-    assert at_users(found, 2_000_000).axes.batch.reports == 2_000_000
+        assert float(attack) <= batch.attack_epsilon < float(attack) * 1.01
+    assert at_users(found, 2_000_000).axes.batch.minimum_reports == 2_000_000
     with pytest.raises(ParameterError, match="delta must lie between"):
         recommend(9, 1, 10, delta=0)

@@ -11,7 +11,7 @@ import sunzi
 from sunzi.errors import DomainError, EstimateError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols import prefix_counts
-from sunzi.protocols.prefix_counts import accepted, counted
+from sunzi.protocols.prefix_counts import accepted, text_estimate
 from sunzi.protocols.prefix_tables import decoded, least_squares
 
 DOMAIN = sunzi.OpenDomain("letters", longest=4)
@@ -125,6 +125,6 @@ def test_intervals_of_few_counts_are_exact(plan):
 
 
 def test_nothing_to_accept(plan, tallies):
-    estimate = counted(plan.protocol, DOMAIN, tallies[0][0], DOMAIN.digits(["zzz"]))
+    estimate = text_estimate(plan.protocol, DOMAIN, tallies[0][0], DOMAIN.digits(["zzz"]))
     found = accepted(estimate, 1e-6)
     assert (found.rows, found.candidates) == ((), 1)

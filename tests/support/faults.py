@@ -22,7 +22,6 @@ from planting import (
 from small_records import RECORD_PLANS
 
 from sunzi.client import Client
-from sunzi.contract import Contract
 from sunzi.designs.cyclotomic import Cyclotomic
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
@@ -168,7 +167,7 @@ def message_tells_the_branch(shipped, design, values, truth, variates):
 
 def repeated_blocks():
     protocol = CompactSubsetSelection(5, BlockResponse(Cyclotomic(5, 4, (0, 2)), Fraction(1)))
-    return Plan(Contract("ss-compact", Fraction(1), Domain(5), protocol.parameters()), protocol)
+    return Plan.of(protocol, Domain(5))
 
 
 # --- residues

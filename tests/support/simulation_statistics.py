@@ -7,7 +7,6 @@ import numpy as np
 import oracle
 from scipy import stats
 
-from sunzi.contract import Contract
 from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.numerics.counters import Counters
@@ -75,7 +74,7 @@ def plan_of_designs(name, size, epsilon, designs):
     """A modular plan with given designs that the planner would not choose."""
     budget = parse_epsilon(epsilon)
     protocol = find(name)(size, [BlockResponse(design, budget) for design in designs])
-    return Plan(Contract(name, budget, Domain(size), protocol.parameters()), protocol)
+    return Plan.of(protocol, Domain(size))
 
 
 class Sampler:

@@ -13,7 +13,7 @@ from report_tables import COUNTRIES, reports_of, table_of, write
 import sunzi
 from sunzi.errors import DomainError, ParameterError, PlanError, ReportError
 from sunzi.tables import BadReportsWarning, UnknownValuesWarning, privatize, sift, tally
-from sunzi.tables.spark import read_parquet
+from sunzi.tables.spark_session import read_parquet
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from report_tables import reports_of, table_of, write
 
 import sunzi
 from sunzi.cli.main import main
-from sunzi.tables import spark as adapter
+from sunzi.tables import spark_session as adapter
 
 pytestmark = pytest.mark.slow
 

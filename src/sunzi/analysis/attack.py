@@ -23,6 +23,7 @@ from sunzi.analysis.evidence import Evidence, Reports, check_channels, decode, f
 from sunzi.analysis.priors import Prior, attackability, ranked_points
 from sunzi.analysis.statistics import Proportion, check_amount, check_seed
 from sunzi.client import Client
+from sunzi.display.palette import BLUE, INK, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 
@@ -300,8 +301,7 @@ def _unseen(encoded: Any, seen: list[set[tuple[int, int]]]) -> Integers:
     return np.array(new, dtype=np.int64)
 
 
-# Okabe and Ito's palette: distinct under every common colour blindness, and in grey.
-_FRESH, _MEMOISED, _LINES = "#D55E00", "#0072B2", "#333333"
+_FRESH, _MEMOISED, _LINES = VERMILION, BLUE, INK
 
 
 def draw_growth(attack: Attack) -> Figure:

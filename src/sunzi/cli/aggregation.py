@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     least = parse_integer(arguments.min_batch, "--min-batch")
     honest = float(parse_number(arguments.honest, "--honest"))
     task = aggregation_task(load_plan(arguments.plan), least, honest)
-    deliver(arguments, Result(partial(_print_task, task), task.to_json, lambda: [task.to_json()]))
+    deliver(arguments, Result(partial(_print_task, task), task.to_dict, lambda: [task.to_dict()]))
     return 0
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_plan
+from sunzi.cli.files import add_plan
 from sunzi.cli.numbers import parse_integer, parse_number
-from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
     from sunzi.plan import Plan
     from sunzi.planning import BatchCurves
-
-_SUFFIXES = (*TABLES, *PICTURES, ".html")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -72,7 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="E",
         help="also find the smallest batch with this central epsilon; without --users, print its guarantee",
     )
-    add_output(parser, _SUFFIXES)
+    add_output(parser, ALL_SUFFIXES)
     add_format(parser)
     parser.set_defaults(run=run)
 
@@ -81,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compute the guarantee and print it."""
     from sunzi.plan import load_plan
 
-    check_output(arguments, _SUFFIXES)
+    check_output(arguments, ALL_SUFFIXES)
     options = _options(arguments)
     users = None if arguments.users is None else parse_integer(arguments.users, "--users")
     if users is not None and users < 1:
@@ -98,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {
         "protocol": plan.protocol.name,
         "domain_size": plan.domain.size,
-        **guarantee.to_json(),
+        **guarantee.to_dict(),
         **(target or {}),
     }
     facts = _facts(guarantee, target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
-from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.results import Result, print_result, write_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_facts, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted
@@ -78,35 +78,29 @@ def run_central(arguments: argparse.Namespace, domain: Domain) -> int:
             honest=1.0 if arguments.honest is None else float(parse_number(arguments.honest, "--honest")),
             progress=bar.show,
         ).with_groups(read_group_lists(arguments.group))
+
+    def page() -> str:
+        from sunzi.planning.pages import central_page
+
+        return central_page(found)
+
     for path in arguments.output:
-        _write(path, found)
+        write_plan(path, found.plan, page)
     print_result(
         arguments,
         Result(
             table=partial(_print_table, found),
-            document=found.to_json,
-            rows=lambda: [method.to_json() for method in found.methods],
+            document=found.to_dict,
+            rows=lambda: [method.to_dict() for method in found.methods],
         ),
     )
     return 0
 
 
-def _write(path: str, found: CentralPlan) -> None:
-    from sunzi.atomic_files import write_atomically
-    from sunzi.planning.pages import central_page
-
-    if path.lower().endswith(".html"):
-        write_atomically(path, central_page(found).encode())
-        say_written(path, "the page")
-    else:
-        found.plan.save(path)
-        say_written(path, f"the plan {found.plan.fingerprint[:16]}…")
-
-
 def _print_table(found: CentralPlan) -> None:
     from sunzi.planning.central import CENTRAL_HEADER, CENTRAL_LEGEND
 
-    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.reports, "user")
+    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.minimum_reports, "user")
     say(f"{size}, {users}, central epsilon {found.target:g} with delta {found.guarantee.delta:g}")
     say()
     rows = found.rows()

@@ -9,11 +9,11 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_delta, add_histogram, add_simulation
+from sunzi.cli.files import add_delta, add_histogram, add_simulation
 from sunzi.cli.numbers import parse_integers, parse_number, parse_numbers
 from sunzi.cli.record_comparison import check_record_comparison, run_record_comparison
 from sunzi.cli.record_plans import add_records, is_record_plan
-from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say_wrapped
 from sunzi.errors import ParameterError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sunzi.planning.axes_table import AxesTable
     from sunzi.planning.plots import Varied
 
-_SUFFIXES = (*TABLES, *PICTURES, ".html")
 _DEFAULTS = {"epsilon": "1", "size": "1024", "users": "10000"}
 _RANGES = {"epsilon": "0.5:5:0.5", "size": "64:65536:x4", "users": "1000:1000000:x10"}
 _COLUMNS = {"epsilon": "epsilon", "size": "domain_size", "users": "users"}
@@ -53,7 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_histogram(parser)
     parser.add_argument("--simulate", metavar="N", type=int, help="also measure in N simulated collections")
     add_simulation(parser, population="zipf:3")
-    add_output(parser, _SUFFIXES)
+    add_output(parser, ALL_SUFFIXES)
     add_format(parser)
     parser.set_defaults(run=run)
 
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Sweep, then write or print the result."""
     from sunzi.planning import setting_grid
 
-    draws = check_output(arguments, _SUFFIXES)
+    draws = check_output(arguments, ALL_SUFFIXES)
     check_record_comparison(arguments)
     texts = _texts(arguments)
     epsilons, users = parse_numbers(texts["epsilon"], "--epsilon"), parse_integers(texts["users"], "--users")

@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import PICTURES, TABLES, add_labels, check_order, check_paths, load_labelled_plan
+from sunzi.cli.files import add_labels, check_order, check_paths, load_labelled_plan
 from sunzi.cli.queries import add_estimation, add_groups, check_plan_file, estimated, estimated_file, regrouped
-from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import CollectedEpoch, EpochChoice, add_collection, read_epochs, say_if_summed, summed
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
+from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
     from sunzi.results.changes import Change, Difference
     from sunzi.results.estimate import Estimate
 
-_SUFFIXES = (*TABLES, *PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
-_LONGEST_LABEL = 40
 _CHANGED = {"clear": "yes", "alone": "alone", "unclear": "no"}
 
 
@@ -49,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME=VALUE",
         help="the group of AFTER, if different; two groups can be compared within the same epochs",
     )
-    add_output(parser, _SUFFIXES)
+    add_output(parser, ALL_SUFFIXES)
     add_labels(parser)
     add_groups(parser)
     parser.add_argument(
@@ -67,15 +65,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what the error rate limits: the probability of any false verdict, or the false discovery rate, which "
         "finds more changes (default: %(default)s)",
     )
-    level = parser.add_mutually_exclusive_group()
-    level.add_argument(
+    strictness = parser.add_mutually_exclusive_group()
+    strictness.add_argument(
         "--confidence",
         metavar="C",
         type=float,
         default=0.95,
         help="confidence level of the intervals; 1 - C is the error rate of the verdicts (default: %(default)s)",
     )
-    level.add_argument(
+    strictness.add_argument(
         "--error-rate", metavar="R", type=float, help="error rate of the verdicts; the same as --confidence 1-R"
     )
     add_estimation(parser, target="population")
@@ -99,11 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    check_output(arguments, _SUFFIXES)
-    if arguments.top is not None and arguments.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
-        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
+    check_output(arguments, ALL_SUFFIXES)
+    check_page(arguments)
     if arguments.source and (arguments.plan or arguments.plan_after):
         raise ParameterError("with --from, give two epochs and no plan, such as: sunzi diff --from STORE 1 2")
     if not arguments.source:
@@ -162,7 +157,7 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
         return found.top(arguments.top or number, **options)
 
     def rows() -> list[dict[str, Any]]:
-        return [_row(change, is_index=found.domain.is_indices) for change in changes(found.domain.size)]
+        return found.records(changes(found.domain.size))
 
     def document() -> dict[str, Any]:
         notes = {
@@ -186,19 +181,6 @@ def _result(arguments: argparse.Namespace, names: tuple[str, str], found: Differ
     )
 
 
-def _row(change: Change, *, is_index: bool) -> dict[str, Any]:
-    return {
-        "label": change.index if is_index else change.label,
-        "before": change.before,
-        "after": change.after,
-        "change": change.change,
-        "low": change.low,
-        "high": change.high,
-        "standard_error": change.standard_error,
-        "changed": change.changed,
-    }
-
-
 def _print_table(
     arguments: argparse.Namespace, names: tuple[str, str], found: Difference, changes: Sequence[Change]
 ) -> None:
@@ -206,28 +188,28 @@ def _print_table(
     from sunzi.display.changes_page import certainty, meanings, p_value_text
 
     decimals = decimals_for(change.standard_error for change in changes)
-    verdicts = [certainty(change) for change in changes]
+    certainties = [certainty(change) for change in changes]
     cells = [
         [
-            shortened(printable(change.label), _LONGEST_LABEL),
+            shown_label(change.label),
             percent(change.before, decimals),
             percent(change.after, decimals),
             signed_percent(change.change, decimals),
             f"{signed_percent(change.low, decimals)} to {signed_percent(change.high, decimals)}",
-            _CHANGED[verdict],
+            _CHANGED[certain],
         ]
-        for change, verdict in zip(changes, verdicts, strict=True)
+        for change, certain in zip(changes, certainties, strict=True)
     ]
     reports = [counted(estimate.reports, "report") for estimate in (found.before, found.after)]
     say(f"{names[0]}: {reports[0]}; {names[1]}: {reports[1]}")
     say()
     header = ["value", *names, "change", f"{100 * arguments.confidence:g} % interval", "changed"]
-    print_table(header, cells, styles=["dim" if verdict == "unclear" else None for verdict in verdicts])
+    print_table(header, cells, styles=["dim" if each == "unclear" else None for each in certainties])
     say()
     p_value = p_value_text(found.p_value())
     total = counted(found.domain.size, "value" if arguments.groups is None else "group")
     say_wrapped(f"{len(changes):,} of {total}, the clearest changes first. Test that nothing changed: {p_value}.")
     words = meanings(arguments.confidence, arguments.verdict)
-    for verdict in ("clear", "alone"):
-        if verdict in verdicts:
-            say_wrapped(f"{_CHANGED[verdict].capitalize()}: {words[verdict].removeprefix('changed').lstrip(': ')}.")
+    for each in ("clear", "alone"):
+        if each in certainties:
+            say_wrapped(f"{_CHANGED[each].capitalize()}: {words[each].removeprefix('changed').lstrip(': ')}.")

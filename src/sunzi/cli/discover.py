@@ -11,9 +11,9 @@ from sunzi.cli.files import TABLES, check_order, check_paths, input_name, read_t
 from sunzi.cli.open_plans import length_in_words, share_in_words
 from sunzi.cli.queries import check_plan_file
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
-from sunzi.cli.sources import add_source, check_source, read_epoch
+from sunzi.cli.sources import add_source, given_files, read_epoch
 from sunzi.cli.terminal import EMPTY_TEXT, print_table, say, say_wrapped
-from sunzi.errors import ParameterError, TallyError
+from sunzi.errors import TallyError
 from sunzi.formatting import counted, decimals_for, percent, percent_of_three_digits, printable, shortened
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _read(arguments: argparse.Namespace) -> tuple[Plan, Tally]:
     from sunzi.plan import load_plan
 
-    given = [path for path in (arguments.plan, arguments.tally) if path is not None]
-    if len(given) != (0 if arguments.source else 2):
-        raise ParameterError(f"give a plan and a tally, or --from without them; got {given or 'neither'}")
-    check_source(arguments)
+    given = given_files(arguments)
     if arguments.source:
         plan, tally, _ = read_epoch(arguments.source, arguments.collection, arguments.epoch, None, None)
         return plan, tally

@@ -47,25 +47,24 @@ from sunzi.cli.record_queries import (
     table_names,
     wide_bins,
 )
-from sunzi.cli.results import add_format, check_output, chosen_format, deliver, refuse_format, say_written
-from sunzi.cli.sources import add_source, check_source, read_epoch
-from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped
+from sunzi.cli.results import add_format, check_output, check_page, chosen_format, deliver, refuse_format, say_written
+from sunzi.cli.sources import add_source, given_files, read_epoch
+from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
 from sunzi.errors import ParameterError
-from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
+from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
     from sunzi.plan import Plan
+    from sunzi.results.certainty import Certainty
     from sunzi.results.estimate import Estimate
     from sunzi.results.histogram import PostprocessedHistogram
-    from sunzi.results.verdicts import Verdict
     from sunzi.tables.writers import HistogramTable, Note
 
 _PICTURES = (".png", ".svg")
 _SUFFIXES = (*TABLES, *_PICTURES, ".html")
 _SHOWN = 20
 _ON_A_PAGE = 50
-_LONGEST_LABEL = 40
 _ABOVE_ZERO = {"clear": "yes", "alone": "alone", "unclear": "no"}
 _POSTPROCESSING = ("simplex", "clip", "significant", "constrained", "smooth")
 
@@ -133,7 +132,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 @dataclass(frozen=True)
-class _Histogram:
+class _Output:
     """Everything that the outputs show."""
 
     arguments: argparse.Namespace
@@ -152,7 +151,7 @@ class _Histogram:
             "protocol": self.plan.protocol.name,
             "epsilon": str(self.plan.epsilon),
             "domain_size": self.estimate.domain.size,
-            **({} if self.batch is None else {"batch_guarantee": self.batch.to_json()}),
+            **({} if self.batch is None else {"batch_guarantee": self.batch.to_dict()}),
         }
         return histogram_table(
             self.estimate,
@@ -163,11 +162,11 @@ class _Histogram:
             notes=notes,
         )
 
-    def verdicts(self, rows: HistogramTable) -> list[Verdict]:
+    def certainties(self, rows: HistogramTable) -> list[Certainty]:
         """Return whether each of these rows is above 0."""
-        from sunzi.results.verdicts import verdicts
+        from sunzi.results.certainty import certainties
 
-        found = verdicts(self.estimate, self.arguments.confidence, self.arguments.target)
+        found = certainties(self.estimate, self.arguments.confidence, self.arguments.target)
         return [found[index] for index in rows.indices.tolist()]
 
 
@@ -188,7 +187,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
-    histogram = _Histogram(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
+    histogram = _Output(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
     for path, write in writers:
         if write is None:
             _print_table(histogram)
@@ -220,12 +219,8 @@ def _run_answers(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     check_record_queries(arguments)
     _check_publication(arguments)
-    if arguments.top is not None and arguments.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
-        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
-    _check_source(arguments)
-    given = [path for path in (arguments.plan, arguments.tally) if path]
+    check_page(arguments)
+    given = given_files(arguments)
     if given:
         check_order("estimate", given[0], given[1:])
     for path in arguments.output or [None]:
@@ -262,7 +257,7 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
         return plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
 
 
-def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Histogram], None] | None:
+def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Output], None] | None:
     """Return the function that writes an output, or None for a table on the terminal."""
     if is_standard_output(path):
         chosen = chosen_format(arguments)
@@ -274,13 +269,6 @@ def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Hi
     if suffix in _PICTURES:
         return partial(_write_picture, suffix.removeprefix("."))
     return _write_page if suffix == ".html" else partial(_write_table, suffix)
-
-
-def _check_source(arguments: argparse.Namespace) -> None:
-    given = [path for path in (arguments.plan, arguments.tally) if path is not None]
-    if len(given) != (0 if arguments.source else 2):
-        raise ParameterError(f"give a plan and a tally, or --from without them; got {given or 'neither'}")
-    check_source(arguments)
 
 
 def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None]:
@@ -298,11 +286,11 @@ def _estimate(arguments: argparse.Namespace) -> tuple[Plan, Estimate, str | None
     return plan, regrouped(estimate, arguments.groups), name
 
 
-def _write_table(suffix: str, stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_table(suffix: str, stream: BinaryIO, histogram: _Output) -> None:
     histogram.rows(None).write(suffix.removeprefix("."), stream)
 
 
-def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_picture(kind: str, stream: BinaryIO, histogram: _Output) -> None:
     arguments = histogram.arguments
     with printed_warnings():
         figure = histogram.estimate.plot(
@@ -314,7 +302,7 @@ def _write_picture(kind: str, stream: BinaryIO, histogram: _Histogram) -> None:
     stream.write(drawn.getvalue())
 
 
-def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
+def _write_page(stream: BinaryIO, histogram: _Output) -> None:
     arguments = histogram.arguments
     page = histogram.estimate.to_html(
         arguments.title,
@@ -328,13 +316,13 @@ def _write_page(stream: BinaryIO, histogram: _Histogram) -> None:
     stream.write(page.encode())
 
 
-def _print_table(histogram: _Histogram) -> None:
+def _print_table(histogram: _Output) -> None:
     """Print the most frequent values, each with whether it is above 0; those that are not are dimmed."""
     plan, processed = histogram.plan, histogram.processed
     wide = None if histogram.arguments.top or processed else wide_bins(histogram.estimate)
     histogram = histogram if wide is None else replace(histogram, estimate=wide)
     rows = histogram.rows(_SHOWN if wide is None else None)
-    found = histogram.verdicts(rows)
+    found = histogram.certainties(rows)
     noun = "group" if histogram.arguments.groups is not None else "value" if wide is None else "bin"
     values = counted(histogram.estimate.domain.size, noun)
     say(f"{counted(histogram.estimate.reports, 'report')}, {plan.protocol.name}, {values}")
@@ -342,8 +330,8 @@ def _print_table(histogram: _Histogram) -> None:
     say()
     interval = f"{100 * histogram.arguments.confidence:g} % interval"
     header = ["value", "estimate", interval, "users", *([] if processed is None else [processed.method])]
-    cells = [[*row, _ABOVE_ZERO[verdict]] for row, verdict in zip(_cells(rows, processed), found, strict=True)]
-    print_table([*header, "above 0"], cells, styles=["dim" if verdict == "unclear" else None for verdict in found])
+    cells = [[*row, _ABOVE_ZERO[each]] for row, each in zip(_cells(rows, processed), found, strict=True)]
+    print_table([*header, "above 0"], cells, styles=["dim" if each == "unclear" else None for each in found])
     say()
     say(f"{len(rows):,} of {values}; {found.count('unclear'):,} of them not distinguishable from 0.")
     if "alone" in found:
@@ -363,7 +351,7 @@ def _print_table(histogram: _Histogram) -> None:
 def _cells(rows: HistogramTable, processed: PostprocessedHistogram | None) -> list[list[str]]:
     columns = rows.columns
     decimals = decimals_for(columns["standard_error"])
-    shown = [shortened(printable(str(label)), _LONGEST_LABEL) or EMPTY_TEXT for label in columns["label"]]
+    shown = [shown_label(label) or EMPTY_TEXT for label in columns["label"]]
     extra = [] if processed is None else columns[f"frequency_{processed.method}"]
     return [
         [

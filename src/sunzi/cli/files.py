@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.atomic_files import open_atomically, write_atomically
 from sunzi.cli.terminal import is_terminal
-from sunzi.errors import MissingExtraError, ParameterError, PlanError, TallyError
+from sunzi.errors import ParameterError, PlanError, TallyError, needing_matplotlib
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -255,12 +255,8 @@ def open_output(path: str | None, content: str, cut_mark: bytes = b"") -> Iterat
 
 def need_matplotlib(feature: str) -> None:
     """Raise an error that names the extra to install if matplotlib is missing."""
-    try:
+    with needing_matplotlib(feature):
         import_module("matplotlib")
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise MissingExtraError(feature, "plot") from None
 
 
 def save_picture(path: str, figure: Any) -> None:

@@ -15,9 +15,9 @@ from sunzi.cli.queries import estimate_options, regrouped, sums_result
 from sunzi.cli.record_queries import answers_result, has_record_queries, is_mean, table_names
 from sunzi.cli.results import Result, check_output, deliver
 from sunzi.cli.sources import groups_with_reports, is_url, read_epochs, say_if_summed, summed
-from sunzi.cli.terminal import print_table, say, say_wrapped, styled
+from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label, styled
 from sunzi.errors import ParameterError, TallyError
-from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound, shortened
+from sunzi.formatting import counted, decimals_for, percent, printable, privacy_bound
 
 if TYPE_CHECKING:
     from sunzi.plan import Plan
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (*TABLES, ".png", ".svg", ".html")
 _SHOWN = 10
-_LONGEST_LABEL = 40
 _MINIMUM = 100
 
 
@@ -181,8 +180,9 @@ def _result(arguments: argparse.Namespace, plan: Plan, groups: GroupEstimates) -
         return groups.table(**interval, top=arguments.top or top, notes=notes)
 
     def records() -> list[dict[str, Any]]:
-        columns = table().columns
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        from sunzi.tables.writers import records_of
+
+        return list(records_of(table().columns))
 
     return Result(
         table=lambda: _print_groups(arguments, plan, groups, table(_SHOWN)),
@@ -204,8 +204,8 @@ def _print_groups(arguments: argparse.Namespace, plan: Plan, groups: GroupEstima
     decimals = decimals_for(columns["standard_error"])
     cells = [
         [
-            "" if row % per_group else shortened(printable(columns["group"][row]), _LONGEST_LABEL),
-            shortened(printable(str(columns["label"][row])), _LONGEST_LABEL),
+            "" if row % per_group else shown_label(columns["group"][row]),
+            shown_label(columns["label"][row]),
             percent(columns["frequency"][row], decimals),
             f"{percent(columns['low'][row], decimals)} to {percent(columns['high'][row], decimals)}",
             f"{columns['count'][row]:,.0f}",

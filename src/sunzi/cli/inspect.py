@@ -33,8 +33,6 @@ _CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 20
 _FAILURES = {"damaged": 2, "unknown": 2, "unreadable": 1}
 """The exit code of each failure."""
-_LABELS_SHOWN = 5
-_USERS = (10_000, 1_000_000)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sunzi.cli.group_lists import add_group_lists, read_group_lists
 from sunzi.cli.numbers import parse_integer, parse_number
 from sunzi.cli.open_plans import add_open, check_open_options, run_open
 from sunzi.cli.record_plans import add_number_options, add_records, check_record_options, is_record_plan, run_records
-from sunzi.cli.results import Result, add_format, print_result, say_written
+from sunzi.cli.results import Result, add_format, is_page, print_result, write_plan
 from sunzi.cli.terminal import ProgressBar, print_table, printed_warnings, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import attacker_success, counted, percent_of_three_digits, privacy_bound
@@ -104,8 +104,14 @@ def run(arguments: argparse.Namespace) -> int:
     recommendation = _recommend(arguments, domain)
     if groups:
         recommendation = recommendation.with_groups(groups)
+
+    def page() -> str:
+        from sunzi.planning.pages import recommendation_page
+
+        return recommendation_page(recommendation)
+
     for path in arguments.output:
-        _write(path, recommendation)
+        write_plan(path, recommendation.plan, page)
     print_result(
         arguments,
         Result(
@@ -115,23 +121,6 @@ def run(arguments: argparse.Namespace) -> int:
         ),
     )
     return 0
-
-
-def _write(path: str, recommendation: Recommendation) -> None:
-    """Write the plan, or a page about it."""
-    from sunzi.atomic_files import write_atomically
-    from sunzi.planning.pages import recommendation_page
-
-    if _is_page(path):
-        write_atomically(path, recommendation_page(recommendation).encode())
-        say_written(path, "the page")
-    else:
-        recommendation.plan.save(path)
-        say_written(path, f"the plan {recommendation.plan.fingerprint[:16]}…")
-
-
-def _is_page(path: str) -> bool:
-    return path.lower().endswith(".html")
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -307,7 +296,7 @@ def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> 
         "epsilon": str(found.epsilon),
         "users": found.users,
         "fingerprint": recommendation.plan.fingerprint,
-        "output": next((path for path in arguments.output if not _is_page(path)), None),
+        "output": next((path for path in arguments.output if not is_page(path)), None),
         "options": _records(recommendation),
     }
 
@@ -315,7 +304,7 @@ def _document(arguments: argparse.Namespace, recommendation: Recommendation) -> 
 def _record(option: Option, recommendation: Recommendation) -> dict[str, Any]:
     from sunzi.planning.comparison import AXES_COLUMNS
 
-    figures = {} if option.axes is None else option.axes.to_json()
+    figures = {} if option.axes is None else option.axes.to_dict()
     return {
         "protocol": option.protocol,
         "chosen": option.protocol == recommendation.protocol,

@@ -144,14 +144,7 @@ def sums_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
 
     def rows() -> list[dict[str, Any]]:
         return [
-            {
-                "label": " + ".join(map(str, asked[text])),
-                "frequency": answer.value,
-                "low": answer.low,
-                "high": answer.high,
-                "standard_error": answer.standard_error,
-                "count": answer.value * estimate.reports,
-            }
+            {"label": " + ".join(map(str, asked[text]))} | answer.record(estimate.reports)
             for text, answer in answers.items()
         ]
 

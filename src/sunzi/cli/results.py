@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sunzi.atomic_files import write_atomically
 from sunzi.cli.files import (
@@ -26,7 +26,13 @@ from sunzi.cli.files import (
 from sunzi.cli.terminal import is_terminal, say
 from sunzi.errors import ParameterError
 
+if TYPE_CHECKING:
+    from sunzi.plan import Plan
+
 Record = Mapping[str, Any]
+
+ALL_SUFFIXES = (*TABLES, *PICTURES, ".html")
+"""Of the files that a result with a picture and a page is written to."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,19 @@ def check_output(arguments: argparse.Namespace, suffixes: Sequence[str] = TABLES
     return draws
 
 
+def check_page(arguments: argparse.Namespace) -> None:
+    """Check ``--top`` and ``--title``."""
+    if arguments.top is not None and arguments.top < 1:
+        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
+    if arguments.title is not None and not any(map(is_page, arguments.output)):
+        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
+
+
+def is_page(path: str) -> bool:
+    """Return whether a file's name is that of a page."""
+    return path.lower().endswith(".html")
+
+
 def refuse_format(arguments: argparse.Namespace, path: str) -> None:
     """Refuse ``--format`` together with an output file."""
     if arguments.format is not None:
@@ -135,6 +154,16 @@ def write_result(path: str, result: Result) -> None:
 
         write_atomically(path, records_as(suffix.removeprefix("."), result.rows()))
     say_written(path, _WORDS.get(suffix, "the result"))
+
+
+def write_plan(path: str, plan: Plan, page: Callable[[], str]) -> None:
+    """Write the plan, or a page about it."""
+    if is_page(path):
+        write_atomically(path, page().encode())
+        say_written(path, "the page")
+    else:
+        plan.save(path)
+        say_written(path, f"the plan {plan.fingerprint[:16]}…")
 
 
 _WORDS = dict.fromkeys(PICTURES, "the picture") | {".html": "the page"}

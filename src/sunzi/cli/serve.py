@@ -34,6 +34,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "acknowledged after it is on disk. Without an admin token, the collector accepts only local connections."
     )
     parser = commands.add_parser("serve", description=description)
+    for add in (_add_collections, _add_rotation, _add_access, _add_upload_limits, _add_publication, _add_queue_limits):
+        add(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_collections(parser: argparse.ArgumentParser) -> None:
+    """What is collected, and where it is stored."""
     parser.add_argument(
         "plans",
         metavar="PLAN",
@@ -52,6 +59,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="what to do if a collection's open epoch has another plan: close it, or keep it open to count late "
         "reports; clients fetch the new plan (default: an error that says what would change)",
     )
+
+
+def _add_rotation(parser: argparse.ArgumentParser) -> None:
+    """When new epochs open."""
     parser.add_argument(
         "--rotate",
         metavar="SCHEDULE",
@@ -70,6 +81,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=float,
         help="how long the old epoch still counts late reports after a rotation; then it is closed (default: 3600)",
     )
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    """Who may send and read, and where."""
     parser.add_argument("--shard", metavar="I/N", help="accept only ids of shard I of N, such as 0/4")
     add_labels(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to bind to (default: %(default)s)")
@@ -101,6 +116,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=[],
         help="trust the forwarded headers of this proxy; may be repeated",
     )
+
+
+def _add_upload_limits(parser: argparse.ArgumentParser) -> None:
+    """How large uploads may be."""
     parser.add_argument(
         "--body-bytes",
         metavar="N",
@@ -115,6 +134,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=10_000,
         help="maximum number of reports in a batch (default: %(default)s)",
     )
+
+
+def _add_publication(parser: argparse.ArgumentParser) -> None:
+    """What is published, and what its readers can learn."""
     parser.add_argument(
         "--minimum-reports",
         metavar="N",
@@ -150,6 +173,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="with --publish-delta: devices repeat their reports, and at least N people are in exactly the same epochs "
         "and groups",
     )
+
+
+def _add_queue_limits(parser: argparse.ArgumentParser) -> None:
+    """How much may wait."""
     parser.add_argument(
         "--waiting",
         metavar="N",
@@ -171,7 +198,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=2000,
         help="maximum number of requests in progress; the limit on open files may lower it (default: %(default)s)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -125,6 +125,15 @@ def check_source(arguments: argparse.Namespace) -> None:
         raise ParameterError("--collection and --epoch need --from")
 
 
+def given_files(arguments: argparse.Namespace) -> list[str]:
+    """Return the plan and the tally, or nothing with ``--from``."""
+    given = [path for path in (arguments.plan, arguments.tally) if path is not None]
+    if len(given) != (0 if arguments.source else 2):
+        raise ParameterError(f"give a plan and a tally, or --from without them; got {given or 'neither'}")
+    check_source(arguments)
+    return given
+
+
 def read_epochs(
     source: str,
     collection: str | None,

@@ -92,7 +92,7 @@ def _add_audit_log(parser: argparse.ArgumentParser) -> None:
 
 
 def _audit(arguments: argparse.Namespace, action: str, **details: object) -> None:
-    from sunzi.collector.audit import AuditLog
+    from sunzi.collector.audit_log import AuditLog
 
     AuditLog(Path(arguments.audit_log) if arguments.audit_log else None).write(None, action, 200, details)
 

@@ -274,13 +274,13 @@ def _sift_parquet(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping
 
 
 def _sift_spark(arguments: argparse.Namespace, plan: Plan) -> Sifted | Mapping[Key, Sifted]:
-    from sunzi.tables import sift, spark
+    from sunzi.tables import sift, spark_session
 
-    if spark.is_submitted() and is_standard_output(arguments.output):
+    if spark_session.is_submitted() and is_standard_output(arguments.output):
         raise ParameterError("spark-submit mixes the job's output with its own messages; give -o FILE")
-    session = spark.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
-    with spark.spark_errors(), session as started:
-        return sift(spark.read_parquet(started, arguments.reports), plan, **_columns(arguments))
+    session = spark_session.start_session(arguments.master, show_progress=is_terminal(sys.stderr))
+    with spark_session.spark_errors(), session as started:
+        return sift(spark_session.read_parquet(started, arguments.reports), plan, **_columns(arguments))
 
 
 @contextmanager

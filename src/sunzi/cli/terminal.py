@@ -16,11 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self, TextIO
 
-from sunzi.formatting import display_width, shortened
+from sunzi.formatting import display_width, printable, shortened
 
 EMPTY_TEXT = "(empty text)"
 """What tables show for a value that is an empty text."""
 
+_LONGEST_LABEL = 40
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32"}
 _BAR_WIDTH = 20
 _LEAST_LABEL = 16
@@ -37,6 +38,11 @@ def is_terminal(stream: TextIO) -> bool:
 def supports_colour(stream: TextIO) -> bool:
     """Return whether to colour output to this stream; NO_COLOR (https://no-color.org) turns it off."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def shown_label(label: object) -> str:
+    """Return a value's label as tables show it."""
+    return shortened(printable(str(label)), _LONGEST_LABEL)
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:

@@ -10,8 +10,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import (
-    PICTURES,
-    TABLES,
     add_confidence,
     add_labels,
     check_order,
@@ -19,22 +17,20 @@ from sunzi.cli.files import (
     load_labelled_plan,
 )
 from sunzi.cli.queries import add_groups, check_plan_file, estimated, estimated_file, regrouped
-from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
+from sunzi.cli.results import ALL_SUFFIXES, Result, add_format, add_output, check_output, check_page, deliver
 from sunzi.cli.sources import EpochChoice, add_source, check_source, read_epochs
-from sunzi.cli.terminal import print_table, say, say_wrapped
+from sunzi.cli.terminal import print_table, say, say_wrapped, shown_label
 from sunzi.errors import EstimateError, ParameterError
-from sunzi.formatting import counted, decimals_for, percent, printable, shortened, signed_percent
+from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
     from sunzi.results.trends import Alarm, Moment, Trend
 
-_SUFFIXES = (*TABLES, *PICTURES, ".html")
 _SHOWN = 20
 _DRAWN = 6
 _ON_A_PAGE = 50
 _LISTED_ALARMS = 10
-_LONGEST_LABEL = 40
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--dates", metavar="LIST", help="dates of the tally files, such as 2026-01-05,2026-01-12 (default: 1, 2, ...)"
     )
-    add_output(parser, _SUFFIXES)
+    add_output(parser, ALL_SUFFIXES)
     add_labels(parser)
     add_groups(parser)
     parser.add_argument(
@@ -97,12 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    check_output(arguments, _SUFFIXES)
+    check_output(arguments, ALL_SUFFIXES)
     check_source(arguments)
-    if arguments.top is not None and arguments.top < 1:
-        raise ParameterError(f"--top must be at least 1, got {arguments.top}")
-    if arguments.title is not None and not any(path.endswith(".html") for path in arguments.output):
-        raise ParameterError("--title is the heading of a page; add -o with a name that ends in .html")
+    check_page(arguments)
     if arguments.source and (arguments.plan or arguments.dates):
         raise ParameterError("with --from, omit plan, tallies and --dates; choose epochs with --epoch")
     if not arguments.source and (arguments.plan is None or len(arguments.tallies) < 2):
@@ -170,9 +163,11 @@ def _result(arguments: argparse.Namespace, collection: str | None, found: Trend)
         return found.most_frequent(number) if arguments.sort == "frequent" else [row.index for row in found.top(number)]
 
     def rows() -> list[dict[str, Any]]:
+        from sunzi.tables.writers import records_of
+
         columns = found.columns(chosen(found.domain.size), arguments.confidence)
         columns["moment"] = [str(each.isoformat() if isinstance(each, date) else each) for each in columns["moment"]]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return list(records_of(columns))
 
     def page() -> str:
         return found.to_html(
@@ -205,7 +200,7 @@ def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[i
     decimals = decimals_for(row.change_error for row in rows)
     cells = [
         [
-            shortened(printable(row.label), _LONGEST_LABEL),
+            shown_label(row.label),
             percent(row.level, decimals),
             slope_text(row),
             shown_moment(row.change_at),
@@ -232,6 +227,6 @@ def _print_alarms(alarms: Sequence[Alarm], one_in: float) -> None:
     listed = f"{newest}:" if alarms else "."
     say_wrapped(f"{counted(len(alarms), 'alarm')}, with one false alarm in {one_in:,.0f} values times epochs{listed}")
     for alarm in alarms[-_LISTED_ALARMS:]:
-        label = shortened(printable(alarm.label), _LONGEST_LABEL)
+        label = shown_label(alarm.label)
         change = f"{alarm.direction} from {percent(alarm.before)} to {percent(alarm.after)}"
         say(f"  {shown_moment(alarm.moment)}: {label} {change}, since {shown_moment(alarm.since)}")

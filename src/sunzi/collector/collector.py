@@ -24,6 +24,7 @@ from sunzi.errors import EstimateError, ParameterError, ReportError, StoreError
 from sunzi.groups import chosen_groups
 from sunzi.numerics.checks import shown
 from sunzi.plan import Plan
+from sunzi.protocols.counting import count_reports
 from sunzi.results.estimate import Estimate
 from sunzi.tally import Tally
 
@@ -309,7 +310,7 @@ class Collector:
         if not self.store.shard.takes(identity):
             raise MisdirectedError(f"this collector is shard {self.store.shard}; send this id to its own shard")
         named = chosen_groups(live.plan.groups, groups)
-        reports, counters = live.plan._count(body)
+        reports, counters = count_reports(live.plan.protocol, live.plan.contract.fingerprint, body)
         if not reports:
             raise ReportError("the batch holds no reports")
         cells, counts = counters.nonzero()

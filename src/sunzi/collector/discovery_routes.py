@@ -27,12 +27,11 @@ from sunzi.collector.routes import (
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName, whole_body
 from sunzi.errors import EstimateError
-from sunzi.results.discovery import Discovery
+from sunzi.results.discovery import Discovery, FoundText
 from sunzi.tables.writers import histogram_table, records_as
 
 router = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)
 
-_HEADER = b"label,frequency,low,high,p_value\n"
 _ONE_LOOK = (
     "false_share and the intervals are valid for one look at one tally. Looking repeatedly at a growing tally and "
     "choosing the moment inflates the number of false positives: close the epoch, then look once."
@@ -99,7 +98,7 @@ async def discover_with_list(
     def find() -> Response:
         live, name = _find_open(request, collection, epoch, group)
         if use == "count":
-            return _counted(request, live, name, form, given, confidence)
+            return _estimates_of_list(request, live, name, form, given, confidence)
         return _found(request, live, name, form, false_share, top, given)
 
     return await service_of(request).searching.run(find)
@@ -120,7 +119,7 @@ def _found(
     found = service.discoveries.find(live.plan, service.collector.tally(live, group), false_share, given)
     rows = found.records()[:top]
     if form == "csv":
-        return Response(records_as(form, rows) if rows else _HEADER, media_type=MEDIA[form])
+        return Response(records_as(form, rows, tuple(FoundText.__annotations__)), media_type=MEDIA[form])
     document = _about(request, live, group) | found.to_dict() | _detection(live, found) | {"note": _ONE_LOOK}
     return Response(json.dumps(document | {"found": rows}), media_type=MEDIA[form])
 
@@ -131,7 +130,7 @@ def _detection(live: LiveEpoch, found: Discovery) -> dict[str, Any]:
     return {"accepted": len(found), "thresholds": [asdict(each) for each in thresholds]}
 
 
-def _counted(
+def _estimates_of_list(
     request: Request, live: LiveEpoch, group: str, form: str, given: GivenTexts, confidence: float
 ) -> Response:
     service, stream = service_of(request), io.BytesIO()
@@ -142,6 +141,6 @@ def _counted(
 
 
 def _about(request: Request, live: LiveEpoch, group: str) -> dict[str, Any]:
-    published = service_of(request).publisher.publication(live).to_json()
+    published = service_of(request).publisher.publication(live).to_dict()
     epoch = {key: value for key, value in listed(live.epoch).items() if key != "reports"}
     return epoch | {"plan": live.plan.fingerprint, "group": group or None} | published

@@ -24,7 +24,7 @@ def groups(request: Request, collection: CollectionName, epoch: AnyEpoch, form: 
     `published` says whether that is enough for estimates, which take `group=ATTRIBUTE=VALUE`.
     """
     found = _listed(service_of(request), find_live(request, collection, epoch))
-    content = records_as(form, found) if found or form == "json" else b"group,attribute,value,reports,published\n"
+    content = records_as(form, found, ("group", "attribute", "value", "reports", "published"))
     return Response(content, media_type=MEDIA[form])
 
 

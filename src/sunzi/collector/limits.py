@@ -60,84 +60,86 @@ def protocol_for(settings: Settings) -> type[HttpToolsProtocol]:
     Beyond the limit on connections, it closes the one that has waited longest for a complete request.
     """
     most = most_requests(settings) + ACCEPTED_AT_ONCE  # these few are answered with 503
-    incomplete: dict[HttpToolsProtocol, None] = {}  # oldest first
+    return type("LimitedProtocol", (_LimitedProtocol,), {"_settings": settings, "_most": most, "_incomplete": {}})
 
-    class LimitedProtocol(HttpToolsProtocol):
-        _timer: asyncio.TimerHandle | None = None
-        _header_bytes = 0
-        _buffered_bytes = 0
-        _in_body = False
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+class _LimitedProtocol(HttpToolsProtocol):
+    _settings: Settings
+    _most: int
+    _incomplete: dict[HttpToolsProtocol, None]  # oldest first
+    _timer: asyncio.TimerHandle | None = None
+    _header_bytes = 0
+    _buffered_bytes = 0
+    _in_body = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_timer()
+        self._incomplete[self] = None
+        if len(self.connections) > self._most:
+            oldest = next(iter(self._incomplete))
+            del self._incomplete[oldest]
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._incomplete.pop(self, None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        # The parser reports a header or trailer only when it is complete; until then it buffers the bytes.
+        self._buffered_bytes += len(data)
+        super().data_received(data)
+        if self._buffered_bytes > self._settings.header_bytes:
+            self.transport.abort()
+        elif self._buffered_bytes and not self._in_body:  # even if the parser has not reported a new request yet
             self._start_timer()
-            incomplete[self] = None
-            if len(self.connections) > most:
-                oldest = next(iter(incomplete))
-                del incomplete[oldest]
-                oldest.transport.abort()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
-            incomplete.pop(self, None)
-            super().connection_lost(exc)
+    def on_message_begin(self) -> None:
+        self._header_bytes = 0
+        self._start_timer()
+        super().on_message_begin()
 
-        def data_received(self, data: bytes) -> None:
-            # The parser reports a header or trailer only when it is complete; until then it buffers the bytes.
-            self._buffered_bytes += len(data)
-            super().data_received(data)
-            if self._buffered_bytes > settings.header_bytes:
-                self.transport.abort()
-            elif self._buffered_bytes and not self._in_body:  # even if the parser has not reported a new request yet
-                self._start_timer()
+    def on_url(self, url: bytes) -> None:
+        self._measure(len(url))
+        super().on_url(url)
 
-        def on_message_begin(self) -> None:
-            self._header_bytes = 0
-            self._start_timer()
-            super().on_message_begin()
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._measure(len(name) + len(value))
+        super().on_header(name, value)
 
-        def on_url(self, url: bytes) -> None:
-            self._measure(len(url))
-            super().on_url(url)
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        self._buffered_bytes, self._in_body = 0, True
+        super().on_headers_complete()
 
-        def on_header(self, name: bytes, value: bytes) -> None:
-            self._measure(len(name) + len(value))
-            super().on_header(name, value)
+    def on_body(self, body: bytes) -> None:
+        self._buffered_bytes = 0
+        super().on_body(body)
 
-        def on_headers_complete(self) -> None:
-            self._stop_timer()
-            self._buffered_bytes, self._in_body = 0, True
-            super().on_headers_complete()
+    def on_message_complete(self) -> None:
+        self._buffered_bytes, self._in_body = 0, False
+        self._incomplete.pop(self, None)
+        super().on_message_complete()
 
-        def on_body(self, body: bytes) -> None:
-            self._buffered_bytes = 0
-            super().on_body(body)
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._incomplete[self] = None
 
-        def on_message_complete(self) -> None:
-            self._buffered_bytes, self._in_body = 0, False
-            incomplete.pop(self, None)
-            super().on_message_complete()
+    def _measure(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > self._settings.header_bytes:
+            self.transport.abort()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if not self.transport.is_closing():
-                incomplete[self] = None
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self._settings.header_seconds, self.transport.abort)
 
-        def _measure(self, size: int) -> None:
-            self._header_bytes += size
-            if self._header_bytes > settings.header_bytes:
-                self.transport.abort()
-
-        def _start_timer(self) -> None:
-            if self._timer is None:
-                self._timer = self.loop.call_later(settings.header_seconds, self.transport.abort)
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return LimitedProtocol
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class AcceptErrors:

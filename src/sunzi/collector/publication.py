@@ -37,11 +37,11 @@ class Publication:
     conditions: tuple[str, ...] = ()
     """Further conditions of the guarantee, as sentences."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """``batch_guarantee`` with its conditions; if that is null, ``no_batch_guarantee`` is the reason."""
         if self.guarantee is None:
             return {"batch_guarantee": None, "no_batch_guarantee": self.reason}
-        return {"batch_guarantee": {**self.guarantee.to_json(), "conditions": list(self.conditions)}}
+        return {"batch_guarantee": {**self.guarantee.to_dict(), "conditions": list(self.conditions)}}
 
 
 class Publisher:

@@ -24,4 +24,4 @@ def guarantee(request: Request, collection: CollectionName, epoch: AnyEpoch) -> 
     """
     found = service_of(request).publisher.publication(find_live(request, collection, epoch))
     facts = [] if found.guarantee is None else found.guarantee.facts()
-    return found.to_json() | {"facts": [{"name": name, "text": text} for name, text in facts]}
+    return found.to_dict() | {"facts": [{"name": name, "text": text} for name, text in facts]}

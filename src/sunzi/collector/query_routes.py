@@ -36,7 +36,7 @@ from sunzi.collector.uploads import CollectionName
 from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError
 from sunzi.groups import are_disjoint
-from sunzi.results.changes import Change, Difference, Verdict, difference
+from sunzi.results.changes import CHANGE_COLUMNS, Difference, VerdictRule, difference
 from sunzi.results.estimate import Estimate
 from sunzi.results.record_answers import Questions
 from sunzi.results.uncertainty import Target
@@ -46,7 +46,6 @@ router = APIRouter(prefix="/v1/collections/{collection}", tags=["reading"], rout
 
 _MAX_VALUES = 1000
 _KEPT_DIFFERENCES = 4
-_HEADER = b"label,before,after,change,low,high,standard_error,changed\n"
 
 Confidence = Annotated[float, Query(ge=0.5, le=0.999999)]
 Side = Annotated[int, Query(ge=1, le=1 << 31, description="The number of an epoch.")]
@@ -96,14 +95,7 @@ def sum_of_values(
     """The total frequency of these values, with its interval."""
     about, estimated = _estimated(request, collection, epoch, group)
     answer = estimated.sum([parse_value(estimated.domain, each) for each in value], confidence, target=target)
-    record = {
-        "values": value,
-        "frequency": answer.value,
-        "low": answer.low,
-        "high": answer.high,
-        "standard_error": answer.standard_error,
-        "count": answer.value * estimated.reports,
-    }
+    record = {"values": value} | answer.record(estimated.reports)
     notes = about | {"confidence": confidence, "target": target}
     if form == "json":
         return Response(json.dumps(notes | record), media_type=MEDIA[form])
@@ -125,7 +117,7 @@ def difference_of_epochs(
     search: Annotated[str | None, Query(max_length=200, description="Only labels that contain this text.")] = None,
     confidence: Confidence = 0.95,
     verdict: Annotated[
-        Verdict, Query(description="Limit the probability of any false verdict, or the false discovery rate.")
+        VerdictRule, Query(description="Limit the probability of any false verdict, or the share of false ones.")
     ] = "any",
     target: Target = "population",
     before_group: GroupName = None,
@@ -146,9 +138,9 @@ def difference_of_epochs(
         found.plot(top=min(top, 100), confidence=confidence, verdict=verdict).savefig(stream, format="png", dpi=120)
         return Response(stream.getvalue(), media_type=MEDIA[form])
     among = None if search is None else np.array(found.domain.search(search, _MAX_VALUES), dtype=np.int64)
-    rows = [_row(found.domain, change) for change in found.top(top, confidence, verdict, among=among)]
+    rows = found.records(found.top(top, confidence, verdict, among=among))
     if form == "csv":
-        return Response(records_as(form, rows) if rows else _HEADER, media_type=MEDIA[form])
+        return Response(records_as(form, rows, CHANGE_COLUMNS), media_type=MEDIA[form])
     notes = {
         "collection": collection,
         "before": about_before,
@@ -190,8 +182,3 @@ def _compared(before: Estimate, after: Estimate, target: Target) -> Difference:
 @lru_cache(maxsize=_KEPT_DIFFERENCES)
 def _p_value(found: Difference) -> float:
     return found.p_value()
-
-
-def _row(domain: Domain, change: Change) -> dict[str, Any]:
-    row = vars(change) | {"label": change.index if domain.is_indices else change.label}
-    return {name: row[name] for name in _HEADER.decode().strip().split(",")}

@@ -1,4 +1,4 @@
-"""All routes except uploads: plans are public; estimates, tallies and administration are for the operator."""
+"""Routes of plans, which are public, and of estimates, tallies and metrics, which are for the operator."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sunzi.analysis import Health, check_health
 from sunzi.collector.cacheable import IMMUTABLE, REVALIDATED, Cacheable
-from sunzi.collector.collector import Collector, LiveEpoch, OldPlan
+from sunzi.collector.collector import Collector, LiveEpoch
 from sunzi.collector.epochs import Epoch
 from sunzi.collector.refusals import RefusalError, documented, giving
 from sunzi.collector.service import bearer, require_admin, service_of
 from sunzi.collector.uploads import CollectionName, EpochNumber, whole_body
 from sunzi.errors import ParameterError
 from sunzi.groups import parse_group
-from sunzi.plan import Plan
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import Postprocessing
 from sunzi.results.record_answers import comma_list
@@ -44,8 +42,6 @@ MEDIA = {
     "png": "image/png",
 }
 REFUSALS = documented(400, 401, 403, 404, 409, 501, 503)
-_ADMINISTRATION_REFUSALS = documented(400, 401, 403, 404, 408, 409, 410, 413, 503)
-_PLAN_FILE = {"application/json": {"schema": {"type": "object"}}}
 _PLAN_RESPONSES = giving("application/json") | documented(304, 404, 503)
 RECORDS = giving("application/json", "text/csv") | REFUSALS
 
@@ -96,10 +92,9 @@ def _audit_refusal(request: Request, route: str, status: int) -> None:
 
 plans = APIRouter(prefix="/v1/collections/{collection}", tags=["plans"])
 reading = APIRouter(prefix="/v1/collections/{collection}/epochs/{epoch}", tags=["reading"], route_class=OperatorRoute)
-administration = APIRouter(prefix="/v1/collections", tags=["administration"], route_class=OperatorRoute)
 operation = APIRouter(tags=["operation"])
 monitoring = APIRouter(tags=["operation"], route_class=OperatorRoute)
-ROUTERS = (plans, reading, administration, operation, monitoring)
+ROUTERS = (plans, reading, operation, monitoring)
 
 
 class Current(Enum):
@@ -265,7 +260,7 @@ def estimate(
         among = None if search is None else np.array(estimated.domain.search(search, _MAX_FOUND), dtype=np.int64)
         notes = {key: value for key, value in described(live).items() if key not in ("open", "closed_at", "reports")}
         notes |= {"group": name} if name else {}
-        notes |= service_of(request).publisher.publication(live).to_json()
+        notes |= service_of(request).publisher.publication(live).to_dict()
         rows = histogram_table(
             estimated, confidence=confidence, target=target, top=top, among=among, processed=processed, notes=notes
         )
@@ -304,7 +299,7 @@ def progress(request: Request, collection: CollectionName, epoch: AnyEpoch, form
     live = find_live(request, collection, epoch)
     minutes = service_of(request).collector.store.progress(live.epoch.key)
     records = [{"minute": minute, "reports": reports} for minute, reports in minutes]
-    content = records_as(form, records) if records or form == "json" else b"minute,reports\n"
+    content = records_as(form, records, ("minute", "reports"))
     return Response(content, media_type=MEDIA[form])
 
 
@@ -316,7 +311,7 @@ def keys(request: Request, collection: CollectionName, epoch: AnyEpoch, form: Li
         {"key": each.uploader, "reports": each.reports, "subtracted_at": each.subtracted_at}
         for each in service_of(request).collector.store.contributions(live.epoch.key)
     ]
-    content = records_as(form, records) if records or form == "json" else b"key,reports,subtracted_at\n"
+    content = records_as(form, records, ("key", "reports", "subtracted_at"))
     return Response(content, media_type=MEDIA[form])
 
 
@@ -350,93 +345,6 @@ def _with_power(health: Health, estimated: Estimate | None) -> dict[str, Any]:
     if found["too_few"]:
         found["verdict"] = missing
     return found
-
-
-class TokenRequest(BaseModel):
-    """The number of single-use tokens to create."""
-
-    count: int = Field(ge=1, le=100_000)
-
-
-class KeyName(BaseModel):
-    """The name of an upload key."""
-
-    key: str = Field(max_length=64)
-
-
-class Subtraction(BaseModel):
-    """The number of reports that were subtracted."""
-
-    key: str
-    reports: int
-
-
-class TokenList(BaseModel):
-    """New tokens in hexadecimal; they cannot be read again."""
-
-    tokens: list[str]
-
-
-@administration.get("", responses=_ADMINISTRATION_REFUSALS)
-def list_epochs(request: Request) -> list[dict[str, Any]]:
-    """All epochs of all collections, each collection's newest first; the status of one also describes its plan."""
-    epochs = sorted(service_of(request).collector.epochs(), key=lambda epoch: (epoch.collection, -epoch.number))
-    return [listed(epoch) for epoch in epochs]
-
-
-@administration.post(
-    "/{collection}/epochs",
-    responses=_ADMINISTRATION_REFUSALS,
-    openapi_extra={"requestBody": {"required": True, "description": "A plan file.", "content": _PLAN_FILE}},
-)
-def open_epoch(
-    request: Request,
-    collection: CollectionName,
-    plan: Annotated[bytes, Depends(whole_body)],
-    old_plan: OldPlan | None = None,
-) -> dict[str, Any]:
-    """Open an epoch with this plan, creating the collection if it is new. Repeating this changes nothing.
-
-    If the collection's open epoch has another plan, `old_plan` must say what to do with it: `close` it, or `keep` it
-    open for late reports.
-    """
-    return described(service_of(request).collector.open(collection, Plan.from_json(plan), old_plan=old_plan))
-
-
-@administration.post("/{collection}/epochs/{epoch}/close", responses=_ADMINISTRATION_REFUSALS)
-def close_epoch(request: Request, collection: CollectionName, epoch: EpochNumber) -> dict[str, Any]:
-    """Close an epoch for good: refuse later reports and delete its ids. Repeating this changes nothing."""
-    service = service_of(request)
-    closed = service.collector.close(collection, epoch)
-    service.writer.settle()  # a concurrent reader may have kept the ids from being wiped
-    return described(closed)
-
-
-@administration.post("/{collection}/epochs/{epoch}/tokens", responses=_ADMINISTRATION_REFUSALS)
-def make_tokens(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: TokenRequest) -> TokenList:
-    """Create single-use upload tokens for an open epoch."""
-    collector, request.state.details = service_of(request).collector, {"count": wanted.count}
-    return TokenList(tokens=collector.make_tokens(collector.find(collection, epoch), wanted.count))
-
-
-@administration.delete("/{collection}/epochs/{epoch}/tokens", responses=_ADMINISTRATION_REFUSALS)
-def revoke_tokens(request: Request, collection: CollectionName, epoch: EpochNumber) -> dict[str, int]:
-    """Revoke all unspent tokens of an epoch; the answer has their number. Repeating this changes nothing."""
-    collector = service_of(request).collector
-    return {"revoked": collector.store.revoke_tokens(collector.find(collection, epoch).epoch.key)}
-
-
-@administration.post("/{collection}/epochs/{epoch}/subtract", responses=_ADMINISTRATION_REFUSALS)
-def subtract_key(request: Request, collection: CollectionName, epoch: EpochNumber, wanted: KeyName) -> Subtraction:
-    """Subtract all reports of a compromised upload key from an epoch, open or closed. Repeating this changes nothing.
-
-    Later uploads with this key count again: revoke it first.
-    """
-    collector, request.state.details = service_of(request).collector, {"key": wanted.key}
-    live = collector.find(collection, epoch)
-    if wanted.key not in {each.uploader for each in collector.store.contributions(live.epoch.key)}:
-        raise RefusalError(404, "UnknownKey", f"no report of this epoch was uploaded with the key {wanted.key!r}")
-    return Subtraction(key=wanted.key, reports=collector.subtract(live, wanted.key))
 
 
 @operation.get("/health")

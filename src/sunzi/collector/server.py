@@ -36,6 +36,7 @@ try:
     from starlette.types import Receive, Scope, Send
 
     from sunzi.collector import (
+        administration_routes,
         discovery_routes,
         group_routes,
         publication_routes,
@@ -270,8 +271,8 @@ def create_app(collector: Collector, settings: Settings | None = None) -> FastAP
         # Otherwise FastAPI records requests as soon as anything in this process sets up OpenTelemetry.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    readers = (discovery_routes, group_routes, publication_routes, query_routes, trend_routes)
-    for router in (uploads.router, *routes.ROUTERS, *(module.router for module in readers)):
+    others = (administration_routes, discovery_routes, group_routes, publication_routes, query_routes, trend_routes)
+    for router in (uploads.router, *routes.ROUTERS, *(module.router for module in others)):
         app.include_router(router)
     _add_page(app)
     app.add_exception_handler(SunziError, refuse)

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from sunzi.collector.audit import AuditLog
+from sunzi.collector.audit_log import AuditLog
 from sunzi.collector.collector import Collector
 from sunzi.collector.discoveries import DiscoveryCache
 from sunzi.collector.epochs import Outcome

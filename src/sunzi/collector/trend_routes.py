@@ -13,7 +13,7 @@ from sunzi.collector.query_routes import parse_value
 from sunzi.collector.refusals import documented, giving
 from sunzi.collector.routes import MEDIA, OperatorRoute, listed
 from sunzi.collector.service import service_of
-from sunzi.collector.trends import CollectionTrend, Progress
+from sunzi.collector.trends import CollectionTrend, TrendProgress
 from sunzi.collector.uploads import CollectionName
 from sunzi.errors import ParameterError
 from sunzi.tables.writers import records_as
@@ -52,7 +52,7 @@ def trend(
     found = service.trends.get(
         collection, last, service.settings.minimum_reports, _SECONDS, closed_only=service.publisher.closed_only
     )
-    if isinstance(found, Progress):
+    if isinstance(found, TrendProgress):
         progress = {"computed": found.computed, "epochs": found.epochs}
         return JSONResponse(progress, status_code=202, headers={"Retry-After": "1"})
     if value and search is not None:
@@ -87,8 +87,7 @@ def _table(document: dict[str, Any], epochs: list[dict[str, Any]]) -> bytes:
         for value in document["values"]
         for place, epoch in enumerate(epochs)
     ]
-    header = b"label,epoch,opened_at,reports,frequency,low,high,standard_error,alarm\n"
-    return records_as("csv", rows) if rows else header
+    return records_as("csv", rows, ("label", "epoch", "opened_at", "reports", *names, "alarm"))
 
 
 def _chosen(found: CollectionTrend, values: list[str] | None, search: str | None, top: int, sort: str) -> list[int]:

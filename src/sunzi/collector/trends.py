@@ -42,7 +42,7 @@ class CollectionTrend:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrendProgress:
     """How many of the epochs are estimated so far."""
 
     computed: int
@@ -82,7 +82,7 @@ class TrendCache:
 
     def get(
         self, collection: str, last: int, minimum_reports: int, seconds: float, *, closed_only: bool = False
-    ) -> CollectionTrend | Progress:
+    ) -> CollectionTrend | TrendProgress:
         """The trend over the newest epochs, or the progress if that takes longer than ``seconds``: then call it again.
 
         Raises EstimateError if fewer than two epochs have enough reports.
@@ -106,7 +106,7 @@ class TrendCache:
             for epoch in reversed(enough):
                 is_new = not epoch.is_open and self._key(epoch) not in self._rows
                 if is_new and computed and time.monotonic() > deadline:
-                    return Progress(sum(self._key(each) in self._rows for each in enough), len(enough))
+                    return TrendProgress(sum(self._key(each) in self._rows for each in enough), len(enough))
                 computed += is_new
                 row = self._row(epoch)
                 if row is None:
@@ -118,10 +118,6 @@ class TrendCache:
                 rows[epoch.key] = row
             considered = [epoch for epoch in enough if epoch.key in rows]
             return self._made(considered, rows, sorted(held_back), minimum_reports)
-
-    def forget_trend(self) -> None:
-        """Forget the newest trend, and keep the estimates of closed epochs."""
-        self._newest = None
 
     def newest_alarms(self, collection: str, minimum_reports: int, seconds: float) -> list[Alarm] | None:
         """The alarms that the newest closed epoch raised; None if not all closed epochs are estimated yet.
@@ -138,7 +134,7 @@ class TrendCache:
                 found = self.get(collection, _ALARM_EPOCHS, minimum_reports, seconds, closed_only=True)
             except EstimateError:  # too few epochs
                 return []
-            if isinstance(found, Progress):
+            if isinstance(found, TrendProgress):
                 return None
             newest = found.trend.moments[-1]
             alarms = [alarm for alarm in found.trend.alarms() if alarm.moment == newest]

@@ -13,8 +13,8 @@ from sunzi.display.estimate_page import guarantee
 from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
-    from sunzi.results.changes import Change, Difference, Verdict
-    from sunzi.results.verdicts import Verdict as Certainty
+    from sunzi.results.certainty import Certainty
+    from sunzi.results.changes import Change, Difference, VerdictRule
 
 WORDS: Mapping[Certainty, str] = {"clear": "changed", "alone": "alone", "unclear": ""}
 """What the column of verdicts says."""
@@ -27,7 +27,7 @@ def certainty(row: Change) -> Certainty:
     return "alone" if row.low > 0 or row.high < 0 else "unclear"
 
 
-def meanings(confidence: float, verdict: Verdict) -> dict[Certainty, str]:
+def meanings(confidence: float, verdict: VerdictRule) -> dict[Certainty, str]:
     """The meaning of each kind of bar.
 
     Parameters
@@ -60,7 +60,7 @@ class ChangesPage:
     difference: Difference
     top: int = 50
     confidence: float = 0.95
-    verdict: Verdict = "any"
+    verdict: VerdictRule = "any"
 
     def page(self, title: str | None = None, names: tuple[str, str] = ("before", "after")) -> str:
         """The whole page; the default title is the number of changed values. ``names`` are those of both estimates."""

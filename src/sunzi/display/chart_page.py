@@ -6,16 +6,14 @@ shows the same.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Protocol
 
-from sunzi.display.markup import PAGE_STYLE, STYLE, for_notebook
+from sunzi.display.markup import for_notebook, page
 from sunzi.formatting import percent, shortened
-from sunzi.results.verdicts import Verdict
+from sunzi.results.certainty import Certainty
 
 _HEIGHT = 26
 _MARGIN = 6  # percent of the width
@@ -105,31 +103,15 @@ heads.forEach((head, column) => {
 
 def chart_page(title: str, about: Iterable[str], introduction: str, table: str, notes: Iterable[str]) -> str:
     """The whole page. ``introduction`` and ``table`` are markup, other parts text."""
-    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     paragraphs = "\n".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{PAGE_STYLE}{STYLE}{_SEARCH_STYLE}{CHART_STYLE}</style>
-</head>
-<body class="sunzi">
-<h1>{escape(title)}</h1>
-<p class="soft">{escape(" · ".join(about))}</p>
+    content = f"""<p class="soft">{escape(" · ".join(about))}</p>
 {introduction}
 <p class="search" hidden><label>Search <input type="search" spellcheck="false"></label> <output></output></p>
 <div class="scroll">
 {table}
 </div>
-{paragraphs}
-<script>{_SCRIPT}</script>
-</body>
-</html>
-"""
+{paragraphs}"""
+    return page(title, content, _SEARCH_STYLE + CHART_STYLE, _SCRIPT)
 
 
 def chart_fragment(legend: str, table: str) -> str:
@@ -191,14 +173,14 @@ class Axis:
         )
         return f'<svg height="20" aria-hidden="true">{texts}</svg>'
 
-    def drawing(self, frequency: float, low: float, high: float, verdict: Verdict) -> str:
+    def drawing(self, frequency: float, low: float, high: float, certainty: Certainty) -> str:
         """A bar from 0 to the estimate with its interval; hidden from screen readers, who get the numbers."""
         lines = "".join(
             _line("grid" if tick else "zero", self._at(tick), self._at(tick), 0, _HEIGHT) for tick in self._ticks
         )
         start, stop = sorted([0.0, frequency])
         width = (100 - 2 * _MARGIN) * (stop - start) / (self._high - self._low)
-        bar = f'<rect class="bar {verdict}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
+        bar = f'<rect class="bar {certainty}" x="{self._at(start)}" y="5" width="{width:.2f}%" height="16"/>'
         middle = _HEIGHT / 2
         whisker = _line("whisker", self._at(low), self._at(high), middle, middle)
         caps = "".join(_line("cap", self._at(end), self._at(end), middle - 4, middle + 4) for end in (low, high))

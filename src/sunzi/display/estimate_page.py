@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sunzi.display.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
-from sunzi.results.verdicts import MEANINGS, Verdict, verdicts
+from sunzi.results.certainty import MEANINGS, Certainty, certainties
 
 if TYPE_CHECKING:
     from sunzi.batch import BatchGuarantee
@@ -58,9 +58,9 @@ class EstimatePage:
         batch, plan = self.batch, self.estimate.plan
         if batch is None:
             return ""
-        if self.estimate.reports < batch.reports:
+        if self.estimate.reports < batch.minimum_reports:
             raise ParameterError(
-                f"the guarantee is for batches of at least {batch.reports:,} reports; this estimate has "
+                f"the guarantee is for batches of at least {batch.minimum_reports:,} reports; this estimate has "
                 f"{self.estimate.reports:,}"
             )
         if plan is not None and plan.epsilon != batch.local_epsilon:
@@ -86,8 +86,8 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
 
     def _keys(self) -> str:
         """The verdicts that occur."""
-        meant = [verdict for verdict in MEANINGS if verdict in {self._verdicts[row.index] for row in self._rows}]
-        return "; ".join(f'<span class="key {verdict}"></span> {MEANINGS[verdict]}' for verdict in meant)
+        meant = [each for each in MEANINGS if each in {self._certainties[row.index] for row in self._rows}]
+        return "; ".join(f'<span class="key {each}"></span> {MEANINGS[each]}' for each in meant)
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -96,8 +96,8 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
         return self.estimate.top(self.top, self.confidence, target=self.target)
 
     @cached_property
-    def _verdicts(self) -> list[Verdict]:
-        return verdicts(self.estimate, self.confidence, self.target)
+    def _certainties(self) -> list[Certainty]:
+        return certainties(self.estimate, self.confidence, self.target)
 
     def _notes(self) -> list[str]:
         order = " to first order" if self.estimate.weights == "efficient" else ""
@@ -132,7 +132,7 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
         if self.processed is not None:
             share = float(self.processed.frequencies[row.index])
             cells.append(cell("processed", share, percent(share, decimals), self.processed.method))
-        drawing = axis.drawing(row.frequency, row.low, row.high, self._verdicts[row.index])
+        drawing = axis.drawing(row.frequency, row.low, row.high, self._certainties[row.index])
         return chart_row(row.label, drawing, cells)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
@@ -49,13 +51,17 @@ def for_notebook(content: str, style: str = "") -> str:
     return f'<div class="sunzi"><style>{_NOTEBOOK_COLOURS}{STYLE}{style}</style>\n{content}\n</div>'
 
 
-def page(title: str, content: str, style: str = "") -> str:
+def page(title: str, content: str, style: str = "", script: str = "") -> str:
     """A self-contained page, which loads nothing from elsewhere."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy, content = f"{policy}; script-src 'sha256-{digest}'", f"{content}\n<script>{script}</script>"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>{PAGE_STYLE}{STYLE}{style}</style>

@@ -18,36 +18,30 @@ from matplotlib.ticker import MaxNLocator
 
 from sunzi._typing import Floats
 from sunzi.display.changes_page import certainty, meanings
+from sunzi.display.palette import INK, LINES, SKY, VERMILION
 from sunzi.errors import ParameterError
 from sunzi.formatting import shortened
-from sunzi.results.verdicts import Verdict, verdicts
+from sunzi.results.certainty import MEANINGS, Certainty, certainties
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sunzi.results.changes import Difference
-    from sunzi.results.changes import Verdict as ChangeVerdict
+    from sunzi.results.changes import Difference, VerdictRule
     from sunzi.results.estimate import Estimate
     from sunzi.results.trends import Moment, Trend
     from sunzi.results.uncertainty import Target
 
-# Okabe and Ito's palette: distinguishable with all common kinds of colour blindness, and in grey.
-_CLEAR, _UNCLEAR, INTERVAL, _TRUTH = "#56B4E9", "#D5DCE3", "#333333", "#D55E00"
+_CLEAR, _UNCLEAR, INTERVAL, _TRUTH = SKY, "#D5DCE3", INK, VERMILION
 # Face and edge of a bar.
-SHADES: dict[Verdict, tuple[str, str]] = {
+SHADES: dict[Certainty, tuple[str, str]] = {
     "clear": (_CLEAR, _CLEAR),
     "alone": ("#FFFFFF", _CLEAR),
     "unclear": (_UNCLEAR, _UNCLEAR),
 }
-# For lines, from the same palette; its yellow is too pale on white.
-_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#333333")
+_LINES = (*LINES, INK)
 _LINES_SHOWN = 6
 _PANEL_COLUMNS = 3
-_NAMES: dict[Verdict, str] = {
-    "clear": "above 0, tested for all values at once",
-    "alone": "above 0 by its own interval only",
-    "unclear": "not distinguishable from 0",
-}
+_NAMES: dict[Certainty, str] = {each: meaning.partition(":")[0] for each, meaning in MEANINGS.items()}
 _LONGEST_LABEL = 28
 # Installed fonts that may have characters missing from the default font.
 _FALLBACK_FONTS = re.compile("CJK|Han Sans|WenQuanYi|YaHei|SimHei|PingFang|Hiragino|Gothic|Noto Sans|Unicode")
@@ -71,7 +65,7 @@ def plot_estimate(
     if truth is not None and len(truth) != estimate.domain.size:
         raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
     rows = estimate.top(_check_top(top), confidence, target=target)
-    found = verdicts(estimate, confidence, target)
+    found = certainties(estimate, confidence, target)
     bars = [_Bar(row.label, row.frequency, row.low, row.high, found[row.index]) for row in rows]
     figure, axes = _draw_bars(bars)
     handles = legend_handles(confidence)
@@ -92,7 +86,7 @@ def plot_difference(
     *,
     top: int = 20,
     confidence: float = 0.95,
-    verdict: ChangeVerdict = "any",
+    verdict: VerdictRule = "any",
 ) -> Figure:
     """The clearest changes as bars with their intervals; pale where chance could explain them."""
     rows = difference.top(_check_top(top), confidence, verdict)
@@ -115,7 +109,7 @@ class _Bar:
     value: float
     low: float
     high: float
-    verdict: Verdict
+    certainty: Certainty
 
 
 def _check_top(top: int) -> int:
@@ -132,7 +126,7 @@ def _draw_bars(bars: Sequence[_Bar], below: float = 0.0) -> tuple[Figure, Axes]:
     values, low, high = (np.array([getattr(bar, name) for bar in bars]) for name in ("value", "low", "high"))
     # A score interval may be off-centre, and even exclude the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
-    faces, edges = zip(*(SHADES[bar.verdict] for bar in bars), strict=True)
+    faces, edges = zip(*(SHADES[bar.certainty] for bar in bars), strict=True)
     axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1.2, height=0.7)
     axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=1.2, capsize=3)
     shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL).replace("$", r"\$") for bar in bars])
@@ -146,7 +140,7 @@ def _draw_bars(bars: Sequence[_Bar], below: float = 0.0) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def legend_handles(confidence: float, names: Mapping[Verdict, str] = _NAMES) -> list[Patch | Line2D]:
+def legend_handles(confidence: float, names: Mapping[Certainty, str] = _NAMES) -> list[Patch | Line2D]:
     """What the bars and lines of a picture mean."""
     interval = f"each value's own {100 * confidence:g} % interval"
     return [
@@ -193,9 +187,7 @@ def plot_trend(
         label = f"changed (one false\nalarm in {epochs:,.4g} epochs)"
         axes.plot([], color=INTERVAL, marker="o", ms=9, fillstyle="none", linestyle="none", label=label)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, prop={"family": fonts})
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _plot_panels(

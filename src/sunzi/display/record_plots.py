@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from sunzi.display.palette import VERMILION
 from sunzi.display.plotting import INTERVAL, SHADES, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
-from sunzi.results.verdicts import verdicts
+from sunzi.results.certainty import certainties
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,6 @@ _DATES = 5
 _MARKED = (0.5, 0.95)
 _LONGEST_LABEL = 18
 _MOST_CELLS = 1600
-_MARK = "#D55E00"
 _DARK = 0.6  # of the largest frequency: text on darker cells is white
 
 
@@ -66,10 +66,10 @@ def _name_axis(axes: Axes, bins: OrderedDomain) -> None:
 def _draw_density(axes: Axes, estimate: OrderedEstimate, bins: int, confidence: float, target: Target) -> None:
     wide = estimate.histogram(bins)
     low, high = wide.interval(confidence, target=target)
-    found = verdicts(wide, confidence, target)
+    found = certainties(wide, confidence, target)
     width = (estimate.bins.high - estimate.bins.low) / len(wide)
     middles = estimate.bins.low + width * (np.arange(len(wide)) + 0.5)
-    faces, edges = ([SHADES[verdict][part] for verdict in found] for part in (0, 1))
+    faces, edges = ([SHADES[each][part] for each in found] for part in (0, 1))
     axes.bar(middles, wide.frequencies, 0.85 * width, color=faces, edgecolor=edges)
     spread = np.maximum([wide.frequencies - low, high - wide.frequencies], 0)
     axes.errorbar(middles, wide.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
@@ -84,8 +84,8 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
     axes.plot(found.edges, found.values, color=INTERVAL, linewidth=1.2)
     for probability in _MARKED:
         each = estimate.quantile(probability, confidence, target=target)
-        axes.plot([each.low, each.high], [probability, probability], color=_MARK, linewidth=2)
-        axes.plot([each.value], [probability], marker="D", color=_MARK, markersize=5)
+        axes.plot([each.low, each.high], [probability, probability], color=VERMILION, linewidth=2)
+        axes.plot([each.value], [probability], marker="D", color=VERMILION, markersize=5)
         name = "median" if probability == 0.5 else f"{100 * probability:g} %"
         value, low, high = (estimate.bins.shown_number(end) for end in (each.value, each.low, each.high))
         # The curve rises from the lower left to the upper right, and leaves the other two corners free.
@@ -119,8 +119,8 @@ def plot_mean(
     axes.errorbar(estimate.grid, estimate.frequencies, spread, linestyle="none", color=INTERVAL, linewidth=1, capsize=2)
     mean = estimate.mean(confidence, target=target)
     label = f"mean, with {100 * confidence:g} % interval"
-    axes.axvspan(mean.low, mean.high, color=_MARK, alpha=0.25, linewidth=0)
-    axes.axvline(mean.value, color=_MARK, linewidth=2, label=label)
+    axes.axvspan(mean.low, mean.high, color=VERMILION, alpha=0.25, linewidth=0)
+    axes.axvline(mean.value, color=VERMILION, linewidth=2, label=label)
     axes.axhline(0, color=INTERVAL, linewidth=0.8)
     axes.set_title(f"{estimate.reports:,} reports. {estimate.summary(confidence, target=target)}", loc="left")
     axes.set_ylabel("share of a point")
@@ -145,7 +145,7 @@ def plot_table(
     names = estimate.attributes
     figure = Figure(figsize=(2.6 + 1.05 * sizes[1], 1.8 + 0.55 * sizes[0]), layout="constrained")
     axes = figure.add_subplot()
-    unclear = np.array([verdict == "unclear" for verdict in verdicts(estimate, confidence, target)]).reshape(sizes)
+    unclear = np.array([each == "unclear" for each in certainties(estimate, confidence, target)]).reshape(sizes)
     shown = np.ma.masked_array(np.maximum(estimate.table, 0), unclear)
     axes.set_facecolor(SHADES["unclear"][0])
     image = axes.imshow(shown, cmap="Blues", vmin=0, aspect="auto")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
-from math import isnan
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -18,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.errors import DomainError, PlanError
+from sunzi.domains.columns import as_array, as_list, check_column, is_missing
+from sunzi.domains.label_files import decoded, label_bytes, read_bytes, tidy_labels
+from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.formatting import shortened
 from sunzi.numerics.checks import shown
 
@@ -67,12 +66,27 @@ class Domain:
             raise DomainError(f"a domain needs between 2 and 2^30 values, got {shown(size)}")
         if other is not None and other not in (labels or ()):
             raise DomainError(f"other must be one of the labels, got {other!r}; add it to the list")
-        digest = hashlib.sha256(_label_bytes(labels)).hexdigest() if labels and separate_labels else None
-        self._set(size, labels, digest, other)
+        digest = hashlib.sha256(label_bytes(labels)).hexdigest() if labels and separate_labels else None
+        self._set(size, labels=labels, labels_sha256=digest, other=other)
 
-    def _set(self, size: int, labels: tuple[str, ...] | None, labels_sha256: str | None, other: str | None) -> None:
+    def _set(self, size: int, **fields: Any) -> None:
         """Set the fields once, although the dataclass is frozen."""
-        vars(self).update(size=size, labels=labels, labels_sha256=labels_sha256, other=other)
+        vars(self).update({"size": size, "labels": None, "labels_sha256": None, "other": None} | fields)
+
+    @classmethod
+    def of(cls, values: int | Iterable[str] | Domain, *, other: str | None = None) -> Domain:
+        """The domain of these values, which may be one already.
+
+        Parameters
+        ----------
+        values: the number of values, the labels, or a domain.
+        other: as for :class:`Domain`.
+        """
+        if not isinstance(values, Domain):
+            return Domain(values, other=other)
+        if other is not None:
+            raise ParameterError("domain is already a Domain: pass other= to Domain()")
+        return values
 
     @classmethod
     def from_file(cls, path: str | Path, *, other: str | None = None) -> Domain:
@@ -81,19 +95,19 @@ class Domain:
         A byte order mark, trailing spaces, blank lines at the end of the file and the kind of line ends are not part of
         the labels. A blank line before other labels, and a label that occurs twice, are refused.
         """
-        return cls(_tidy_labels(path, _read(path)), other=other, separate_labels=True)
+        return cls(tidy_labels(path, read_bytes(path)), other=other, separate_labels=True)
 
     def save_labels(self, path: str | Path) -> None:
         """Write the canonical label file, whose hash is in the plan; other clients read it unchanged."""
-        Path(path).write_bytes(_label_bytes(self._labels()))
+        Path(path).write_bytes(label_bytes(self._labels()))
 
     def attach(self, path: str | Path) -> Domain:
         """This domain with its labels, read from their file, whose hash must match."""
         if self.labels_sha256 is None:
             raise DomainError(f"this plan names no label file, so {path} is not needed; omit it")
-        data = _read(path)
+        data = read_bytes(path)
         is_exact = hashlib.sha256(data).hexdigest() == self.labels_sha256
-        labels = _decoded(path, data).removesuffix("\n").split("\n") if is_exact else _tidy_labels(path, data)
+        labels = decoded(path, data).removesuffix("\n").split("\n") if is_exact else tidy_labels(path, data)
         attached = Domain(labels, separate_labels=True)
         if (attached.labels_sha256, attached.size) != (self.labels_sha256, self.size):
             found = f"its SHA-256 is {attached.labels_sha256} and it holds {attached.size} labels"
@@ -336,7 +350,7 @@ class Domain:
         digest = record["labels_sha256"]
         if not (isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")):
             raise DomainError(f"labels_sha256 must be 64 lower-case hexadecimal digits, got {digest!r}")
-        domain._set(size, None, digest, other)
+        domain._set(size, labels_sha256=digest, other=other)
         return domain
 
     def __eq__(self, other: object) -> bool:
@@ -353,57 +367,9 @@ class Domain:
         return f"Domain({self.size} values{shown})"
 
 
-def check_column(values: object, expected: str) -> Iterable[Any]:
-    """Accept only an ordered sequence of values. Other iterables would be misread: a table as its column names, a
-    masked array as including its masked values.
-    """
-    kind = type(values).__name__
-    if isinstance(values, Mapping) or hasattr(type(values), "columns"):
-        found = f"a table ({kind}); name one of its columns"
-    elif isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
-        found = shown(values)
-    elif isinstance(values, (set, frozenset)):
-        found = f"a {kind}, which has no order; make it a list, or sort it"
-    elif isinstance(values, np.ma.MaskedArray):
-        found = "a masked array; fill in its masked values, or remove them"
-    elif getattr(values, "ndim", 1) != 1:
-        found = f"an array ({kind}) that is not one-dimensional"
-    else:
-        return values
-    raise DomainError(f"{expected}, got {found}")
-
-
 def is_located(indices: Integers) -> NDArray[np.bool_]:
     """Which values :meth:`Domain.locate` has found; the texts of an open domain have a row of digits each."""
     return (indices if indices.ndim == 1 else indices[:, 0]) >= 0
-
-
-def as_list(values: Any) -> list[Any]:
-    """A column of any data frame library as a list of Python's own values."""
-    listed: list[Any] = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-    return listed
-
-
-def as_array(values: Any) -> NDArray[Any]:
-    """A column of any data frame library as a numpy vector; Python's own values stay objects."""
-    if isinstance(values, np.ndarray):
-        return values
-    if not hasattr(values, "to_numpy"):
-        return np.fromiter(values, dtype=object)
-    arrow = {"zero_copy_only": False} if hasattr(values, "to_pylist") else {}  # else it refuses nulls by itself
-    array: NDArray[Any] = values.to_numpy(**arrow)
-    return array
-
-
-def is_missing(value: object) -> bool:
-    """None, NaN, empty text, and pandas' NA and NaT, recognised by name so that pandas is not imported."""
-    if isinstance(value, str):
-        return not value
-    if isinstance(value, (float, np.floating)):
-        return isnan(value)
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
@@ -425,49 +391,3 @@ def _check_labels(values: object) -> tuple[str, ...]:
         seen.add(label)
         labels.append(str(label))
     return tuple(labels)
-
-
-def _label_bytes(labels: Sequence[str]) -> bytes:
-    broken = next((label for label in labels if "\n" in label or "\r" in label), None)
-    if broken is not None:
-        raise DomainError(f"label {broken!r} contains a line break, which label files do not allow")
-    return "".join(f"{label}\n" for label in labels).encode()
-
-
-def _decoded(path: str | Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DomainError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
-
-
-def _read(path: str | Path) -> bytes:
-    """The bytes of a file, decompressed if they are gzip; UTF-8 text never starts with gzip's magic number."""
-    data = Path(path).read_bytes()
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error) as error:
-        raise DomainError(f"{path}: the gzip file is damaged or truncated: {error}") from None
-
-
-def _tidy_labels(path: str | Path, data: bytes) -> list[str]:
-    """The labels of a file as people write them; ambiguous lines are refused by number."""
-    text = _decoded(path, data).removeprefix("\ufeff").replace("\r\n", "\n")
-    labels = [line.rstrip(" \t") for line in text.split("\n")]
-    while labels and not labels[-1]:
-        labels.pop()
-    if not labels:
-        raise DomainError(f"{path} is empty; a label file has one label per line")
-    lines: dict[str, int] = {}
-    for number, label in enumerate(labels, start=1):
-        if not label:
-            raise DomainError(f"{path}: line {number} is blank; remove it, or pass a list of labels if '' is one")
-        if "\r" in label:
-            raise DomainError(f"{path}: line {number} has a carriage return; end lines with LF or CR LF")
-        if label in lines:
-            raise DomainError(f"{path}: label {shown(label)} occurs twice, in lines {lines[label]} and {number}")
-        lines[label] = number
-    return labels

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Floats, Integers
-from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain, as_array, is_missing
+from sunzi.domains.columns import as_array, is_missing
+from sunzi.domains.labels import MISSING, UNKNOWN, UNUSABLE, Domain
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown, whole_number
 
@@ -64,8 +65,8 @@ class OrderedDomain(Domain):
             raise DomainError(f"low must be below high, got {least:g} and {most:g}")
         if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
             raise DomainError(f"a unit must be printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
-        self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
-        vars(self).update(low=least, high=most, clamp=bool(clamp), unit=unit)
+        size = whole_number("bins", bins, 2, MOST_BINS)
+        self._set(size, low=least, high=most, clamp=bool(clamp), unit=unit)
 
     @property
     def is_indices(self) -> bool:

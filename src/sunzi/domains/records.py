@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domains.labels import UNKNOWN, Domain, as_list
+from sunzi.domains.columns import as_list
+from sunzi.domains.labels import UNKNOWN, Domain
 from sunzi.domains.ranges import CONTROL, OrderedDomain
 from sunzi.domains.texts import OpenDomain
 from sunzi.errors import DomainError, ParameterError, PlanError
@@ -62,8 +63,7 @@ class RecordDomain(Domain):
                 f"these attributes have {size:.3g} combinations, more than 2^53; plan two collections with half of the "
                 "attributes each, or merge rare values"
             )
-        self._set(size, None, None, None)
-        vars(self)["attributes"] = found
+        self._set(size, attributes=found)
 
     @property
     def is_indices(self) -> bool:

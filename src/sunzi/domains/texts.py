@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sunzi._typing import Integers
-from sunzi.domains.labels import MISSING, UNUSABLE, Domain, as_list, check_column, is_missing
+from sunzi.domains.columns import as_list, check_column, is_missing
+from sunzi.domains.labels import MISSING, UNUSABLE, Domain
 from sunzi.domains.ranges import CONTROL
 from sunzi.errors import DomainError, PlanError
 from sunzi.numerics.checks import shown, whole_number
@@ -76,8 +77,7 @@ class OpenDomain(Domain):
             raise DomainError(f"an alphabet must have between 2 and {MOST_SYMBOLS:,} tokens, got {len(symbols):,}")
         longest = whole_number("longest", longest, 1, LONGEST)
         size = min(sum(len(symbols) ** length for length in range(longest + 1)), _LARGEST_SIZE)
-        self._set(size, None, None, None)
-        vars(self).update(symbols=symbols, unknown=unknown, longest=longest, note=note)
+        self._set(size, symbols=symbols, unknown=unknown, longest=longest, note=note)
 
     @property
     def is_indices(self) -> bool:
@@ -288,8 +288,7 @@ class TextList(Domain):
     source: OpenDomain
 
     def __init__(self, source: OpenDomain, digits: Digits) -> None:
-        self._set(len(digits), tuple(source.texts(digits)), None, None)
-        vars(self)["source"] = source
+        self._set(len(digits), labels=tuple(source.texts(digits)), source=source)
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The place of each text in the list, or UNKNOWN, UNUSABLE or MISSING if it has none."""

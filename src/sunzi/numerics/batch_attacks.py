@@ -12,12 +12,12 @@ import numpy as np
 
 from sunzi._typing import Floats
 from sunzi.numerics.binomial import between, cell_width, count_cells
-from sunzi.numerics.losses import Evidence
+from sunzi.numerics.losses import BatchAttack
 
 _CELLS_PER_DEVIATION = 100
 
 
-def among_two(here: float, there: float, others: float, users: int) -> Evidence:
+def among_two(here: float, there: float, others: float, users: int) -> BatchAttack:
     """The number of reports of a kind that comes from the victim with probability ``here`` under x and ``there`` under
     x', and from all others with ``others``.
     """
@@ -29,10 +29,10 @@ def among_two(here: float, there: float, others: float, users: int) -> Evidence:
         without, own = (between(trials, np.clip(edges - bit, 0, users), others, above) for bit in (0, 1))
         return (1 - chance) * without + chance * own
 
-    return Evidence.of_outcomes(law(here, above=False), law(there, above=True))
+    return BatchAttack.of_outcomes(law(here, above=False), law(there, above=True))
 
 
-def among_three(odds: float, victim: float, others: float, users: int) -> Evidence:
+def among_three(odds: float, victim: float, others: float, users: int) -> BatchAttack:
     """If two kinds of reports come from the victim with probabilities ``odds``·victim and victim, or the reverse, and
     from all others with ``others`` each.
 
@@ -51,4 +51,4 @@ def among_three(odds: float, victim: float, others: float, users: int) -> Eviden
     telling = (odds - 1) * (2 * np.minimum(inner.first, first[:, None]) - first[:, None])
     joint = weight[:, None] * inner.mass / 2
     here, there = (joint * (hiding[:, None] + sign * telling) for sign in (1, -1))
-    return Evidence.of_outcomes(here.reshape(-1), there.reshape(-1))
+    return BatchAttack.of_outcomes(here.reshape(-1), there.reshape(-1))

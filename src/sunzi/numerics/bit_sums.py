@@ -17,7 +17,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics.batch_attacks import among_two
 from sunzi.numerics.binomial import count_cells
-from sunzi.numerics.losses import Evidence, LossDistribution
+from sunzi.numerics.losses import BatchAttack, LossDistribution
 
 _STEPS_PER_DEVIATION = 100
 _REACH = 16.0
@@ -56,7 +56,7 @@ class BitSums:
         step = step or column.deviation / _STEPS_PER_DEVIATION
         return column.losses(self.true, step).plus(column.losses(self.false, step, reverse=True))
 
-    def attack(self, users: int) -> Evidence:
+    def attack(self, users: int) -> BatchAttack:
         """What the sums reveal if all others hold a third value, or x' if there are two."""
         own = among_two(self.true, self.false, self.false, users)
         if self.values == 2:

@@ -20,7 +20,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics import batch_attacks, binomial
 from sunzi.numerics.binomial import cell_width, count_cells
-from sunzi.numerics.losses import Evidence, LossDistribution, boundary
+from sunzi.numerics.losses import BatchAttack, LossDistribution, boundary
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
@@ -54,7 +54,7 @@ class Blanket:
     scale: float = 1.0
     """A factor of δ, for bounds in which the victim has less mass than 1 on these reports."""
     attacked: float | None = None
-    """As ``one``, on the reports that the attack of :meth:`least_delta` reads; None if no attack is known."""
+    """As ``one``, on the reports that :meth:`attacks` read; None if no attack is known."""
     third: float | None = None
     """The share of those reports that favour a third value; None if there are two values."""
 
@@ -143,12 +143,6 @@ class Blanket:
 
         return self.scale * exp(min(_least(exponent, log(1e-12), log(700 / self.odds)), 0.0)) * (1 + _ROUNDING)
 
-    def least_delta(self, users: int, epsilon: float) -> float:
-        """What attackers reach who know the values of all others: no smaller δ can be claimed. 0 if no attack is
-        known.
-        """
-        return max((attack.delta(epsilon) for attack in self.attacks(users)), default=0.0)
-
     def epsilon_above(self, users: int, delta: float) -> float:
         """The least ε found such that :meth:`largest_delta` is at most δ; at most log ``odds``."""
         quick = boundary(lambda epsilon: self.chernoff_delta(users, epsilon) <= delta, log(self.odds))[1]
@@ -179,7 +173,7 @@ class Blanket:
 
         return LossDistribution.of_profile(delta, largest, step or largest / _LOSSES)
 
-    def attacks(self, users: int) -> list[Evidence]:
+    def attacks(self, users: int) -> list[BatchAttack]:
         """What attackers find among users who all hold the same value, x' or a third one."""
         if self.attacked is None:
             return []

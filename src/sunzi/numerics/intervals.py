@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special  # scipy.stats would take half a second to import
@@ -15,6 +15,12 @@ from sunzi.errors import ParameterError
 from sunzi.numerics.checks import real_number
 from sunzi.numerics.thresholds import SupportProbabilities
 
+_Real = TypeVar("_Real", float, Floats)
+
+# With fewer expected false supports, or missing true ones, than this times the squared normal quantile, the score
+# interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
+# takes over.
+_FEW_COUNTS = 25
 # The integral for a tail probability: its nodes, how many standard deviations it reaches, and the largest exp(t).
 _NODES = 41
 _REACH = 9.0
@@ -48,6 +54,18 @@ def check_confidence(confidence: float) -> float:
 def normal_quantile(confidence: float) -> float:
     """z such that a standard normal lies within ±z with probability ``confidence``."""
     return -NormalDist().inv_cdf((1 - check_confidence(confidence)) / 2)  # (1 + confidence)/2 could round to 1
+
+
+def normal(values: _Real, errors: _Real, confidence: float) -> tuple[_Real, _Real]:
+    """The ends of normal intervals of values with these standard errors."""
+    half = normal_quantile(confidence) * errors
+    return values - half, values + half
+
+
+def has_few_counts(reports: int, probabilities: SupportProbabilities, confidence: float) -> bool:
+    """Whether false supports, or missing true ones, are so few that exact intervals are needed."""
+    rarest = min(probabilities.false, 1 - probabilities.true)
+    return reports * rarest < _FEW_COUNTS * normal_quantile(confidence) ** 2
 
 
 def score(

@@ -114,7 +114,7 @@ class LossDistribution:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BatchAttack:
     """A number that an attacker computes from a batch, by its masses under x and under x', in steps of ``step``.
 
     Whatever numbers an attacker adds up, the sum is an attack, so its masses bound δ from below.
@@ -140,23 +140,23 @@ class Evidence:
         index -= index.min(initial=0)
         return cls(step, *(np.bincount(index, masses).astype(np.float64) for masses in (here, there)))
 
-    def plus(self, other: Evidence) -> Evidence:
+    def plus(self, other: BatchAttack) -> BatchAttack:
         """The sum of two independent numbers, whose steps are equal or differ by a power of 2."""
         left, right = aligned(self, other)
         here, there = np.convolve(left.here, right.here), np.convolve(left.there, right.there)
         telling = np.flatnonzero(np.maximum(here, there) > _TAIL)
         kept = slice(telling[0], telling[-1] + 1) if telling.size else slice(1)
-        found = Evidence(left.step, here[kept], there[kept])
+        found = BatchAttack(left.step, here[kept], there[kept])
         return found.coarser() if found.here.size > _MOST_CELLS else found
 
-    def times(self, number: int) -> Evidence:
+    def times(self, number: int) -> BatchAttack:
         """The sum of ``number`` independent numbers of this kind."""
         return repeated(self, number)
 
-    def coarser(self) -> Evidence:
+    def coarser(self) -> BatchAttack:
         """With adjacent pairs merged, which reveals less."""
         starts = np.arange(0, self.here.size, 2)
-        return Evidence(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
+        return BatchAttack(2 * self.step, np.add.reduceat(self.here, starts), np.add.reduceat(self.there, starts))
 
     def delta(self, epsilon: float) -> float:
         """P(S | x) − e^ε·P(S | x') of the event S that makes it largest."""
@@ -169,7 +169,7 @@ class Evidence:
         return boundary(lambda epsilon: self.delta(epsilon) <= delta + _NEGLIGIBLE, largest)[0]
 
 
-Summand = TypeVar("Summand", LossDistribution, Evidence)
+Summand = TypeVar("Summand", LossDistribution, BatchAttack)
 
 
 def aligned(first: Summand, second: Summand) -> tuple[Summand, Summand]:

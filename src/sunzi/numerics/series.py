@@ -110,24 +110,6 @@ class Sources:
         return found
 
 
-def recursive_residuals(values: Rows, variances: Rows, sources: Sources | None = None) -> Iterator[Floats]:
-    """How far each epoch but the first is from the mean of all before it, in standard errors.
-
-    They are independent and standard normal as long as nothing changes.
-
-    Parameters
-    ----------
-    values, variances: one row per epoch.
-    sources: the epochs' reports and plans; without them, variances are taken as exact.
-    """
-    sources = sources or Sources.separate(len(values))
-    baseline = _Baseline(values.shape[1])
-    for row, epoch in enumerate(zip(values, variances, sources.reports, sources.plans, strict=True)):
-        residuals = baseline.add(*epoch)
-        if row:
-            yield residuals
-
-
 class _Baseline:
     """The mean of the epochs since the last alarm, weighted by inverse variances; an alarm starts it again."""
 

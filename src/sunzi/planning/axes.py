@@ -127,10 +127,10 @@ class Axes:
         """
         return (least_error(self.domain_size, self.epsilon, self.users) / self.flat_error) ** 2
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain numbers by name; infinity becomes null, ε a string."""
         record = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "batch"}
-        guarantee = {} if self.batch is None else self.batch.to_json()
+        guarantee = {} if self.batch is None else self.batch.to_dict()
         record |= {column: guarantee.get(name) for name, column in BATCH_COLUMNS.items()}
         record["epsilon"] = str(self.epsilon)
         record |= {name: getattr(self, name) for name in _DERIVED}

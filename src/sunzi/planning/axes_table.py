@@ -89,7 +89,7 @@ def _central(batch: BatchGuarantee) -> AxisColumn:
 
 def _bracket(batch: BatchGuarantee) -> str:
     bound = rounded(batch.epsilon, 3, up=True)
-    return bound if batch.attack is None else f"{bound} ({rounded(batch.attack, 3, up=False)})"
+    return bound if batch.attack_epsilon is None else f"{bound} ({rounded(batch.attack_epsilon, 3, up=False)})"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Method:
     count_error: float
     """The standard error of a count, in people: the root mean square over all values."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All fields as JSON values."""
         local = None if self.local_epsilon is None else float(self.local_epsilon)
         return {
@@ -102,7 +102,7 @@ class CentralPlan:
 
     def rows(self) -> list[list[str]]:
         """The methods as texts, under :data:`CENTRAL_HEADER`."""
-        users, noise = self.guarantee.reports, self.methods[-2].count_error
+        users, noise = self.guarantee.minimum_reports, self.methods[-2].count_error
         return [
             [
                 method.name,
@@ -127,7 +127,7 @@ class CentralPlan:
             f"all values are equally likely: only the local epsilon of {float(self.plan.epsilon):g} holds. {limit}"
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The plan's terms, the guarantee and the errors of all methods, as JSON values."""
         return {
             "protocol": self.plan.protocol.name,
@@ -139,8 +139,8 @@ class CentralPlan:
             "count_error": self.count_error,
             "reason": self.reason,
             "warning": self.warning,
-            "guarantee": self.guarantee.to_json(),
-            "methods": [method.to_json() for method in self.methods],
+            "guarantee": self.guarantee.to_dict(),
+            "methods": [method.to_dict() for method in self.methods],
         }
 
 
@@ -171,7 +171,7 @@ def plan_for_batch(
     >>> print(found.plan.protocol.name, float(found.plan.epsilon), round(found.count_error, 1))
     grr 5.51 9.8
     """
-    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    terms = Domain.of(domain)
     number = whole_number("users", users, 1, MOST_REPORTS)
     target = parse_epsilon(epsilon)
     most = parse_epsilon(LARGEST_EPSILON if max_epsilon is None else max_epsilon)

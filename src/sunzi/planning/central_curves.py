@@ -25,7 +25,7 @@ class BatchCurves:
 
     >>> import sunzi
     >>> guarantee = sunzi.make_plan("grr", 16, epsilon=2).batch_guarantee(10_000, delta=1e-8)
-    >>> BatchCurves("grr", 16, own=guarantee, by_size=(guarantee,), by_epsilon=()).own.reports
+    >>> BatchCurves("grr", 16, own=guarantee, by_size=(guarantee,), by_epsilon=()).own.minimum_reports
     10000
     """
 
@@ -53,7 +53,7 @@ def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | Non
     >>> curves.by_size[0].epsilon > curves.own.epsilon > curves.by_size[-1].epsilon
     True
     """
-    sizes = list(_sizes(guarantee.cohort or guarantee.reports))
+    sizes = list(_sizes(guarantee.cohort or guarantee.minimum_reports))
     plans = list(_plans(plan)) if plan.protocol.name in catalogue() else []
     total = len(sizes) + len(plans)
     found = []
@@ -63,7 +63,7 @@ def batch_curves(plan: Plan, guarantee: BatchGuarantee, progress: Progress | Non
             found.append(_again(plan, guarantee, size))
             _tell(progress, len(found) / total)
         for other in plans:
-            found.append(_again(other, guarantee, guarantee.cohort or guarantee.reports))
+            found.append(_again(other, guarantee, guarantee.cohort or guarantee.minimum_reports))
             _tell(progress, len(found) / total)
     by_size, by_epsilon = tuple(found[: len(sizes)]), tuple(found[len(sizes) :])
     return BatchCurves(plan.protocol.name, plan.protocol.domain_size, guarantee, by_size, by_epsilon)
@@ -88,9 +88,9 @@ def _plans(plan: Plan) -> Iterator[Plan]:
 def _again(plan: Plan, like: BatchGuarantee, size: int) -> BatchGuarantee:
     """The guarantee of another plan, or of a batch or cohort of another size."""
     cohort = None if like.cohort is None else size
-    reports = max(like.reports, size) if cohort else size
+    reports = max(like.minimum_reports, size) if cohort else size
     return plan.batch_guarantee(
-        reports, like.delta, honest=like.honest, reader=like.reader, epochs=like.epochs, cohort=cohort
+        reports, like.delta, honest=like.honest_share, reader=like.reader, epochs=like.epochs, cohort=cohort
     )
 
 

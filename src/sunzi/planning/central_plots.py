@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import READERS, BatchGuarantee
+from sunzi.display.palette import BLUE, SKY, VERMILION
 from sunzi.formatting import counted, percent
 from sunzi.planning.central_curves import BatchCurves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# From the palette of Okabe and Ito.
-_BOUND, _BAND, _ATTACK, _LOCAL, _OWN = "#0072B2", "#56B4E9", "#D55E00", "#666666", "#000000"
+_BOUND, _BAND, _ATTACK, _LOCAL, _OWN = BLUE, SKY, VERMILION, "#666666", "#000000"
 _TITLE_WIDTH = 130
 _MOST_DECADES = 2
 
@@ -26,7 +26,7 @@ def draw_batch(curves: BatchCurves) -> Figure:
     """The proven ε and the attack as a band, over the size of the batch and over the ε of a report."""
     sized = "people in exactly the same batches" if curves.own.cohort else "reports in a batch"
     panels: list[tuple[str, Sequence[BatchGuarantee], Callable[[BatchGuarantee], float]]] = [
-        (sized, curves.by_size, lambda guarantee: guarantee.cohort or guarantee.reports)
+        (sized, curves.by_size, lambda guarantee: guarantee.cohort or guarantee.minimum_reports)
     ]
     if curves.by_epsilon:
         panels.append(("epsilon of one report", curves.by_epsilon, lambda guarantee: float(guarantee.local_epsilon)))
@@ -52,10 +52,10 @@ def _draw(
     own: BatchGuarantee,
     place: Callable[[BatchGuarantee], float],
 ) -> None:
-    known = [guarantee for guarantee in guarantees if guarantee.attack is not None]
+    known = [guarantee for guarantee in guarantees if guarantee.attack_epsilon is not None]
     if known:
         places = [place(guarantee) for guarantee in known]
-        attacks = [guarantee.attack or 0.0 for guarantee in known]
+        attacks = [guarantee.attack_epsilon or 0.0 for guarantee in known]
         bounds = [guarantee.epsilon for guarantee in known]
         axes.fill_between(places, attacks, bounds, color=_BAND, alpha=0.35, linewidth=0)
         reached = "an attack reaches this"
@@ -81,11 +81,11 @@ def _draw(
 def _title(curves: BatchCurves) -> str:
     """All conditions of the figures."""
     own = curves.own
-    size = f"{own.cohort:,} people in the same batches" if own.cohort else counted(own.reports, "report")
+    size = f"{own.cohort:,} people in the same batches" if own.cohort else counted(own.minimum_reports, "report")
     kept = "repeated memoised reports" if own.cohort else "fresh noise"
     epochs = f", {own.epochs:,} epochs with {kept}" if own.epochs > 1 else ""
     return (
         f"{curves.protocol}, {curves.domain_size:,} values, epsilon {float(own.local_epsilon):g} per report, {size}, "
-        f"{percent(own.honest)} honest{epochs}, delta {own.delta:g}, one value replaced. "
+        f"{percent(own.honest_share)} honest{epochs}, delta {own.delta:g}, one value replaced. "
         f"The reader {READERS[own.reader]}."
     )

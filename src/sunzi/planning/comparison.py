@@ -106,7 +106,7 @@ class ComparisonRow:
             "epsilon": float(setting.epsilon),
             "users": setting.users,
         }
-        figures = {} if self.axes is None else self.axes.to_json()
+        figures = {} if self.axes is None else self.axes.to_dict()
         columns |= {name: figures.get(name) for name in AXES_COLUMNS}
         if self.trials is not None:
             columns |= {

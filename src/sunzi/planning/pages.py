@@ -113,7 +113,7 @@ def central_page(found: CentralPlan) -> str:
         "<h2>The plan</h2>",
         facts_table(found.plan.facts()),
     ]
-    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.reports, "user")
+    size, users = counted(found.plan.domain.size, "value"), counted(found.guarantee.minimum_reports, "user")
     return page(f"{size}, {users}, central epsilon {found.target:g}: {found.plan.protocol.name}", "\n".join(content))
 
 
@@ -125,7 +125,7 @@ def batch_page(curves: BatchCurves, facts: Iterable[tuple[str, str]]) -> str:
         f'<div class="scroll">\n{facts_table(facts)}\n</div>',
         _picture(lambda plots: plots.draw_batch(curves), "central_plots"),
     ]
-    title = f"A batch of {own.reports:,} reports, {curves.protocol}, {counted(curves.domain_size, 'value')}"
+    title = f"A batch of {own.minimum_reports:,} reports, {curves.protocol}, {counted(curves.domain_size, 'value')}"
     return page(title, "\n".join(content), _picture_style(46))
 
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import BatchGuarantee
+from sunzi.display.palette import LINES
 from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 
 Varied = Literal["epsilon", "size", "users"]
 
-# Okabe and Ito's palette, distinct under every common colour blindness. Each colour has its own marker and dash, for
-# lines that coincide and for print in grey.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D00")
+# Each colour has its own marker and dash, for lines that coincide and for print in grey.
+_COLOURS = (*LINES, "#000000", "#8C6D00")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)))
 _MOST_TICKS = 7

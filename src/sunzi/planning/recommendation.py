@@ -164,7 +164,7 @@ def recommend(
     >>> recommend(16, 1, users=1000, protocols=["grr", "oue"]).protocol
     'oue'
     """
-    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    terms = Domain.of(domain)
     budget = parse_epsilon(epsilon)
     check_users(users)
     _check_wishes(objective, max_bits, max_attack)

@@ -73,7 +73,7 @@ def epsilon_needed(
     >>> float(epsilon_needed("grr", 16, users=100_000, target_error=0.01))
     0.823
     """
-    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    terms = Domain.of(domain)
     check_users(users)
     check_target(target_error)
     find(protocol)
@@ -115,7 +115,7 @@ def recommend_epsilon(
 
     Starts at the ε that a good protocol needs, and repeats with the ε that the choice needs until the choice stays.
     """
-    terms = domain if isinstance(domain, Domain) else Domain(domain)
+    terms = Domain.of(domain)
     protocol = (wishes.get("protocols") or [_GOOD_ALMOST_EVERYWHERE])[0]
     for _ in range(_ROUNDS):
         epsilon = epsilon_needed(protocol, terms, users, target_error)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from inspect import Parameter, signature
 from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +22,7 @@ from sunzi.formatting import counted
 from sunzi.numerics import kernels
 from sunzi.numerics.bit_sums import BitSums
 from sunzi.numerics.blanket import Blanket
-from sunzi.numerics.checks import real_number
+from sunzi.numerics.checks import real_number, shown
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import ReproducibleSource, WordSource
 from sunzi.protocols.channel import Channel, FirstWord
@@ -345,6 +346,23 @@ class Protocol(ABC):
 def padded(values: Floats, points: int) -> Floats:
     """Values with zeros after them, one for every point that no value has."""
     return np.pad(values, (0, points - values.size))
+
+
+def check_options(name: str, function: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Raise ParameterError for an option that a protocol's function does not have."""
+    known = signature(function).parameters
+    takes_others = any(each.kind is Parameter.VAR_KEYWORD for each in known.values())
+    unknown = [
+        option
+        for option in options
+        if (known[option].default is Parameter.empty if option in known else not takes_others)
+    ]
+    if not unknown:
+        return
+    reason = f"there is no option {unknown[0]!r}"
+    if unknown[0] == "table":
+        reason = "only plans of tables have tables, those of sunzi plan --tables or sunzi.make_tables"
+    raise ParameterError(f"{name} does not accept the options {shown(dict(options))}: {reason}")
 
 
 def check_users(users: int) -> None:

@@ -24,6 +24,7 @@ from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
 from sunzi.numerics.randomness import WordSource
 from sunzi.numerics.thresholds import SupportProbabilities
+from sunzi.protocols.base import check_options
 from sunzi.protocols.efficient import reweighting_work
 from sunzi.protocols.likelihood import LARGEST_DENSE, CountedBlocks
 from sunzi.protocols.modular_variance import BlockMoments
@@ -106,6 +107,7 @@ class BlockProtocol(SupportProtocol):
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, *args: Any, **options: Any) -> Self:
         """The design of :meth:`choose_design` with its certified threshold."""
+        check_options(cls.name, cls.choose_design, options)
         return cls(domain_size, BlockResponse(cls.choose_design(domain_size, epsilon, *args, **options), epsilon))
 
     @classmethod

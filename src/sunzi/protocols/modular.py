@@ -109,15 +109,17 @@ class ModularProtocol(SelectingProtocol):
         return ModularDecoder(self, tally, "planned", 0.0, "quick")
 
     @classmethod
-    def choose(cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, **options: Any) -> Self:
+    def choose(
+        cls, domain_size: int, epsilon: Fraction, moduli: Iterable[int] | None = None, count: int | None = None
+    ) -> Self:
         """The given moduli, with a warning if they are poor, or a spread of primes of small exact error."""
         is_default = moduli is None
         if moduli is None:
             aim = _WANTED_ERROR * subset_error(domain_size, epsilon) if residues_pay(domain_size, epsilon) else inf
             variance = partial(cls.block_variance, domain_size, epsilon)
-            moduli = default_moduli(domain_size, variance, aim=aim, **options)
-        elif options:
-            raise ParameterError(f"options {', '.join(sorted(options))} cannot be combined with moduli")
+            moduli = default_moduli(domain_size, variance, count, aim)
+        elif count is not None:
+            raise ParameterError("the option count cannot be combined with moduli")
         elif not isinstance(moduli, Iterable):
             raise ParameterError(f"moduli must be a list of primes, got {shown(moduli)}")
         primes = [whole_number("a modulus", modulus, 2) for modulus in moduli]

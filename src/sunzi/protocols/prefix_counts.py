@@ -26,7 +26,7 @@ _TEXTS_AT_ONCE = 1 << 18
 _MISSED = 0.05
 
 
-def counted(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Digits) -> TextEstimate:
+def text_estimate(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digits: Digits) -> TextEstimate:
     """The estimate of these texts from the count views. Its errors account for random collisions."""
     views = protocol.with_role("count")
     if not all(tally.block_reports[number] for number in views):
@@ -89,7 +89,7 @@ def _mean_rates(tables: list[ViewTable]) -> SupportProbabilities:
 def accepted(estimate: TextEstimate, false_share: float) -> Discovery:
     """The texts that are present, by Benjamini and Hochberg, with the intervals of Benjamini and Yekutieli."""
     uncertainty = estimate._known_uncertainty()
-    assert isinstance(uncertainty, CountUncertainty), "counted made it"
+    assert isinstance(uncertainty, CountUncertainty), "text_estimate made it"
     p_values = _p_values(uncertainty)
     number, order = p_values.size, np.argsort(p_values, kind="stable")
     passing = np.flatnonzero(p_values[order] <= false_share * np.arange(1, number + 1) / max(number, 1))

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from sunzi.designs.projective import Projective
 from sunzi.designs.response import BlockResponse
 from sunzi.errors import ParameterError
-from sunzi.numerics.checks import whole_number
+from sunzi.numerics.checks import real_number, whole_number
 from sunzi.numerics.finite_fields import LARGEST_ORDER, prime_power
 from sunzi.numerics.primes import is_prime
 from sunzi.numerics.thresholds import SupportProbabilities
@@ -124,7 +124,7 @@ def thresholds(
     protocol: PrefixViews, domain: OpenDomain, users: int, false_share: float, recall: float
 ) -> list[Threshold]:
     """Thresholds by number of tokens, for one length per level, and for texts from a list."""
-    if not 0 < recall < 1 or not 0 < false_share < 1:
+    if not 0 < real_number("recall", recall) < 1 or not 0 < real_number("false_share", false_share) < 1:
         raise ParameterError(f"recall and false_share must lie between 0 and 1, got {recall} and {false_share}")
     error = (protocol.views[0].null_variance / users) ** 0.5
     count = _Stage(protocol.counting_share, false_share * _TYPICAL_FOUND, PROPOSED)

@@ -19,7 +19,7 @@ from sunzi.designs.response import BlockResponse
 from sunzi.domains.labels import Domain
 from sunzi.domains.texts import Digits, OpenDomain, distinct, read_texts
 from sunzi.errors import EstimateError, ParameterError, PlanError
-from sunzi.numerics.checks import shown, whole_number
+from sunzi.numerics.checks import real_number, shown, whole_number
 from sunzi.numerics.polynomial_hash import LARGEST_MODULUS, residues
 from sunzi.protocols.base import check_users
 from sunzi.protocols.channel import SHARE_BITS, Channel
@@ -185,7 +185,7 @@ class PrefixViews(ViewsProtocol):
 
     def estimate(self, domain: Domain, tally: Tally, labels: Any = None) -> TextEstimate:
         """The frequencies of some texts, from the count views alone."""
-        from sunzi.protocols.prefix_counts import counted
+        from sunzi.protocols.prefix_counts import text_estimate
 
         assert isinstance(domain, OpenDomain), "the plan has checked it"
         if labels is None:
@@ -193,7 +193,7 @@ class PrefixViews(ViewsProtocol):
                 "this plan has no list of values: plan.discover(tally) or 'sunzi discover' finds the frequent texts, "
                 "and plan.estimate(tally, labels=[...]) estimates texts that you name"
             )
-        return counted(self, domain, tally, distinct(_read(domain, labels)))
+        return text_estimate(self, domain, tally, distinct(_read(domain, labels)))
 
     def discover(
         self,
@@ -206,12 +206,12 @@ class PrefixViews(ViewsProtocol):
         beam: int | None = None,
     ) -> Discovery:
         """Search, then count the texts found in the other reports."""
-        from sunzi.protocols.prefix_counts import accepted, counted
+        from sunzi.protocols.prefix_counts import accepted, text_estimate
         from sunzi.protocols.prefix_search import BEAM, PrefixSearch
         from sunzi.protocols.text_prior import TextPrior
 
         assert isinstance(domain, OpenDomain), "the plan has checked it"
-        if not 0 < false_share < 1:
+        if not 0 < real_number("false_share", false_share) < 1:
             raise ParameterError(f"false_share must lie between 0 and 1, got {shown(false_share)}")
         beam = BEAM if beam is None else whole_number("beam", beam, 1)
         self.check_enough(tally)
@@ -222,7 +222,7 @@ class PrefixViews(ViewsProtocol):
             proposed = search.among(_read(domain, candidates))
         else:
             proposed = search.best(None if prior is None else TextPrior.of(_read(domain, prior), domain.end))
-        return accepted(counted(self, domain, tally, proposed), false_share)
+        return accepted(text_estimate(self, domain, tally, proposed), false_share)
 
     def check_enough(self, tally: Tally) -> None:
         """Raise EstimateError unless every view has enough reports for any discovery."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,7 +23,9 @@ from sunzi.results.uncertainty import Target
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["any", "discoveries"]
+VerdictRule = Literal["any", "discoveries"]
+CHANGE_COLUMNS = ("label", "before", "after", "change", "low", "high", "standard_error", "changed")
+"""The names in each of :meth:`Difference.records`."""
 _BISECTIONS = 50
 # Confidence levels nearer to 1, divided among all values, would round to 1.
 _LEAST_RATE = 1e-15
@@ -106,7 +108,7 @@ class Difference:
         low, high = self.interval(confidence)
         return (low > 0) | (high < 0)
 
-    def changed(self, error_rate: float = 0.05, verdict: Verdict = "any") -> NDArray[np.bool_]:
+    def changed(self, error_rate: float = 0.05, verdict: VerdictRule = "any") -> NDArray[np.bool_]:
         """Which values changed.
 
         Parameters
@@ -116,7 +118,7 @@ class Difference:
             discovery rate, and finds more (Benjamini and Hochberg).
         """
         rate = 1 - intervals.check_confidence(1 - error_rate)
-        if verdict not in get_args(Verdict):
+        if verdict not in get_args(VerdictRule):
             raise ParameterError(f"verdict must be any or discoveries, got {verdict!r}")
         size = self.domain.size
         if verdict == "any":
@@ -145,7 +147,7 @@ class Difference:
         self,
         number: int = 10,
         confidence: float = 0.95,
-        verdict: Verdict = "any",
+        verdict: VerdictRule = "any",
         *,
         among: Integers | None = None,
     ) -> list[Change]:
@@ -165,7 +167,7 @@ class Difference:
         chosen = order[: whole_number("number", number, 0)]
         return list(self._rows(chosen, confidence, verdict))
 
-    def _rows(self, chosen: Integers, confidence: float, verdict: Verdict) -> Iterator[Change]:
+    def _rows(self, chosen: Integers, confidence: float, verdict: VerdictRule) -> Iterator[Change]:
         low, high = self.interval(confidence)
         columns = (self.before.frequencies, self.after.frequencies, self.changes, self.standard_errors, low, high)
         changed = self.changed(1 - confidence, verdict)
@@ -174,7 +176,12 @@ class Difference:
             label, is_changed = self.domain.shown(index), bool(changed[index])
             yield Change(label, index, before, after, change, error, least, most, is_changed)
 
-    def to_frame(self, library: str | None = None, confidence: float = 0.95, verdict: Verdict = "any") -> Any:
+    def records(self, changes: Iterable[Change]) -> list[dict[str, Any]]:
+        """Changes as dictionaries, for CSV and JSON; where values are indices, these are the labels."""
+        rows = (vars(row) | ({"label": row.index} if self.domain.is_indices else {}) for row in changes)
+        return [{name: row[name] for name in CHANGE_COLUMNS} for row in rows]
+
+    def to_frame(self, library: str | None = None, confidence: float = 0.95, verdict: VerdictRule = "any") -> Any:
         """A data frame of all values with label, before, after, change, standard error, interval and verdict.
 
         Parameters
@@ -206,7 +213,7 @@ class Difference:
         *,
         top: int = 20,
         confidence: float = 0.95,
-        verdict: Verdict = "any",
+        verdict: VerdictRule = "any",
     ) -> Figure:
         """The clearest changes with their intervals, those of changed values coloured; needs the ``plot`` extra.
 
@@ -227,7 +234,7 @@ class Difference:
         names: tuple[str, str] = ("before", "after"),
         top: int = 50,
         confidence: float = 0.95,
-        verdict: Verdict = "any",
+        verdict: VerdictRule = "any",
     ) -> str:
         """The clearest changes with bars and intervals as one self-contained web page.
 

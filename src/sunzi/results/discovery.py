@@ -16,9 +16,6 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing, data_frame
 from sunzi.results.uncertainty import Method, QueryErrors, Target
 
-# With fewer expected false supports than this times the squared normal quantile, use exact intervals.
-_FEW_COUNTS = 25
-
 
 @dataclass(frozen=True)
 class FoundText:
@@ -127,16 +124,13 @@ class CountUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals; exact ones for few supports; normal ones on request."""
-        quantile, rates = intervals.normal_quantile(confidence), self.probabilities
         if method == "auto":
-            rarest = min(rates.false, 1 - rates.true)
-            method = "exact" if self.counting * rarest < _FEW_COUNTS * quantile**2 else "score"
+            method = "exact" if intervals.has_few_counts(self.counting, self.probabilities, confidence) else "score"
         if method == "exact":
-            return intervals.exact(self.supports, self.counting, rates, confidence, at_hand=False)
+            return intervals.exact(self.supports, self.counting, self.probabilities, confidence, at_hand=False)
         if method == "normal":
-            half = quantile * intervals.standard_error(self.variances(target))
-            return self.frequencies - half, self.frequencies + half
-        sampling = self._sampling(target)
+            return intervals.normal(self.frequencies, intervals.standard_error(self.variances(target)), confidence)
+        sampling, quantile = self._sampling(target), intervals.normal_quantile(confidence)
         return intervals.score_of(self.frequencies, self.variance, self._slope + sampling, sampling, quantile)
 
     def query(self, rows: Floats) -> QueryErrors:  # noqa: ARG002 - there is no answer

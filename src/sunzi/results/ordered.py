@@ -91,8 +91,7 @@ class TreeUncertainty:
         """Normal intervals of every bin."""
         if method == "exact":
             raise EstimateError("method 'exact' is for protocols that count each value; omit it")
-        half = intervals.normal_quantile(confidence) * intervals.standard_error(self.variances(target))
-        return self.plausible - half, self.plausible + half
+        return intervals.normal(self.plausible, intervals.standard_error(self.variances(target)), confidence)
 
     def query(self, rows: Floats) -> QueryErrors:
         """The errors of any linear queries, in O(D) each."""
@@ -176,8 +175,7 @@ class OrderedEstimate(Estimate):
         variance = self._tree.ranges(np.array(ends[:1]), np.array(ends[1:]), target)
         value = float(self._tree.cumulative[ends[1]] - self._tree.cumulative[ends[0]])
         error = float(intervals.standard_error(variance)[0])
-        half = float(intervals.normal_quantile(confidence)) * error
-        return QueryResult(value, error, value - half, value + half, confidence)
+        return QueryResult(value, error, *intervals.normal(value, error, confidence), confidence)
 
     def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
         """The cumulative distribution at all edges of bins.
@@ -189,8 +187,8 @@ class OrderedEstimate(Estimate):
         confidence = intervals.check_confidence(confidence)
         check_target(target)
         errors, values = self._tree.prefix_errors(target), self._tree.cumulative
-        half = float(intervals.normal_quantile(confidence)) * errors
-        return CumulativeDistribution(self.bins.edges, values, errors, values - half, values + half, confidence)
+        ends = intervals.normal(values, errors, confidence)
+        return CumulativeDistribution(self.bins.edges, values, errors, *ends, confidence)
 
     def quantile(self, probability: float, confidence: float = 0.95, *, target: Target = "reporters") -> Quantile:
         """A quantile, such as the median for ½, with its interval.
@@ -391,8 +389,7 @@ class MeanEstimate(Estimate):
         variance = (shares @ noise + spread) / self.reports
         value = float(self.frequencies @ self.grid)
         error = float(variance**0.5)
-        half = float(intervals.normal_quantile(confidence)) * error
-        return QueryResult(value, error, value - half, value + half, confidence)
+        return QueryResult(value, error, *intervals.normal(value, error, confidence), confidence)
 
     def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
         """The mean in a sentence, with its interval.

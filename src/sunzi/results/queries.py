@@ -27,6 +27,16 @@ class QueryResult:
     high: float
     confidence: float
 
+    def record(self, reports: int) -> dict[str, float]:
+        """For JSON and CSV, as a share of this number of reports."""
+        return {
+            "frequency": self.value,
+            "low": self.low,
+            "high": self.high,
+            "standard_error": self.standard_error,
+            "count": self.value * reports,
+        }
+
 
 def indicator(domain: Domain, values: Iterable[object]) -> Floats:
     """A row with 1 for these values and 0 for others.

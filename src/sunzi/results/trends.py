@@ -218,8 +218,8 @@ class Trend:
         variances = np.asarray(self.variances[:, index], dtype=np.float64)
         smoothed, smoothed_variances = series.smooth(values[:, None], variances[:, None], smoothing)
         errors = np.sqrt(variances)
-        half = intervals.normal_quantile(intervals.check_confidence(confidence)) * errors
-        columns = (values, errors, values - half, values + half, smoothed[:, 0], np.sqrt(smoothed_variances[:, 0]))
+        ends = intervals.normal(values, errors, confidence)
+        columns = (values, errors, *ends, smoothed[:, 0], np.sqrt(smoothed_variances[:, 0]))
         numbers = zip(*(column.tolist() for column in columns), strict=True)
         return [
             Point(moment, reports, *row)

@@ -21,11 +21,6 @@ from sunzi.numerics.thresholds import SupportProbabilities
 Target = Literal["reporters", "population"]
 Method = Literal["auto", "normal", "score", "exact"]
 
-# With fewer expected false supports, or missing true ones, than this times the squared normal quantile, the score
-# interval's coverage becomes erratic (100 at 95 %, 500 for thousands of simultaneous intervals), so the exact interval
-# takes over.
-_FEW_COUNTS = 25
-
 
 def check_target(target: str) -> None:
     """Validate the target: the reporters or the population."""
@@ -121,17 +116,16 @@ class SupportUncertainty:
         return (reporters + sampling) / self.reports
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals; exact ones where supports are few; normal ones on request."""
-        quantile, at_hand = intervals.normal_quantile(confidence), target == "reporters"
+        """Score intervals; exact ones for few supports; normal ones on request."""
+        at_hand = target == "reporters"
         if method == "auto":
-            rarest = min(self.probabilities.false, 1 - self.probabilities.true)
-            method = "exact" if self.reports * rarest < _FEW_COUNTS * quantile**2 else "score"
+            method = "exact" if intervals.has_few_counts(self.reports, self.probabilities, confidence) else "score"
         if method == "exact":
             return intervals.exact(self.support, self.reports, self.probabilities, confidence, at_hand)
         if method == "score":
+            quantile = intervals.normal_quantile(confidence)
             return intervals.score(self.support, self.reports, self.probabilities, quantile, at_hand)
-        half = quantile * intervals.standard_error(self.variances(target))
-        return self.frequencies - half, self.frequencies + half
+        return intervals.normal(self.frequencies, intervals.standard_error(self.variances(target)), confidence)
 
 
 @dataclass(frozen=True)
@@ -176,11 +170,10 @@ class CombinedUncertainty(ABC):
                 "method 'exact' needs an estimate from support counts alone: a protocol that has one per item, and "
                 "weights='planned'"
             )
-        quantile = intervals.normal_quantile(confidence)
         variances = self.variances(target)
         if method == "normal":
-            half = quantile * intervals.standard_error(variances)
-            return self.frequencies - half, self.frequencies + half
+            return intervals.normal(self.frequencies, intervals.standard_error(variances), confidence)
+        quantile = intervals.normal_quantile(confidence)
         # The variance as a function of the item's own frequency, with all others fixed.
         sampling = 1 / self.reports
         square = sampling if target == "population" else 0.0
@@ -245,10 +238,9 @@ def sum_intervals(
     """
     if method == "exact":
         raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
-    quantile = intervals.normal_quantile(confidence)
     if method == "normal":
-        half = quantile * intervals.standard_error(variances)
-        return values - half, values + half
+        return intervals.normal(values, intervals.standard_error(variances), confidence)
+    quantile = intervals.normal_quantile(confidence)
     is_sum, sampling = slopes != 0, 1 / reports
     square = is_sum * (sampling if target == "population" else 0.0)
     slopes = slopes - is_sum * (0.0 if target == "population" else sampling)

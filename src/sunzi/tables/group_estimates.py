@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from sunzi._typing import Integers
-from sunzi.errors import EstimateError, MissingExtraError, ParameterError
+from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
 from sunzi.formatting import counted
 from sunzi.numerics.checks import whole_number
 from sunzi.plan import Plan
@@ -83,7 +83,7 @@ class GroupEstimates:
     def common_rows(self, top: int, confidence: float, target: Target) -> dict[str, list[Row]]:
         """For every group the rows of the same values, those of :meth:`common_top`."""
         indices = self.common_top(top)
-        return {name: _rows(estimate, indices, confidence, target) for name, estimate in self.estimates.items()}
+        return {name: estimate.rows(indices, confidence, target) for name, estimate in self.estimates.items()}
 
     def table(
         self,
@@ -160,12 +160,8 @@ class GroupEstimates:
         top: the number of bars of each chart.
         confidence, target: of the intervals.
         """
-        try:
+        with needing_matplotlib():
             from sunzi.tables.group_plots import plot_groups
-        except ModuleNotFoundError as error:
-            if error.name != "matplotlib":
-                raise
-            raise MissingExtraError("plotting", "plot") from None
         return plot_groups(self, path, top=top, confidence=confidence, target=target)
 
 
@@ -235,15 +231,6 @@ def _estimates(plan: Plan, tallies: Mapping[str, Tally], options: Mapping[str, A
     if not found:
         raise refused[0]
     return found
-
-
-def _rows(estimate: Estimate, indices: Integers, confidence: float, target: Target) -> list[Row]:
-    low, high = estimate.interval(confidence, target=target)
-    columns = [estimate.frequencies, estimate.counts, estimate.standard_errors(target), low, high]
-    return [
-        Row(estimate.domain.shown(index), index, *(float(column[index]) for column in columns))
-        for index in indices.tolist()
-    ]
 
 
 def _named_tallies(tallies: Mapping[Key, Tally], by: Sequence[str], columns: Sequence[str]) -> dict[str, Tally]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sunzi.display.chart_page import CHART_STYLE, Axis
 from sunzi.display.markup import page
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound, shortened
-from sunzi.results.verdicts import MEANINGS, Verdict, verdicts
+from sunzi.results.certainty import MEANINGS, Certainty, certainties
 
 if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
@@ -97,7 +97,7 @@ wider intervals. Among many bars some intervals miss the truth by chance.</p>"""
         return decimals_for(row.standard_error for rows in self._rows.values() for row in rows)
 
     def _panel(self, name: str, estimate: Estimate) -> str:
-        found = verdicts(estimate, self.confidence, self.target)
+        found = certainties(estimate, self.confidence, self.target)
         lines = "\n".join(self._line(row, found[row.index]) for row in self._rows[name])
         head = f'<tr><th>value</th><th class="draw">{self._axis.header()}</th><th>estimate</th></tr>'
         return f"""<section>
@@ -110,10 +110,10 @@ wider intervals. Among many bars some intervals miss the truth by chance.</p>"""
 </table>
 </section>"""
 
-    def _line(self, row: Row, verdict: Verdict) -> str:
+    def _line(self, row: Row, certainty: Certainty) -> str:
         label, short = escape(row.label), escape(shortened(row.label, _LONGEST_LABEL))
         interval = f"{percent(row.low, self._decimals)} to {percent(row.high, self._decimals)}"
-        drawing = self._axis.drawing(row.frequency, row.low, row.high, verdict)
+        drawing = self._axis.drawing(row.frequency, row.low, row.high, certainty)
         number = f'{percent(row.frequency, self._decimals)}<span class="unseen">, {interval}</span>'
         cells = f'<td class="draw" title="{interval}">{drawing}</td><td title="{interval}">{number}</td>'
         return f'<tr><td title="{label}"><bdi>{short}</bdi></td>{cells}</tr>'

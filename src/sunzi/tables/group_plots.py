@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles
+from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles, saved
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, shortened
-from sunzi.results.verdicts import verdicts
+from sunzi.results.certainty import certainties
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from sunzi.results.certainty import Certainty
     from sunzi.results.histogram import Row
     from sunzi.results.uncertainty import Target
-    from sunzi.results.verdicts import Verdict
     from sunzi.tables.group_estimates import GroupEstimates
 
 _ACROSS = 3
@@ -45,7 +45,7 @@ def plot_groups(
     figure = Figure(figsize=(1.6 + 3.4 * across, 1.1 + height * down), layout="constrained")
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, name in zip(panels, shown, strict=False):
-        _draw(axes, rows[name], verdicts(groups.estimates[name], confidence, target))
+        _draw(axes, rows[name], certainties(groups.estimates[name], confidence, target))
         reports = counted(groups.estimates[name].reports, "report")
         axes.set_title(f"{shortened(name, _LONGEST_NAME)}, {reports}".replace("$", r"\$"), loc="left", fontsize="small")
     for axes in panels[len(shown) :]:
@@ -57,9 +57,7 @@ def plot_groups(
     figure.legend(
         handles=legend_handles(confidence), loc="outside lower left", ncols=2, frameon=False, fontsize="small"
     )
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(figure, path)
 
 
 def _title(groups: GroupEstimates, shown: int) -> str:
@@ -70,7 +68,7 @@ def _title(groups: GroupEstimates, shown: int) -> str:
     return f"Estimated frequencies within groups (unbiased, so values below 0 can occur)\n{counts}"
 
 
-def _draw(axes: Axes, rows: list[Row], found: list[Verdict]) -> None:
+def _draw(axes: Axes, rows: list[Row], found: list[Certainty]) -> None:
     """Bars with their intervals."""
     places = np.arange(len(rows))
     values = np.array([row.frequency for row in rows])

@@ -21,6 +21,7 @@ from sunzi.errors import ReportError
 from sunzi.numerics.bits import byte_length
 from sunzi.numerics.counters import Counters
 from sunzi.plan import Plan
+from sunzi.protocols.counting import count_reports
 from sunzi.tables.arrow import Cells, cells_of
 from sunzi.tally import Tally
 
@@ -242,7 +243,7 @@ def _judged_batches(plan: Plan, cells: Cells, rows: Integers, *, count: bool) ->
             verdicts[place] = ANOTHER_PLAN
             continue
         try:
-            reports, counters = plan._count(cell)
+            reports, counters = count_reports(plan.protocol, plan.contract.fingerprint, cell)
             total = (total[0] + reports, total[1] + counters) if count else total
         except ReportError:
             verdicts[place] = MALFORMED

@@ -94,13 +94,18 @@ def histogram_table(
     return HistogramTable(chosen, columns, {**(notes or {}), **about})
 
 
-def records_as(form: str, records: Sequence[Mapping[str, Any]]) -> bytes:
+def records_as(form: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> bytes:
     """Records with the keys of the first as a file of "csv", "json" or "parquet"; None is an empty field in CSV and
-    null elsewhere.
+    null elsewhere. ``columns`` names the keys where there is no record.
     """
     stream = io.BytesIO()
-    _write(form, stream, {name: [record[name] for record in records] for name in (records[0] if records else ())})
+    _write(form, stream, {name: [record[name] for record in records] for name in (records[0] if records else columns)})
     return stream.getvalue()
+
+
+def records_of(columns: Columns) -> Iterator[dict[str, Any]]:
+    """The rows of columns of equal length, as dictionaries."""
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def _write(form: str, stream: BinaryIO, columns: Columns, notes: Mapping[str, Note] | None = None) -> None:
@@ -150,8 +155,8 @@ def _json(columns: Columns, notes: Mapping[str, Note] | None) -> Iterator[str]:
 
 def _json_rows(columns: Columns, indent: str) -> Iterator[str]:
     separator = "["
-    for row in zip(*columns.values(), strict=True):
-        record = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
+    for each in records_of(columns):
+        record = json.dumps(each, ensure_ascii=False, allow_nan=False)
         yield f"{separator}\n{indent} {record}"
         separator = ","
     yield "[]" if separator == "[" else f"\n{indent}]"

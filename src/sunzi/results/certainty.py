@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from sunzi.results.estimate import Estimate
     from sunzi.results.uncertainty import Target
 
-Verdict = Literal["clear", "alone", "unclear"]
+Certainty = Literal["clear", "alone", "unclear"]
 
-MEANINGS: dict[Verdict, str] = {
+MEANINGS: dict[Certainty, str] = {
     "clear": "above 0, tested for all values at once",
     "alone": "above 0 by its own interval only: among many values, some are by chance",
     "unclear": "not distinguishable from 0",
 }
 
 
-def verdicts(estimate: Estimate, confidence: float, target: Target) -> list[Verdict]:
+def certainties(estimate: Estimate, confidence: float, target: Target) -> list[Certainty]:
     """One verdict per value. None contradicts the value's own interval, which is the narrower one.
 
     Tables and pictures show the most frequent values. These were selected among all, so "clear" takes an interval that
@@ -33,10 +33,10 @@ def verdicts(estimate: Estimate, confidence: float, target: Target) -> list[Verd
 
     >>> import sunzi
     >>> plan = sunzi.make_plan("grr", 4, epsilon=1)
-    >>> verdicts(plan.estimate(plan.simulate([0] * 900 + [1] * 100, seed=6)), 0.95, "reporters")
+    >>> certainties(plan.estimate(plan.simulate([0] * 900 + [1] * 100, seed=6)), 0.95, "reporters")
     ['clear', 'alone', 'unclear', 'unclear']
     """
     own, _ = estimate.interval(confidence, target=target)
     all_at_once, _ = estimate.interval(confidence, target=target, simultaneous=True)
-    found: list[Verdict] = np.where(all_at_once > 0, "clear", np.where(own > 0, "alone", "unclear")).tolist()
+    found: list[Certainty] = np.where(all_at_once > 0, "clear", np.where(own > 0, "alone", "unclear")).tolist()
     return found

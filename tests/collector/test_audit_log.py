@@ -9,7 +9,7 @@ from running import fresh_id, running
 
 import sunzi
 from sunzi.collector import service as service_module
-from sunzi.collector.audit import AuditLog
+from sunzi.collector.audit_log import AuditLog
 from sunzi.collector.settings import UploadKey
 from sunzi.errors import StoreError
 
@@ -82,7 +82,7 @@ def test_pages_of_other_origins_are_logged(tmp_path):
 def test_a_refusal_is_logged_again_after_a_minute(tmp_path, monkeypatch):
     log = AuditLog(tmp_path / "audit.log")
     for now in (1000.0, 1001.0, 1059.0, 1060.0, 1061.0):
-        monkeypatch.setattr("sunzi.collector.audit.time.time", lambda now=now: now)
+        monkeypatch.setattr("sunzi.collector.audit_log.time.time", lambda now=now: now)
         log.write_refusal(401, "GET", "/metrics", None)
     log.close()
     log.close()
