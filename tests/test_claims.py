@@ -77,7 +77,7 @@ def test_the_table_of_weights():
 
 
 def test_the_limits_of_efficient_weights():
-    stated("docs/guide.md", "With fewer than 50 reports per modulus (in all, for `ss-compact` and `pgr`)")
+    stated("docs/guide.md", "With fewer than 50 reports per modulus (in total, for `ss-compact` and `pgr`)")
     stated("docs/guide.md", "With more than 2^23 possible messages, whole blocks are not used")
     assert (FEWEST_REPORTS, _MOST_MESSAGES) == (50, 2**23)
     assert sunzi.make_plan("pgr", 60, 4).protocol.responses[0].design.points == 2863
@@ -206,7 +206,7 @@ def test_the_push_of_noiseless_reports(name, push):
 def test_what_larger_blocks_reach():
     stated(
         "docs/planning.md",
-        "takes blocks of three, which lower the attacker's success from 60 to 29 % in 12 bits, at 1.9 times",
+        "uses blocks of three, which lower the attacker's success from 60 to 29 % in 12 bits, at 1.9 times",
     )
     plain, two, three, modular = (
         sunzi.make_plan(name, 100, 5, **options)

@@ -149,7 +149,7 @@ def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
         ("ordered", ["--range=-1:300"], "-1.0 is outside"),
         ("ordered", ["--range", "-1:300"], "-1.0 is outside"),
         ("ordered", ["--range", "low:300"], "the end of a range must be a number, got 'low'"),
-        ("ordered", ["--table", "version"], "only plans made with sunzi plan --tables"),
+        ("ordered", ["--table", "version"], "only plans of tables have tables"),
         ("ordered", ["--mean", "--sum", "1,100"], "--sum and other questions"),
         ("tables", ["--sum", "version 1"], """such as '[{"version": "1", "crashed": "no"}]'"""),
         ("tables", ["--postprocess", "smooth"], "or for ordered plans smooth"),

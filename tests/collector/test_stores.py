@@ -272,7 +272,7 @@ def test_epochs_are_found_by_name(store):
 def test_a_stored_tally_is_checked(store):
     epoch = store.open_epoch("web", PLAN.contract.canonical, COUNTERS)
     store.commit([Deposit(epoch.key, an_id(1), 5, np.array([0]), np.array([4]))])
-    with pytest.raises(StoreError, match=r"is damaged: epoch 1 of web: .* not for 5"):
+    with pytest.raises(StoreError, match=r"is damaged: epoch 1 of web: .* not of 5"):
         stored_tally(store, find_epoch(store, "web"), Plan.from_json(store.plan(epoch.key)))
 
 

@@ -88,7 +88,7 @@ def test_shares_of_all_cells_are_those_of_each(given):
         condition = {name: cell.pop(name) for name in given}
         expected = estimate.share(cell, condition, 0.9, target="population")
         assert vars(found[index]) == {name: pytest.approx(value) for name, value in vars(expected).items()}
-    with pytest.raises(ParameterError, match="other than the given ones"):
+    with pytest.raises(ParameterError, match="an attribute that is not given"):
         estimate.shares(["a", "b", "c"])
     with pytest.raises(SunziError, match="there is no attribute 'd'"):
         estimate.shares("d")
