@@ -64,7 +64,7 @@ class TableViews(ViewsProtocol):
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, sizes: Sequence[int], wanted: Sequence[Attributes]) -> Self:
-        """The views and shares with the least mean variance of the cells of all wanted tables."""
+        """The views and shares with the least variance of a cell, averaged in each table and over the wanted tables."""
         candidates = sorted(
             {part for table in wanted for part in effects.subsets(table)}, key=lambda part: (len(part), part)
         )
