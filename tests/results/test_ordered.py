@@ -109,6 +109,16 @@ def test_smoothing_removes_noise_and_has_no_intervals(plan, values):
     assert ((smooth.frequencies - truth) ** 2).sum() < 0.3 * ((raw.frequencies - truth) ** 2).sum()
 
 
+def test_the_mean_of_dates_is_that_of_the_days():
+    """It was half a day late; the bound is 6 standard errors, a false alarm in 1e-8."""
+    plan = sunzi.make_ordered(date(2026, 1, 1), date(2026, 1, 9), 8, epsilon=6)
+    days = np.repeat(np.array(["2026-01-02", "2026-01-08"], dtype="datetime64[D]"), 20_000)
+    mean = plan.estimate(plan.simulate(days, seed=1)).mean()
+    truth = (date(2026, 1, 5) - date(1970, 1, 1)).days
+    assert mean.standard_error < 0.05
+    assert abs(mean.value - truth) <= 6 * mean.standard_error
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("bins", "epsilon", "shape"), [(16, 1, "smooth"), (64, 0.5, "spiky"), (64, 2, "one"), (256, 3, "spiky")]
