@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from sunzi.contract import Contract
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
@@ -39,6 +41,13 @@ def make_ordered(
     '58.59375 to 78.125 ms'
     """
     domain = OrderedDomain(low, high, bins, clamp=clamp, unit=unit)
+    apart = float(np.spacing(max(abs(domain.low), abs(domain.high))))
+    if domain.width < apart:
+        raise ParameterError(
+            f"{domain.size:,} bins of {domain.width:.3g} are narrower than numbers from {domain.shown_edge(0)} to "
+            f"{domain.shown_edge(domain.size)} can be told apart ({apart:.3g}); take fewer bins, or subtract the start "
+            "of the range from all numbers"
+        )
     budget = parse_epsilon(epsilon)
     made = OrderedViews.choose(domain.size, budget)
     return Plan(Contract(made.name, budget, domain, made.parameters()), made)
@@ -82,7 +91,7 @@ def make_tables(
     'country FR'
     """
     domain = RecordDomain(attributes)
-    if isinstance(wanted, str) or not wanted:
+    if not _is_list(wanted) or not wanted:
         raise ParameterError(f"wanted must be a list of tables, each a list of attributes, got {wanted!r}")
     tables = [domain.numbers(table) for table in wanted]
     largest = max(map(len, tables))
@@ -99,3 +108,7 @@ def make_tables(
     budget = parse_epsilon(epsilon)
     made = TableViews.choose(domain.size, budget, domain.sizes, tables)
     return Plan(Contract(made.name, budget, domain, made.parameters()), made)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))

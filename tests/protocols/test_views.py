@@ -191,6 +191,20 @@ def test_views_without_reports_are_left_out_or_refused(ordered, tables):
         tables.estimate(tables.simulate([{"a": "x", "b": "0", "c": "u"}] * 50, seed=1), table=("a", "c"))
 
 
+def test_tables_that_nobody_has_answered_yet_are_told_from_those_that_are_not_planned():
+    plan = sunzi.make_tables({name: ["0", "1"] for name in "abc"}, [("a", "b"), ("a", "c"), ("b", "c")], epsilon=1)
+    tally = plan.simulate([{"a": "0", "b": "0", "c": "1"}], seed=1)
+    (answered,) = [place for place, reports in enumerate(tally.block_reports) if reports]
+    known = {"abc"[number] for number in plan.protocol.tables[answered]}
+    for table in ("ab", "ac", "bc"):
+        if set(table) != known:
+            with pytest.raises(EstimateError, match=r"no report tells about \w yet: .* Wait for more reports"):
+                plan.estimate(tally, table=tuple(table))
+    full = plan.simulate([{"a": "0", "b": "0", "c": "1"}] * 300, seed=1)
+    with pytest.raises(EstimateError, match=r"no report tells about a × b × c; this plan has the tables .* Name one"):
+        plan.estimate(full, table=tuple("abc"))
+
+
 def test_tables_of_a_thin_tally_follow_from_the_views_that_have_reports(tables):
     one = tables.tally(tables.client(seed=3).reports([{"a": "x", "b": "0", "c": "u"}]))
     answered = tables.protocol.tables[one.block_reports.index(1)]

@@ -94,6 +94,22 @@ def test_shares_of_all_cells_are_those_of_each(given):
         estimate.shares("d")
 
 
+def test_an_attribute_of_another_table_is_not_called_unknown():
+    plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"], "c": ["0", "1"]}, [("a", "b"), ("b", "c")], epsilon=3)
+    estimate = plan.estimate(plan.simulate([{"a": "0", "b": "1", "c": "0"}] * 300, seed=1), table=("a", "b"))
+    message = r"attribute 'c' is not in this table of a × b; name the table to estimate: table=\['c', …\]"
+    for asked in (
+        lambda: estimate.share({"a": "0"}, given={"c": "1"}),
+        lambda: estimate.share({"c": "1"}, given={"a": "0"}),
+        lambda: estimate.shares("c"),
+        lambda: estimate.margin("c"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            asked()
+    with pytest.raises(SunziError, match="attribute 'b': label 'oops' is not in the domain; check its spelling"):
+        estimate.share({"a": "0"}, given={"b": "oops"})
+
+
 @pytest.mark.parametrize("target", ["reporters", "population"])
 @pytest.mark.parametrize("given", [("a",), ("b", "c")])
 def test_covariances_with_a_margin_are_those_of_sums_of_cells(given, target):

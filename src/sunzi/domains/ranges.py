@@ -56,13 +56,17 @@ class OrderedDomain(Domain):
     def __init__(self, low: object, high: object, bins: int, *, clamp: bool = False, unit: str = "") -> None:
         if isinstance(low, datetime) or isinstance(high, datetime):
             raise DomainError(f"ends are numbers or dates without a time of day, got {shown(low)} and {shown(high)}")
+        given = f"{shown(low)} and {shown(high)}"
         if isinstance(low, date) and isinstance(high, date):
+            given = f"{low} and {high}"
             if unit:
                 raise DomainError(f"dates have no unit, got {unit!r}; leave it out")
             low, high, unit = (low - _EPOCH).days, (high - _EPOCH).days, _DAYS
         least, most = _checked_number("low", low), _checked_number("high", high)
         if not least < most:
-            raise DomainError(f"low must be below high, got {least:g} and {most:g}")
+            raise DomainError(f"low must be below high, got {given}")
+        if not isinstance(clamp, (bool, np.bool_)):
+            raise DomainError(f"clamp must be true or false, got {shown(clamp)}")
         if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
             raise DomainError(f"a unit is a printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
         self._set(whole_number("bins", bins, 2, MOST_BINS), None, None, None)
@@ -149,8 +153,11 @@ class OrderedDomain(Domain):
 
     def index(self, value: object) -> int:
         """The bin of one value."""
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if is_number and self.low <= value <= self.high and not (value == self.high and self.is_dates):
+        if (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and (self.low <= value < self.high or (value == self.high and not self.is_dates))
+        ):
             return min(int((float(value) - self.low) * self.size / (self.high - self.low)), self.size - 1)
         return super().index(value)
 

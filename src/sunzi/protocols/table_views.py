@@ -214,12 +214,16 @@ class TableViews(ViewsProtocol):
     def _check_known(self, domain: RecordDomain, solved: Effects, wanted: Attributes) -> None:
         names = list(domain.attributes)
         missing = next((part for part in effects.subsets(wanted) if part not in solved.information), None)
-        if missing is not None:
-            asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
+        if missing is None:
+            return
+        untold = f"no report tells about {' × '.join(names[attribute] for attribute in missing)}"
+        if any(set(missing) <= set(table) for table in self.tables):
             raise EstimateError(
-                f"no report tells about {' × '.join(names[attribute] for attribute in missing)}; this plan has the "
-                f"tables {asked}. Name one of them, or part of one"
+                f"{untold} yet: every report answers one table, drawn by chance, and none of these have come. Wait for "
+                "more reports"
             )
+        asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
+        raise EstimateError(f"{untold}; this plan has the tables {asked}. Name one of them, or part of one")
 
     def table_variance(self, wanted: Attributes, users: int) -> float:
         """The mean variance of a cell of a table at the flat histogram, about a population."""
