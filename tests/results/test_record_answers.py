@@ -70,11 +70,11 @@ def test_ranges_at_an_end_of_clamped_values_say_so():
     plan = sunzi.make_ordered(0, 64, 16, 4, clamp=True)
     estimate = plan.estimate(plan.simulate([30] * 500, seed=1))
     first, inner, last = Questions(ranges=["0:16", "4:60", "5:64"]).ask(estimate)
-    assert first.note == "0 to 16 reaches an end of the range, where all values beyond it are counted."
+    assert first.note == "0 to 16 also counts all values below 0."
     assert not inner.note
-    assert last.note.endswith(
-        "encloses it. 4 to 64 reaches an end of the range, where all values beyond it are counted."
-    )
+    assert last.note.endswith("which encloses it. 4 to 64 also counts all values above 64.")
+    (everything,) = Questions(ranges=["0:64"]).ask(estimate)
+    assert everything.note == "0 to 64 also counts all values below 0 and above 64."
 
 
 def test_means_have_the_unit_of_the_numbers():

@@ -128,8 +128,11 @@ def _range(estimate: OrderedEstimate, low: str, high: str, confidence: float, ta
         notes.append(
             f"{low} to {high} does not consist of whole bins; the answer is about {question}, which encloses it."
         )
-    if bins.clamp and (start == 0 or stop == bins.size):
-        notes.append(f"{question} reaches an end of the range, where all values beyond it are counted.")
+    beyond = [f"below {bins.shown_edge(0)}"] * (start == 0) + [f"above {bins.shown_edge(bins.size)}"] * (
+        stop == bins.size
+    )
+    if bins.clamp and beyond:
+        notes.append(f"{question} also counts all values {' and '.join(beyond)}.")
     return Answer(question, share.value, share.low, share.high, share.standard_error, True, note=" ".join(notes))
 
 
