@@ -30,7 +30,9 @@ def test_distributions_have_bars_with_intervals_and_a_curve_with_a_band(estimate
     assert len(upper.collections) >= 1  # the intervals
     assert len(lower.collections) == 1  # the band
     median = estimate.quantile(0.5)
-    assert any(f"median: {median.value:.5g}, {median.low:g} to {median.high:g} ms" in text.get_text() for text in lower.texts)
+    assert any(
+        f"median: {median.value:.5g}, {median.low:g} to {median.high:g} ms" in text.get_text() for text in lower.texts
+    )
     assert lower.get_xlabel() == "ms"
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
