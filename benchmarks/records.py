@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
+from shutil import which
 from typing import cast
 
-from benchmarks import settings
-from benchmarks.measure import compare, seconds
+from benchmarks import children, settings
+from benchmarks.measure import compare, paired, seconds
 from benchmarks.record_references import pairs_of
 from benchmarks.results import Result
 from sunzi.domains.ranges import OrderedDomain
@@ -20,6 +23,8 @@ ATTRIBUTES, LABELS = 10, 4
 EPSILON = 1
 
 _PLAIN = "ss-compact"
+_JAVASCRIPT = children.ROOT / "clients" / "javascript"
+_JAVASCRIPT_REPORTS = 30_000
 
 
 def records(scale: float) -> Iterator[Result]:
@@ -27,6 +32,7 @@ def records(scale: float) -> Iterator[Result]:
     rounds = settings.rounds(5, scale)
     yield from _planning(rounds)
     yield from _reports(rounds)
+    yield from _javascript_reports(settings.users(_JAVASCRIPT_REPORTS, scale), rounds)
     yield from _decoding(settings.users(settings.USERS, scale), rounds)
 
 
@@ -70,6 +76,33 @@ def _reports(rounds: int) -> Iterator[Result]:
         2.0,
         rounds,
     )
+
+
+def _javascript_reports(reports: int, rounds: int) -> Iterator[Result]:
+    """The same by the JavaScript client, where Node.js and the built client are there."""
+    node = which("node")
+    if node is None or not (_JAVASCRIPT / "dist" / "records.js").exists():
+        return
+    flat = make_plan(_PLAIN, OrderedDomain(0, BINS, BINS), EPSILON)
+    labels = [f"value {place}" for place in range(LABELS**2)]
+    of_number = flat, 1234.5, f"one report of a number by {_PLAIN}, {BINS:,} bins"
+    of_label = make_plan(_PLAIN, labels, EPSILON), labels[5], f"one report of a value by {_PLAIN}, from its label"
+    record = {f"q{place}": "1" for place in range(ATTRIBUTES)}
+    for wording, plan, value, (plain, plain_value, against) in (
+        (f"one report of a number, {BINS:,} ordered bins", _ordered(BINS), 1234.5, of_number),
+        ("one report of a number for its mean", make_number(0, BINS, EPSILON), 1234.5, of_number),
+        (f"one report of a record, {ATTRIBUTES} attributes with all pairs", _tables(), record, of_label),
+    ):
+        pairs = [[json.loads(each.contract.canonical), asked] for each, asked in ((plan, value), (plain, plain_value))]
+        command = [node, "benchmark/two_plans.js", str(reports), str(rounds)]
+        done = subprocess.run(
+            command, cwd=_JAVASCRIPT, input=json.dumps(pairs).encode(), check=True, stdout=subprocess.PIPE
+        )
+        times = paired([(mine, theirs) for mine, theirs in json.loads(done.stdout)])
+        measured = f"{wording}, in JavaScript"
+        yield Result(
+            f"records/{measured}/{against}", measured, times.measured, against, times.reference, times.slowdown, 2.0
+        )
 
 
 def _decoding(users: int, rounds: int) -> Iterator[Result]:

@@ -145,7 +145,7 @@ def test_errors_of_residues(name, most):
     for size in (500, 1024, 22_000):
         for epsilon in EPSILONS:
             assert 1.105 < ratio(name, size, epsilon) < most
-    stated("docs/protocols.md", "err 2.6 times as much as `ss` at 64 values and ε = 5")
+    stated("docs/protocols.md", "have 2.6 times the error of `ss` at 64 values and ε = 5")
     assert ratio(name, 64, 5) / ratio("ss", 64, 5) == pytest.approx(2.6, abs=0.06)
 
 

@@ -18,11 +18,37 @@ ATTRIBUTES = {"a": ["0", "1"], "b": ["0", "1", "2"]}
         ([("a", "d")], "no attribute 'd'"),
         ([("a", "a"), ("b",)], "must be different"),
         ([5], "a table must be a list of attributes, got 5"),
+        ([[]], "a table needs at least one attribute, got none"),
+        (5, "wanted must be a list of tables, each a list of attributes, got 5"),
+        ({"a": 1}, "wanted must be a list of tables, each a list of attributes, got {'a': 1}"),
     ],
 )
 def test_wrong_tables_are_refused(wanted, message):
     with pytest.raises(SunziError, match=message):
         sunzi.make_tables(ATTRIBUTES, wanted, epsilon=1)
+
+
+def test_errors_about_an_attribute_name_it():
+    with pytest.raises(SunziError, match="attribute 'b': a domain needs between 2 and 2\\^30 values, got 1"):
+        sunzi.make_tables({"a": ["x", "y"], "b": ["only"]}, [("a", "b")], epsilon=1)
+
+
+def test_clamp_is_true_or_false():
+    with pytest.raises(SunziError, match="clamp must be true or false, got 'no'"):
+        sunzi.make_ordered(0, 8, 8, 1, clamp="no")
+    with pytest.raises(SunziError, match="clamp must be true or false, got 1"):
+        sunzi.make_number(0, 8, 1, clamp=1)
+    assert sunzi.make_number(0, 8, 1, clamp=True).domain.clamp is True
+
+
+def test_bins_that_no_number_reaches_are_refused():
+    """Doubles near 1e14 are 1/64 apart."""
+    with pytest.raises(
+        ParameterError, match=r"4,096 bins of 0.000244 are too narrow: floating-point numbers .* are 0.0156 apart; use"
+    ):
+        sunzi.make_ordered(10**14, 10**14 + 1, 4096, epsilon=1)
+    plan = sunzi.make_ordered(10**14, 10**14 + 1, 64, epsilon=1)
+    assert [plan.domain.index(10**14 + place / 64) for place in range(64)] == list(range(64))
 
 
 def test_splitting_the_budget_is_never_better():

@@ -42,7 +42,7 @@ def ordered_cases() -> Iterator[Case]:
     designs = [Singletons(2), Singletons(4)]
     yield Case("ordered_negative", "ordered", thirds, "2", designs, values, views=[(1, 1), (2, ALL - 1)])
     days = OrderedDomain(date(2024, 1, 1), date(2024, 3, 5), 64)
-    values = ["2024-02-29", "2024-01-01", "2024-03-04", "2024-03-05", 19723.5, 19787]
+    values = ["2024-02-29", "2024-01-01", "2024-03-04", 19723.5, 19786.999, 19786]
     designs = [Singletons(2), Cyclotomic(67, 6)]
     yield Case("ordered_dates", "ordered", days, "1/2", designs, values, views=[(1, ALL - 1), (6, 1)])
     early = OrderedDomain(date(1900, 1, 1), date(2100, 1, 1), 2, clamp=True)
@@ -85,7 +85,7 @@ def table_cases() -> Iterator[Case]:
     records = [
         {"__proto__": "b", "länge, 長さ": 0.75, "constructor": 1, "since": "2026-11-16"},
         {"länge, 長さ": 0.7499999999999999, "constructor": 0, "since": "2020-01-01"},
-        {"__proto__": "a", "länge, 長さ": -7, "constructor": 0, "since": "2030-01-01"},
+        {"__proto__": "a", "länge, 長さ": -7, "constructor": 0, "since": "2029-12-31"},
         {"__proto__": "", "länge, 長さ": 7.5, "constructor": 1, "since": 20089},
     ]
     yield Case("tables_awkward", "tables", awkward, "1", designs, records, views=views)
@@ -129,5 +129,9 @@ def number_cases() -> Iterator[Case]:
     exact = OrderedDomain(0, 256, 256)
     yield Case("number_256_points", "number", exact, "8", [Singletons(256)], [100, 0, 256, 255.5, 1])
     fine = OrderedDomain(date(2000, 1, 1), date(2030, 1, 1), 1 << 30)
-    values = ["2024-02-29", "2000-01-01", "2030-01-01", 15000.25]
+    values = ["2024-02-29", "2000-01-01", "2029-12-31", 15000.25]
     yield Case("number_dates", "number", fine, "2", [Singletons(3)], values)
+    # Days outside count as the first and the last day, which is one before the end of the range.
+    week = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 1 << 20, clamp=True)
+    values = ["2026-01-08", "2026-01-09", "9999-12-31", "2025-12-31", 20461, 20460.5]
+    yield Case("number_dates_clamp", "number", week, "2", [Singletons(3)], values)

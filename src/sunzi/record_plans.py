@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ulp
 
 from sunzi.domains.labels import Domain
 from sunzi.domains.ranges import OrderedDomain
@@ -38,6 +39,13 @@ def make_ordered(
     '58.59375 to 78.125 ms'
     """
     domain = OrderedDomain(low, high, bins, clamp=clamp, unit=unit)
+    apart = ulp(max(abs(domain.low), abs(domain.high)))
+    if domain.width < apart:
+        raise ParameterError(
+            f"{domain.size:,} bins of {domain.width:.3g} are too narrow: floating-point numbers from "
+            f"{domain.shown_edge(0)} to {domain.shown_edge(domain.size)} are {apart:.3g} apart; use fewer bins, or "
+            "subtract the start of the range from all numbers"
+        )
     return Plan.of(OrderedViews.choose(domain.size, parse_epsilon(epsilon)), domain)
 
 
@@ -77,7 +85,7 @@ def make_tables(
     'country FR'
     """
     domain = RecordDomain(attributes)
-    if isinstance(wanted, str) or not wanted:
+    if not _is_list(wanted) or not wanted:
         raise ParameterError(f"wanted must be a list of tables, each a list of attributes, got {wanted!r}")
     tables = [domain.numbers(table) for table in wanted]
     largest = max(map(len, tables))
@@ -92,3 +100,7 @@ def make_tables(
     if unused:
         raise ParameterError(f"no table has the attribute {unused[0]!r}; add one, or remove the attribute")
     return Plan.of(TableViews.choose(domain.size, parse_epsilon(epsilon), domain.sizes, tables), domain)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))

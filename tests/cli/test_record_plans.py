@@ -62,6 +62,7 @@ def test_on_a_terminal_it_says_what_is_asked(shown):
     assert text.startswith("0 to 5120 in 256 bins, 100,000 users, epsilon 1")
     assert "± 1.67 %" in text
     assert "and spends the whole epsilon on one question" in text
+    assert "A report takes 1 bit and" in shown("plan", "--number", "0:1", "--epsilon", "1")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,12 @@ def test_on_a_terminal_it_says_what_is_asked(shown):
     [
         (["--ordered", "0:5120"], "give --epsilon"),
         (["--ordered", "0", "--epsilon", "1"], "two numbers or dates such as 0:5000"),
-        (["--ordered", "5:1", "--epsilon", "1"], "low must be below high"),
+        (["--ordered", "5:1", "--epsilon", "1"], "low must be below high, got 5.0 and 1.0"),
+        (
+            ["--ordered", "2026-02-02:2026-01-01", "--epsilon", "1"],
+            "low must be below high, got 2026-02-02 and 2026-01-01",
+        ),
+        (["--ordered", "0:1", "--epsilon", "1", "--users", "0"], "--users must be at least 1, got 0"),
         (["--ordered", "0:1", "--bins", "100", "--epsilon", "1"], "use 64 or 128"),
         (["--number", "0:1", "--bins", "8", "--epsilon", "1"], "--bins needs --ordered"),
         (["--ordered", "0:1", "--epsilon", "1", "--protocol", "grr"], "--protocol is for plans of single values"),
@@ -84,12 +90,51 @@ def test_wrong_options_are_refused(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
+A = '"a": ["x", "y"]'
+
+
+def attribute(text):
+    return f'{{"attributes": {{"a": {text}}}, "wanted": [["a"]]}}'
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", '{"attributes": {}}', '{"attributes": {"a": 3}, "wanted": []}', '{"attributes": [], "wanted": []}'],
+    ("text", "message"),
+    [
+        ("", "must be JSON as sunzi plan --help shows: Expecting value"),
+        ("[]", "a schema is a JSON object with 'attributes' and 'wanted', got []"),
+        ("[" * 100_000, "must be JSON"),
+        ('{"attributes": {}}', "'wanted' is missing"),
+        ('{"attributes": [], "wanted": []}', "'attributes' is an object of names and their values, got []"),
+        (f'{{"attributes": {{{A}}}, "wanted": [["a"]], "want": 1}}', '"want" is not known'),
+        (
+            f'{{"attributes": {{{A}}}, "wanted": null}}',
+            "'wanted' is a list of tables, each a list of attributes, got null",
+        ),
+        (f'{{"attributes": {{{A}}}, "wanted": {{"a": 1}}}}', """got {"a": 1}"""),
+        (
+            f'{{"attributes": {{{A}}}, "wanted": ["ab"]}}',
+            """a wanted table is a list of attributes such as ["version"]""",
+        ),
+        (f'{{"attributes": {{{A}, {A}}}, "wanted": [["a"]]}}', '"a" occurs twice in one object; rename or remove one'),
+        (
+            attribute("5"),
+            "attribute 'a': give a list of labels, an object with 'labels' and 'other', or one with 'low'",
+        ),
+        (attribute('["x"]'), "attribute 'a': a domain needs between 2 and 2^30 values, got 1"),
+        (attribute('{"labels": ["x", "y"], "missing": "y"}'), "optionally 'other'; \"missing\" is not known"),
+        (attribute('{"labels": "xy"}'), """attribute 'a': 'labels' is a list of texts, got "xy\""""),
+        (attribute('{"low": 0, "high": 8, "bins": 4, "clmap": true}'), '"clmap" is not known'),
+        (attribute('{"low": 0, "high": 8, "bins": 4, "clamp": "no"}'), "clamp must be true or false, got 'no'"),
+        (attribute('{"low": 0, "high": 8, "bins": 4, "other": "none"}'), "a range has no 'other', got \"none\""),
+        (attribute('{"low": 0, "high": 8}'), "attribute 'a': a range has 'low', 'high', 'bins'"),
+        (attribute('{"low": [], "high": 8, "bins": 4}'), "low and high must be two numbers or dates"),
+    ],
 )
-def test_wrong_schemas_are_refused(tmp_path, text, capsys):
+def test_wrong_schemas_are_refused(tmp_path, text, message, capsys):
     path = tmp_path / "schema.json"
     path.write_text(text)
-    assert main(["plan", "--tables", str(path), "--epsilon", "1"]) != 0
-    assert str(path) in capsys.readouterr().err
+    for command in ("plan", "compare"):
+        assert main([command, "--tables", str(path), "--epsilon", "1"]) != 0
+        found = capsys.readouterr().err
+        assert found.startswith(f"sunzi: error: {path}")
+        assert message in found

@@ -108,6 +108,13 @@ def test_without_a_question_a_terminal_shows_wide_bins_or_the_mean(shown, folder
     assert "mean" in shown("estimate", str(folder / "number.json"), str(folder / "number.tally"))
 
 
+def test_sums_of_cells_are_named_as_cells(ask):
+    cells = [{"version": "1", "crashed": "no"}, {"version": "2", "crashed": "no"}]
+    code, out, _ = ask("tables", "--sum", json.dumps(cells))
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert (code, row["label"]) == (0, "version 1, crashed no + version 2, crashed no")
+
+
 def test_a_smoothed_column_is_beside_the_estimates(ask):
     code, out, _ = ask("ordered", "--postprocess", "smooth")
     shares = [float(row["frequency_smooth"]) for row in csv.DictReader(io.StringIO(out))]
@@ -160,6 +167,8 @@ def test_dates_are_dates_and_ranges_within_bins_are_explained(shown, tmp_path):
         ("ordered", ["--independence"], "independence needs a plan of tables"),
         ("tables", ["--table", "country"], "no attribute 'country'"),
         ("tables", ["--share", "crashed", "--given", "version=1"], "ATTRIBUTE=VALUE"),
+        ("tables", ["--share", "crashed=yes", "--given", "version=1,version=2"], "names the attribute 'version' twice"),
+        ("tables", ["--mean"], "or one of a number (sunzi plan --number"),
         ("tables", ["--share", "crashed=maybe", "--given", "version=1"], "'maybe' is not in the domain"),
     ],
 )

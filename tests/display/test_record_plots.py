@@ -7,6 +7,7 @@ import pytest
 
 import sunzi
 from sunzi.errors import EstimateError, ParameterError
+from sunzi.results.certainty import certainties
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,9 @@ def test_distributions_have_bars_with_intervals_and_a_curve_with_a_band(estimate
     assert len(upper.collections) >= 1  # the intervals
     assert len(lower.collections) == 1  # the band
     median = estimate.quantile(0.5)
-    assert any(f"median: {median.value:.5g} ms" in text.get_text() for text in lower.texts)
+    assert any(
+        f"median: {median.value:.5g}, {median.low:g} to {median.high:g} ms" in text.get_text() for text in lower.texts
+    )
     assert lower.get_xlabel() == "ms"
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
@@ -42,6 +45,22 @@ def test_dates_are_on_the_axis():
     axes = figure.axes[1]
     for text in axes.texts:  # within the axes, whose width they must not take
         assert axes.bbox.x0 <= text.get_window_extent().x0 < text.get_window_extent().x1 <= axes.bbox.x1
+
+
+@pytest.mark.parametrize("values", [[5] * 3, [5] * 4000, [995] * 4000, [500] * 300])
+@pytest.mark.parametrize("unit", ["", "milliseconds of waiting for a page"[:32]])
+def test_labels_of_quantiles_stay_within_the_axes(values, unit):
+    plan = sunzi.make_ordered(0, 1000, 256, 0.5, unit=unit)
+    figure = plan.estimate(plan.simulate(values, seed=1)).plot()
+    figure.canvas.draw()
+    axes = figure.axes[1]
+    assert len(axes.texts) == 2
+    for text in axes.texts:
+        assert axes.bbox.x0 <= text.get_window_extent().x0 < text.get_window_extent().x1 <= axes.bbox.x1
+
+
+def test_the_band_is_said_to_be_of_each_point_alone(estimate):
+    assert "95 %\ninterval of each point alone" in estimate.plot().axes[1].get_ylabel()
 
 
 def test_means_are_shown_with_their_interval_over_the_points():
@@ -70,6 +89,22 @@ def test_tables_are_heat_maps_with_margins_and_grey_noise(table):
     shown = axes.images[0].get_array()
     assert shown.mask[0, 2]
     assert not shown.mask[0, 0]
+
+
+def test_cells_above_0_by_their_own_interval_only_are_white():
+    plan = sunzi.make_tables({"a": list("wxyz"), "b": ["0", "1", "2"]}, [("a", "b")], epsilon=1)
+    generator = np.random.default_rng(2)
+    columns = {
+        "a": generator.choice(list("wxyz"), 9000, p=[0.6, 0.3, 0.06, 0.04]),
+        "b": generator.choice(["0", "1", "2"], 9000, p=[0.7, 0.2, 0.1]),
+    }
+    estimate = plan.estimate(plan.simulate(columns, seed=3))
+    found = np.array(certainties(estimate, 0.95, "reporters")).reshape(4, 3)
+    axes = estimate.plot().axes[0]
+    places = {(round(patch.get_y() + 0.46), round(patch.get_x() + 0.46)) for patch in axes.patches}
+    assert places == set(map(tuple, np.argwhere(found == "alone").tolist())) != set()
+    assert np.array_equal(axes.images[0].get_array().mask, found != "clear")
+    assert "white: above 0 by its own interval only" in axes.get_xlabel()
 
 
 def test_other_numbers_of_attributes_are_bars(table):

@@ -79,10 +79,31 @@ def test_columns_of_dates_are_read_whatever_their_resolution(times):
         assert domain.indices(column).tolist() == [0, 7]
         with pytest.raises(DomainError, match="is not a number"):
             times.indices(column)
-    with pytest.raises(DomainError, match="outside 2026-01-01 to 2026-01-09"):
+    with pytest.raises(DomainError, match="outside 2026-01-01 to 2026-01-08"):
         domain.indices(np.array(["2026-02-01"], dtype="datetime64[ns]"))
     with pytest.raises(DomainError):
         domain.indices(np.array(["NaT"], dtype="datetime64[ns]"))
+
+
+@pytest.mark.parametrize("after", [date(2026, 1, 9), "2026-01-09", 20462, np.datetime64("2026-01-09"), "2026-01-10"])
+def test_the_end_of_a_range_of_dates_is_the_day_after_the_last(after):
+    domain = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 8)
+    for refused in (domain.index, lambda value: domain.indices([value])):
+        with pytest.raises(DomainError, match="is outside 2026-01-01 to 2026-01-08; leave it out"):
+            refused(after)
+    assert domain.count_outside([after, "2026-01-08", "2026-01-01"]) == 1
+    fine = OrderedDomain(date(2026, 1, 1), date(2026, 1, 9), 1 << 20, clamp=True)
+    assert fine.index(after) == fine.index("2026-01-08") == fine.size * 7 // 8
+    assert fine.count_outside([after]) == 1
+    assert OrderedDomain(0, 1000, 8).index(1000) == 7  # the end of a range of numbers is in it
+
+
+def test_the_middle_of_a_bin_of_dates_is_the_mean_of_its_days():
+    first = (date(2026, 1, 1) - date(1970, 1, 1)).days
+    ends = date(2026, 1, 1), date(2026, 1, 9)
+    for bins, middles in ((8, range(8)), (2, (1.5, 5.5)), (3, (1, 4, 6.5))):
+        assert (OrderedDomain(*ends, bins).centres - first).tolist() == list(middles)
+    assert (OrderedDomain(*ends, 16).centres[:4] - first).tolist() == [0, 0.75, 1, 1.75]  # no day is in the second
 
 
 def test_numbers_in_plans_have_one_text():

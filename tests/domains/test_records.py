@@ -122,7 +122,11 @@ def test_wrong_records_in_plans_are_refused(record):
 
 def test_names_of_tables_are_checked(records):
     assert records.numbers(["crashed", "country"]) == (0, 1)
-    for names, message in ((["version"], "no attribute"), (["country", "country"], "different"), ([], "different")):
+    for names, message in (
+        (["version"], "no attribute"),
+        (["country", "country"], "different"),
+        ([], "at least one attribute, got none"),
+    ):
         with pytest.raises(DomainError, match=message):
             records.numbers(names)
 

@@ -3,6 +3,7 @@
 import pytest
 
 import sunzi
+from sunzi.errors import EstimateError
 
 SHARES = 1 << 32
 
@@ -11,6 +12,20 @@ SHARES = 1 << 32
 def tables():
     attributes = {"a": list("xyz"), "b": list("0123"), "c": list("uv")}
     return sunzi.make_tables(attributes, [("a", "b"), ("b", "c")], epsilon=2)
+
+
+def test_tables_that_nobody_has_answered_yet_are_told_from_those_that_are_not_planned():
+    plan = sunzi.make_tables({name: ["0", "1"] for name in "abc"}, [("a", "b"), ("a", "c"), ("b", "c")], epsilon=1)
+    tally = plan.simulate([{"a": "0", "b": "0", "c": "1"}], seed=1)
+    (answered,) = [place for place, reports in enumerate(tally.block_reports) if reports]
+    known = {"abc"[number] for number in plan.protocol.tables[answered]}
+    for table in ("ab", "ac", "bc"):
+        if set(table) != known:
+            with pytest.raises(EstimateError, match=r"no report covers \w yet: .* Wait for more reports"):
+                plan.estimate(tally, table=tuple(table))
+    full = plan.simulate([{"a": "0", "b": "0", "c": "1"}] * 300, seed=1)
+    with pytest.raises(EstimateError, match=r"does not cover a × b × c; its tables are .* Choose one"):
+        plan.estimate(full, table=tuple("abc"))
 
 
 def test_tables_of_a_thin_tally_follow_from_the_views_that_have_reports(tables):

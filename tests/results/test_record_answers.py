@@ -37,8 +37,9 @@ def test_a_range_within_bins_is_answered_by_the_bins_around_it(ordered):
     (found,) = Questions(ranges=["5:31.5"]).ask(ordered)
     assert (found.question, found.value) == ("4 to 32", ordered.range(4, 32).value)
     assert found.note == "5 to 31.5 does not consist of whole bins; the answer is about 4 to 32, which encloses it."
-    (exact,) = Questions(ranges=["4:32"]).ask(ordered)
+    (exact, first) = Questions(ranges=["4:32", "0:32"]).ask(ordered)
     assert not exact.note
+    assert not first.note
     for wrong, message in (("5:5", "low must be below high"), ("5:65", "65.0 is outside 0 to 64; give an end within")):
         with pytest.raises(SunziError, match=message):
             Questions(ranges=[wrong]).ask(ordered)
@@ -52,6 +53,28 @@ def test_a_quantile_at_the_end_of_clamped_values_may_lie_beyond():
     assert not middle.note
     assert "reaches an end of the range" in late.note
     assert {answer.unit for answer in (middle, late, mean)} == {"days since 1970-01-01"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda **given: sunzi.make_ordered(0, 64, 16, 4, **given), lambda **given: sunzi.make_number(0, 64, 4, **given)],
+)
+def test_means_of_clamped_values_say_so(make):
+    for clamp in (False, True):
+        plan = make(clamp=clamp)
+        (mean,) = Questions(mean=True).ask(plan.estimate(plan.simulate([30] * 500, seed=1)))
+        assert mean.note == ("Values outside 0 to 64 count as its nearest end, also in this mean." if clamp else "")
+
+
+def test_ranges_at_an_end_of_clamped_values_say_so():
+    plan = sunzi.make_ordered(0, 64, 16, 4, clamp=True)
+    estimate = plan.estimate(plan.simulate([30] * 500, seed=1))
+    first, inner, last = Questions(ranges=["0:16", "4:60", "5:64"]).ask(estimate)
+    assert first.note == "0 to 16 also counts all values below 0."
+    assert not inner.note
+    assert last.note.endswith("which encloses it. 4 to 64 also counts all values above 64.")
+    (everything,) = Questions(ranges=["0:64"]).ask(estimate)
+    assert everything.note == "0 to 64 also counts all values below 0 and above 64."
 
 
 def test_means_have_the_unit_of_the_numbers():
@@ -93,6 +116,18 @@ def test_an_attribute_alone_asks_for_the_shares_within_each_of_its_values(table)
 def test_wrong_questions_are_refused(ordered, asked, message):
     with pytest.raises(ParameterError, match=message):
         asked.ask(ordered)
+
+
+@pytest.mark.parametrize(("share", "given"), [("a=x", "b=0,b=1"), ("a=x,a=x", "b=0"), ('a=x,"a=y, z"', "b=0")])
+def test_an_attribute_is_named_once(table, share, given):
+    """The last value answered for both."""
+    with pytest.raises(ParameterError, match=r"names the attribute '[ab]' twice; ask about one of its"):
+        Questions(shares=[share], given=given).ask(table)
+
+
+def test_a_mean_of_tables_names_both_plans_that_have_one(table):
+    with pytest.raises(ParameterError, match=r"an ordered plan or one of a number .*make_number"):
+        Questions(mean=True).ask(table)
 
 
 def test_other_plans_have_no_ranges(table):

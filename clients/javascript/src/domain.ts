@@ -69,6 +69,11 @@ export function needed<Reader>(extras: Extras<Reader>, name: keyof Extras): Read
   return reader;
 }
 
+/** Throw if a value is missing. */
+export function checkGiven(value: unknown): void {
+  check((value ?? "") !== "", `a value is missing, got ${shown(value)}; fill it in, or send a background report`, DomainError);
+}
+
 /** The values of one plan. */
 export class Domain {
   /** The number of values; infinite for texts without a list. */
@@ -174,12 +179,18 @@ export class Domain {
     const positions = this.#positions;
     if (positions) {
       const index = positions.get(value) ?? positions.get(this.other);
-      check(index !== undefined, `label ${shown(value)} is not in the domain`, DomainError);
+      if (index === undefined) {
+        checkGiven(value);
+        throw new DomainError(`label ${shown(value)} is not in the domain; plan with it, or with an "other"`);
+      }
       return index;
     }
     check(!this.labels_sha256, "labels are in a file: pass labelFile", ParameterError);
     const isInside = Number.isInteger(value) && (value as number) >= 0 && (value as number) < this.size;
-    check(isInside, `value ${shown(value)} is not in the domain 0 … ${this.size - 1}`, DomainError);
+    if (!isInside) {
+      checkGiven(value);
+      throw new DomainError(`value ${shown(value)} is not in the domain 0 … ${this.size - 1}`);
+    }
     return value as number;
   }
 }

@@ -60,7 +60,13 @@ export type ErrorKind = new (message: string, options?: { cause?: unknown }) => 
 
 /** A value of a plan, short enough for a message. */
 export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? "nothing";
+  // JSON has no NaN and no Infinity, and fails for some other values.
+  let text = String(value);
+  if (typeof value === "string" || (typeof value === "object" && value)) {
+    try {
+      text = JSON.stringify(value) ?? text;
+    } catch {} // a cycle, or an integer without a limit
+  }
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 

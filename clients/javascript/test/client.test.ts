@@ -13,6 +13,10 @@ import {
   PrivacyError,
   SunziError,
 } from "../src/index.js";
+import { singletons } from "../src/designs/singletons.js";
+import { parseEpsilon } from "../src/epsilon.js";
+import { readResponse } from "../src/protocols/block_response.js";
+import { selectingProtocol } from "../src/protocols/selection.js";
 import { randomBytes, SystemSource } from "../src/randomness.js";
 import { readBatches, readReport } from "../src/reading.js";
 import { sha256 } from "../src/sha256.js";
@@ -195,6 +199,22 @@ describe("values", () => {
   });
 });
 
+test("one report does the work of the one view that it drew", () => {
+  const response = readResponse(GRR.parameters.response, "singletons", [singletons], parseEpsilon(1));
+  const asked: number[] = [];
+  const protocol = selectingProtocol(
+    Array(50).fill(response),
+    true,
+    (count) => new Uint8Array(count).fill(7),
+    (selector, indices) => {
+      asked.push(selector);
+      return Uint32Array.from(indices as number[]);
+    },
+  );
+  protocol.randomize(Uint32Array.of(3), new SystemSource());
+  expect(asked).toEqual([7]);
+});
+
 describe("numbers, dates and records", () => {
   const options = { maxEpsilon: 32, records };
   /** The indices of values under the plan of a vector. */
@@ -220,6 +240,11 @@ describe("numbers, dates and records", () => {
       expectError("DomainError", () => new Client(plan, options).report(wrong as number));
     expect(() => new Client(plan, options).report(5001)).toThrow("value 5001 is outside 0 to 5000");
     expect(() => new Client(plan, options).report("fast")).toThrow('value "fast" is not a number');
+    expect(() => new Client(plan, options).report(NaN)).toThrow("value NaN is not a number");
+    expect(() => new Client(plan, options).report(-Infinity)).toThrow(
+      "value -Infinity is outside 0 to 5000; plan with a wider range or with clamp",
+    );
+    expect(() => new Client(plan, options).report(5n as any)).toThrow("value 5 is not a number");
   });
 
   test("dates are texts, Date objects and numbers of days", () => {
@@ -227,8 +252,18 @@ describe("numbers, dates and records", () => {
     expect(indices("ordered_dates", ["2024-02-29", evening, 19782.5, new Date("2024-01-01")])).toEqual([59, 59, 59, 0]);
     expect(indices("ordered_dates_clamp", [new Date(-1), "1969-12-31", new Date(-8.64e15)])).toEqual([0, 0, 0]);
     const client = new Client(load("ordered_dates").plan, options);
-    for (const wrong of ["2024-02-30", "2024-2-29", "29.2.2024", "", new Date(NaN), "0000-01-01"])
-      expect(() => client.report(wrong)).toThrow("is not a date");
+    for (const wrong of ["2024-02-30", "2024-2-29", "29.2.2024", new Date(NaN), "0000-01-01"])
+      expect(() => client.report(wrong)).toThrow("is not a date, such as 2026-11-19");
+    expect(() => client.report("")).toThrow('a value is missing, got ""');
+  });
+
+  test("the end of a range of dates is the day after the last", () => {
+    const client = new Client(load("ordered_dates").plan, options);
+    expect(indices("ordered_dates", ["2024-03-04", 19786.999])).toEqual([63, 63]);
+    for (const after of ["2024-03-05", new Date("2024-03-05"), 19787])
+      expect(() => client.report(after)).toThrow("is outside 2024-01-01 to 2024-03-04; plan with a wider range");
+    const days = ["2026-01-08", "2026-01-09", new Date("2026-03-01"), Infinity];
+    expect(new Set(indices("number_dates_clamp", days))).toEqual(new Set([(7 / 8) * 2 ** 20]));
   });
 
   test("records have a value per attribute, missing ones count as other", () => {
@@ -236,9 +271,16 @@ describe("numbers, dates and records", () => {
     const { crashed: _, ...incomplete } = survey;
     expect(indices("tables_survey", [survey, incomplete, { ...survey, crashed: null }])).toEqual([41, 34, 34]);
     const client = new Client(load("tables_survey").plan, options);
-    expect(() => client.report({ ...survey, country: "DE" })).toThrow('there is no attribute "country"');
-    expect(() => client.report({ version: "1" })).toThrow('attribute "day": value nothing is not in the domain 0 … 6');
+    expect(() => client.report({ ...survey, country: "DE" })).toThrow(
+      'there is no attribute "country"; the attributes are version, crashed, day',
+    );
+    expect(() => client.report({ version: "1" })).toThrow(
+      'attribute "day": a value is missing, got undefined; fill it in, or send a background report',
+    );
+    expect(() => client.report({ crashed: "no", day: 1 })).toThrow('attribute "version": a value is missing');
     expect(() => client.report({ ...survey, version: "4" })).toThrow('attribute "version": label "4" is not');
+    const hidden = Object.defineProperty({ ...incomplete }, "crashed", { value: "yes" });
+    expect(indices("tables_survey", [hidden])).toEqual([34]);
     for (const wrong of [[], [1], new Map(), new Date(), 5, "1", null])
       expect(() => client.report(wrong as object as Date)).toThrow("a record must be an object");
   });

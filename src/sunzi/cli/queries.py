@@ -135,6 +135,11 @@ def parse_values(text: str, domain: Domain) -> list[Any]:
     return list(values)
 
 
+def _shown_value(value: Any) -> str:
+    """A value as a text; a record as "country DE, version 2"."""
+    return ", ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, dict) else str(value)
+
+
 def sums_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
     """The sums that ``--sum`` names, as a table, CSV, JSON or Parquet."""
     asked = {text: parse_values(text, estimate.domain) for text in arguments.sums}
@@ -144,7 +149,7 @@ def sums_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
 
     def rows() -> list[dict[str, Any]]:
         return [
-            {"label": " + ".join(map(str, asked[text]))} | answer.record(estimate.reports)
+            {"label": " + ".join(map(_shown_value, asked[text]))} | answer.record(estimate.reports)
             for text, answer in answers.items()
         ]
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sunzi.plan import Epsilon, Plan
 
 _BINS = 256
+_USERS = 1_000_000
+_LONGEST_SHOWN = 100
 _OTHERS = (
     "column",
     "target_error",
@@ -109,22 +111,24 @@ def check_other_options(arguments: argparse.Namespace) -> None:
 
 def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
-    users = None if arguments.users is None else parse_integer(arguments.users, "--users")
+    users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
+    if users < 1:
+        raise ParameterError(f"--users must be at least 1, got {arguments.users}")
     request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
     plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = _rows(plan, users or 1_000_000, request.wanted)
+    rows = _rows(plan, users, request.wanted)
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
-        "users": users or 1_000_000,
+        "users": users,
         "fingerprint": plan.fingerprint,
         "report_bits": plan.report_bits,
         "errors": rows,
     }
-    result = Result(table=partial(_print, plan, users or 1_000_000, rows), document=lambda: document, rows=lambda: rows)
+    result = Result(table=partial(_print, plan, users, rows), document=lambda: document, rows=lambda: rows)
     print_result(arguments, result)
     return 0
 
@@ -163,14 +167,59 @@ def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     with open_input(path) as stream:
         text = stream.read().decode("utf-8-sig", errors="replace")
     try:
-        found = json.loads(text)
-        attributes = {name: _attribute(values) for name, values in found["attributes"].items()}
-        wanted = [tuple(table) for table in found["wanted"]]
-    except KeyError as missing:
-        raise ParameterError(f"{path} has no {missing.args[0]!r}; it must be JSON as sunzi plan --help shows") from None
-    except (ValueError, TypeError, AttributeError) as error:
+        return _read_schema(json.loads(text, object_pairs_hook=_distinct))
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ParameterError(f"{path} must be JSON as sunzi plan --help shows: {error}") from None
-    return attributes, wanted
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+
+
+def _json(value: Any) -> str:
+    """A value of the file, for a message."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, whose keys must differ: of two attributes with one name, the first would disappear."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ParameterError(f"{_json(name)} occurs twice in one object; rename or remove one")
+        found[name] = value
+    return found
+
+
+def _check_keys(what: str, record: dict[str, Any], needed: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """Refuse an object without some keys, or with others."""
+    missing = next((key for key in needed if key not in record), None)
+    unknown = next((key for key in record if key not in (*needed, *optional)), None)
+    listed = ", ".join(map(repr, needed)) + "".join(f", optionally {key!r}" for key in optional)
+    if missing is not None:
+        raise ParameterError(f"{what} has {listed}; {missing!r} is missing")
+    if unknown is not None:
+        raise ParameterError(f"{what} has {listed}; {_json(unknown)} is not known")
+
+
+def _read_schema(found: Any) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    if not isinstance(found, dict):
+        raise ParameterError(f"a schema is a JSON object with 'attributes' and 'wanted', got {_json(found)}")
+    _check_keys("a schema", found, ["attributes", "wanted"])
+    attributes, wanted = found["attributes"], found["wanted"]
+    if not isinstance(attributes, dict):
+        raise ParameterError(f"'attributes' is an object of names and their values, got {_json(attributes)}")
+    if not isinstance(wanted, list):
+        raise ParameterError(f"'wanted' is a list of tables, each a list of attributes, got {_json(wanted)}")
+    for table in wanted:
+        if not isinstance(table, list) or not all(isinstance(name, str) for name in table):
+            raise ParameterError(f'a wanted table is a list of attributes such as ["version"], got {_json(table)}')
+    read = {}
+    for name, values in attributes.items():
+        try:
+            read[name] = _attribute(values)
+        except ParameterError as error:
+            raise ParameterError(f"attribute {name!r}: {error}") from None
+    return read, [tuple(table) for table in wanted]
 
 
 def _attribute(values: Any) -> Any:
@@ -179,9 +228,23 @@ def _attribute(values: Any) -> Any:
     from sunzi.domains.ranges import OrderedDomain
 
     if isinstance(values, list):
-        return values
-    if "labels" in values:
+        return Domain(values)
+    if isinstance(values, dict) and "labels" in values:
+        _check_keys("an attribute with labels", values, ["labels"], ["other"])
+        if not isinstance(values["labels"], list):
+            raise ParameterError(f"'labels' is a list of texts, got {_json(values['labels'])}")
         return Domain(values["labels"], other=values.get("other"))
+    if not isinstance(values, dict) or not {"low", "high", "bins"} & set(values):
+        raise ParameterError(
+            "give a list of labels, an object with 'labels' and 'other', or one with 'low', 'high' and 'bins'; got "
+            f"{_json(values)}"
+        )
+    if "other" in values:
+        raise ParameterError(
+            f"a range has no 'other', got {_json(values['other'])}; for records without the number, give the bins as "
+            "labels, with one more for them (docs/records.md)"
+        )
+    _check_keys("a range", values, ["low", "high", "bins"], ["clamp", "unit"])
     low, high = _ends(f"{values['low']}:{values['high']}", "low and high")
     return OrderedDomain(low, high, values["bins"], clamp=values.get("clamp", False), unit=values.get("unit", ""))
 
@@ -211,7 +274,7 @@ def _print(plan: Plan, users: int, rows: list[dict[str, Any]]) -> None:
     cells = [[row["question"], *(f"± {percent_of_three_digits(row[name])}" for name in shown)] for row in rows]
     print_table(["question", *(columns[name] for name in shown)], cells)
     say()
-    bits = f"{plan.report_bits:g} {'bit' if plan.report_bits == 1 else 'bits'}"
+    bits = "1 bit" if plan.report_bits == 1 else f"{plan.report_bits:g} bits"
     say_wrapped(f"A report takes {bits} and spends the whole epsilon on one question.", "dim")
     say_wrapped(f"{privacy_bound(plan.epsilon)}.")
     success = plan.attacker_in_words()

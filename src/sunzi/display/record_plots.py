@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
 from sunzi.display.palette import VERMILION
@@ -24,10 +25,15 @@ if TYPE_CHECKING:
     from sunzi.results.uncertainty import Target
 
 _BINS = 32
+_CAPTION = (
+    "blue: above 0, tested for all cells at once\nwhite: above 0 by its own interval only\n"
+    "grey: not distinguishable from 0\n±: a standard error"
+)
 _DATES = 5
 _MARKED = (0.5, 0.95)
 _LONGEST_LABEL = 18
 _MOST_CELLS = 1600
+_CHARACTER = 0.0095  # the width of one, as a share of the axes
 _DARK = 0.6  # of the largest frequency: text on darker cells is white
 
 
@@ -88,18 +94,28 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
         axes.plot([each.value], [probability], marker="D", color=VERMILION, markersize=5)
         name = "median" if probability == 0.5 else f"{100 * probability:g} %"
         value, low, high = (estimate.bins.shown_number(end) for end in (each.value, each.low, each.high))
+        value, low = (end.removesuffix(f" {estimate.bins.unit}") for end in (value, low))
+        text = f"{name}: {value}, {low} to {high}"
         # The curve rises from the lower left to the upper right, and leaves the other two corners free.
-        is_late = each.high > (estimate.bins.low + estimate.bins.high) / 2
+        bins, needed = estimate.bins, _CHARACTER * len(text) * (estimate.bins.high - estimate.bins.low)
+        if each.high > (bins.low + bins.high) / 2:
+            place, offset, side = each.low, (-6, 6), "right"
+        else:
+            place, offset, side = each.high, (6, -14), "left"
+        if (place - bins.low if side == "right" else bins.high - place) < needed:  # a long interval leaves no room
+            place, offset, side = bins.low, (6, 6), "left"
         axes.annotate(
-            f"{name}: {value}, {low} to {high}",
-            (each.low if is_late else each.high, probability),
-            (-6, 6) if is_late else (6, -14),
+            text,
+            (place, probability),
+            offset,
             textcoords="offset points",
-            horizontalalignment="right" if is_late else "left",
+            horizontalalignment=side,
             fontsize="small",
+            bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1},
         )
+    axes.set_xlim(estimate.bins.low, estimate.bins.high)
     axes.set_ylim(-0.05, 1.08)
-    axes.set_ylabel(f"share below, with {100 * confidence:g} % band")
+    axes.set_ylabel(f"share below, with the {100 * confidence:g} %\ninterval of each point alone")
 
 
 def plot_mean(
@@ -138,22 +154,27 @@ def plot_table(
     confidence: float = 0.95,
     target: Target = "reporters",
 ) -> Figure:
-    """A heat map of a table of two attributes, with its margins; cells that may be noise are grey."""
+    """A heat map of a table of two attributes, with its margins; cells that may be noise are grey, and those that are
+    above 0 by their own interval only are white.
+    """
     sizes = estimate.table.shape
     if len(sizes) != 2 or estimate.table.size > _MOST_CELLS:
         raise EstimateError(f"a heat map shows two attributes and at most {_MOST_CELLS} cells, got {list(sizes)}")
     names = estimate.attributes
-    figure = Figure(figsize=(2.6 + 1.05 * sizes[1], 1.8 + 0.55 * sizes[0]), layout="constrained")
+    figure = Figure(figsize=(2.6 + 1.05 * sizes[1], 2.2 + 0.55 * sizes[0]), layout="constrained")
     axes = figure.add_subplot()
-    unclear = np.array([each == "unclear" for each in certainties(estimate, confidence, target)]).reshape(sizes)
-    shown = np.ma.masked_array(np.maximum(estimate.table, 0), unclear)
+    found = np.array(certainties(estimate, confidence, target)).reshape(sizes)
+    shown = np.ma.masked_array(np.maximum(estimate.table, 0), found != "clear")
     axes.set_facecolor(SHADES["unclear"][0])
+    face, edge = SHADES["alone"]
+    for row, column in np.argwhere(found == "alone").tolist():
+        axes.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, facecolor=face, edgecolor=edge))
     image = axes.imshow(shown, cmap="Blues", vmin=0, aspect="auto")
     errors = estimate.standard_errors(target).reshape(sizes)
     largest = float(shown.max()) if shown.count() else 1.0
     for (row, column), share in np.ndenumerate(estimate.table):
         text = f"{percent(float(share), 1)}\n± {percent(float(errors[row, column]), 1)}"
-        is_dark = not unclear[row, column] and share > _DARK * largest
+        is_dark = found[row, column] == "clear" and share > _DARK * largest
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if is_dark else "black")
     for set_ticks, name, size in ((axes.set_yticks, names[0], sizes[0]), (axes.set_xticks, names[1], sizes[1])):
         margin = estimate.margin(name)
@@ -161,7 +182,7 @@ def plot_table(
         shares = [percent(float(share), 1) for share in margin.frequencies]
         set_ticks(range(size), [f"{label}\n{share}" for label, share in zip(labels, shares, strict=True)], fontsize=8)
     axes.set_ylabel(names[0])
-    axes.set_xlabel(f"{names[1]}\n\ngrey: not distinguishable from 0\n±: a standard error")
+    axes.set_xlabel(f"{names[1]}\n\n{_CAPTION}")
     axes.set_title(f"{estimate.reports:,} reports", loc="left")
     figure.colorbar(image, ax=axes, format=PercentFormatter(1))
     return saved(figure, path)

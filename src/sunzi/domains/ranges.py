@@ -35,13 +35,14 @@ class OrderedDomain(Domain):
     """Numbers or dates from ``low`` to ``high``, in bins of equal width. Immutable.
 
     The bin of x is ⌊(x − low)·bins/(high − low)⌋, computed in double precision in this order, so that all clients
-    agree; ``high`` itself is in the last bin.
+    agree; ``high`` itself is in the last bin, unless it is a date.
 
     Parameters
     ----------
     low, high: the ends, as numbers, or as dates: the first day and the day after the last.
     bins: how many bins.
-    clamp: report numbers below ``low`` as ``low``, and above ``high`` as ``high``, instead of refusing them.
+    clamp: report numbers below ``low`` as ``low``, and above ``high`` as ``high``, instead of refusing them; dates as
+        the first or the last day.
     unit: shown after numbers, such as "ms".
 
     >>> OrderedDomain(0, 5000, 100, unit="ms").shown(2)
@@ -56,13 +57,17 @@ class OrderedDomain(Domain):
     def __init__(self, low: object, high: object, bins: int, *, clamp: bool = False, unit: str = "") -> None:
         if isinstance(low, datetime) or isinstance(high, datetime):
             raise DomainError(f"ends must be numbers, or dates without a time, got {shown(low)} and {shown(high)}")
+        given = f"{shown(low)} and {shown(high)}"
         if isinstance(low, date) and isinstance(high, date):
+            given = f"{low} and {high}"
             if unit:
                 raise DomainError(f"dates have no unit, got {unit!r}; omit it")
             low, high, unit = (low - _EPOCH).days, (high - _EPOCH).days, _DAYS
         least, most = _checked_number("low", low), _checked_number("high", high)
         if not least < most:
-            raise DomainError(f"low must be below high, got {least:g} and {most:g}")
+            raise DomainError(f"low must be below high, got {given}")
+        if not isinstance(clamp, (bool, np.bool_)):
+            raise DomainError(f"clamp must be true or false, got {shown(clamp)}")
         if type(unit) is not str or len(unit) > _LONGEST_UNIT or CONTROL.search(unit):
             raise DomainError(f"a unit must be printable text of at most {_LONGEST_UNIT} characters, got {shown(unit)}")
         size = whole_number("bins", bins, 2, MOST_BINS)
@@ -90,8 +95,17 @@ class OrderedDomain(Domain):
 
     @property
     def centres(self) -> Floats:
-        """The middles of all bins."""
-        return self.low + self.width * np.arange(0.5, self.size)
+        """The middles of all bins; of dates, the means of their days."""
+        middles = self.low + self.width * np.arange(0.5, self.size)
+        if not self.is_dates:
+            return middles
+        first, after = np.ceil(self.edges[:-1]), np.ceil(self.edges[1:])
+        return np.where(first < after, (first + after - 1) / 2, middles)  # bins narrower than a day may have none
+
+    @property
+    def last(self) -> float:
+        """The greatest number that is not outside; of dates the last day, one before ``high``."""
+        return max(self.low, self.high - 1) if self.is_dates else self.high
 
     def position(self, value: object) -> int:
         """The index of an edge, given as a number or date: 0 for ``low``, the number of bins for ``high``."""
@@ -131,8 +145,10 @@ class OrderedDomain(Domain):
 
     def is_outside(self, values: object) -> NDArray[np.bool_]:
         """Which of these numbers lie outside; with ``clamp`` they are reported as the nearest end."""
-        numbers = self._numbers(as_array(values))
-        return (numbers < self.low) | (numbers > self.high)
+        return self._are_outside(self._numbers(as_array(values)))
+
+    def _are_outside(self, numbers: Floats) -> NDArray[np.bool_]:
+        return (numbers < self.low) | (numbers >= self.high if self.is_dates else numbers > self.high)
 
     def count_outside(self, values: object) -> int:
         """How many of these numbers lie outside."""
@@ -140,17 +156,21 @@ class OrderedDomain(Domain):
 
     def index(self, value: object) -> int:
         """The bin of one value."""
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and self.low <= value <= self.high:
+        if (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and (self.low <= value < self.high or (value == self.high and not self.is_dates))
+        ):
             return min(int((float(value) - self.low) * self.size / (self.high - self.low)), self.size - 1)
         return super().index(value)
 
     def locate(self, values: Sequence[Any] | NDArray[Any]) -> Integers:
         """The bin of each value, or UNKNOWN, UNUSABLE or MISSING if it has none."""
         numbers = self._numbers(as_array(values))
-        bad = np.isnan(numbers)
+        bad, outside = np.isnan(numbers), self._are_outside(numbers)
         if self.clamp:
-            numbers = np.clip(numbers, self.low, self.high)
-        outside = ~bad & ~((numbers >= self.low) & (numbers <= self.high))
+            numbers = np.where(outside, np.where(numbers < self.low, self.low, self.last), numbers)
+            outside = np.zeros_like(bad)
         scaled = np.where(bad | outside, self.low, numbers)
         found = np.floor((scaled - self.low) * self.size / (self.high - self.low)).astype(np.int64)
         found = np.minimum(found, self.size - 1)
@@ -205,9 +225,10 @@ class OrderedDomain(Domain):
             is_duration = isinstance(value, (timedelta, np.timedelta64))
             hint = "; divide it by the unit, as in value / timedelta(milliseconds=1)" if is_duration else ""
             return DomainError(f"value {shown(value)} is not a {'date' if self.is_dates else 'number'}{hint}")
+        last = _shown_date(self.last) if self.is_dates else self.shown_edge(self.size)
         return DomainError(
-            f"value {shown(value)} is outside {self.shown_edge(0)} to {self.shown_edge(self.size)}; leave it out, or "
-            "plan with a wider range or with clamp"
+            f"value {shown(value)} is outside {self.shown_edge(0)} to {last}; leave it out, or plan with a wider range "
+            "or with clamp"
         )
 
     def shown_edge(self, place: int) -> str:

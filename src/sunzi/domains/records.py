@@ -47,7 +47,12 @@ class RecordDomain(Domain):
         for name in attributes:
             if type(name) is not str or not name or CONTROL.search(name):
                 raise DomainError(f"an attribute's name must be printable text, got {shown(name)}")
-        found = {name: values if isinstance(values, Domain) else Domain(values) for name, values in attributes.items()}
+        found = {}
+        for name, values in attributes.items():
+            try:
+                found[name] = values if isinstance(values, Domain) else Domain(values)
+            except DomainError as error:
+                raise DomainError(f"attribute {name!r}: {error}") from None
         filed = next((name for name, domain in found.items() if domain.labels_sha256), None)
         if filed is not None:
             raise DomainError(f"the labels of attribute {filed!r} must be in the plan: give them as a list")
@@ -84,7 +89,9 @@ class RecordDomain(Domain):
         for name in wanted:
             if name not in known:
                 raise DomainError(f"there is no attribute {shown(name)}; the attributes are {', '.join(known)}")
-        if len(set(wanted)) != len(wanted) or not wanted:
+        if not wanted:
+            raise DomainError("a table needs at least one attribute, got none; name some, or omit the table")
+        if len(set(wanted)) != len(wanted):
             raise DomainError(f"the attributes of a table must be different, got {wanted}")
         return tuple(sorted(known.index(name) for name in wanted))
 

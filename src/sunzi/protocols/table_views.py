@@ -64,7 +64,7 @@ class TableViews(ViewsProtocol):
 
     @classmethod
     def choose(cls, domain_size: int, epsilon: Fraction, sizes: Sequence[int], wanted: Sequence[Attributes]) -> Self:
-        """The views and shares with the least mean variance of the cells of all wanted tables."""
+        """The views and shares with the least variance of a cell, averaged in each table and over the wanted tables."""
         candidates = sorted(
             {part for table in wanted for part in effects.subsets(table)}, key=lambda part: (len(part), part)
         )
@@ -214,12 +214,18 @@ class TableViews(ViewsProtocol):
     def _check_known(self, domain: RecordDomain, solved: Effects, wanted: Attributes) -> None:
         names = list(domain.attributes)
         missing = next((part for part in effects.subsets(wanted) if part not in solved.information), None)
-        if missing is not None:
-            asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
+        if missing is None:
+            return
+        untold = " × ".join(names[attribute] for attribute in missing)
+        if any(set(missing) <= set(table) for table in self.tables):
             raise EstimateError(
-                f"this plan does not cover {' × '.join(names[attribute] for attribute in missing)}; its tables are "
-                f"{asked}. Choose one of them, or a margin of one"
+                f"no report covers {untold} yet: every report answers one randomly drawn table, and none of these have "
+                "arrived. Wait for more reports"
             )
+        asked = ", ".join("×".join(names[attribute] for attribute in table) for table in self.tables)
+        raise EstimateError(
+            f"this plan does not cover {untold}; its tables are {asked}. Choose one of them, or a margin of one"
+        )
 
     def table_variance(self, wanted: Attributes, users: int) -> float:
         """The mean variance of a cell of a table at the flat histogram, about a population."""

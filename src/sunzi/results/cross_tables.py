@@ -14,7 +14,7 @@ from scipy.special import chdtrc  # importing scipy.stats takes half a second
 
 from sunzi._typing import Floats
 from sunzi.domains.records import RecordDomain
-from sunzi.errors import EstimateError, ParameterError, needing_matplotlib
+from sunzi.errors import DomainError, EstimateError, ParameterError, needing_matplotlib
 from sunzi.numerics import intervals, simplex
 from sunzi.numerics.effects import Attributes, Effects, spread, subsets
 from sunzi.results.estimate import Estimate
@@ -279,7 +279,7 @@ class TableEstimate(Estimate):
         ----------
         names: attributes of this table.
         """
-        numbers = self._records.numbers(names)
+        numbers = self._numbers(names)
         known = self._table_uncertainty
         part = known.margin(tuple(known.wanted[number] for number in numbers))
         domain = self._records.part(numbers)
@@ -291,16 +291,31 @@ class TableEstimate(Estimate):
         assert isinstance(found, TableUncertainty), "a plan of tables makes it"
         return found
 
+    def _numbers(self, names: str | Sequence[str]) -> tuple[int, ...]:
+        """The places of attributes; the error for one of another table of the plan says so."""
+        of_plan = self.plan.domain if self.plan is not None else None
+        if isinstance(of_plan, RecordDomain) and isinstance(names, (str, list, tuple)):
+            for name in [names] if isinstance(names, str) else names:
+                if name in of_plan.attributes and name not in self.attributes:
+                    raise ParameterError(
+                        f"attribute {name!r} is not in this table of {' × '.join(self.attributes)}; name the table to "
+                        f"estimate: table=[{name!r}, …] in Python, --table {name},… on the command line"
+                    )
+        return self._records.numbers(names)
+
     def _matching(self, values: object) -> Floats:
         """1 for the cells with these values, 0 for others."""
         if not isinstance(values, Mapping) or not values:
             raise ParameterError(f"give a mapping of attributes to values, got {values!r}")
-        self._records.numbers(values)
+        self._numbers(list(values))
         found = np.ones(self._records.sizes)
         for axis, (name, domain) in enumerate(self._records.attributes.items()):
             if name in values:
                 chosen = np.zeros(domain.size)
-                chosen[domain.exact_index(values[name])] = 1.0
+                try:
+                    chosen[domain.exact_index(values[name])] = 1.0
+                except DomainError as error:
+                    raise DomainError(f"attribute {name!r}: {error}") from None
                 found = found * chosen.reshape([-1 if place == axis else 1 for place in range(found.ndim)])
         return found.reshape(-1)
 
@@ -356,7 +371,7 @@ class TableEstimate(Estimate):
         >>> [share.is_bounded for share in found]
         [False, False, True, True]
         """
-        numbers = self._records.numbers(given)
+        numbers = self._numbers(given)
         if len(numbers) == len(self.attributes):
             raise ParameterError(f"shares need an attribute that is not given, got all of {list(self.attributes)}")
         confidence = intervals.check_confidence(confidence)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from sunzi.results.uncertainty import Method, QueryErrors, SupportUncertainty, T
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_OF_ORDERED = ("range", "cdf", "quantile", "histogram", "smooth")
 _RANGES_AT_ONCE = 4096
 _MOST_CELLS = 1 << 26
 _SMOOTHED = "noise is shrunk at every level and the cumulative distribution made monotone: biased, so without intervals"
@@ -383,13 +384,22 @@ class MeanEstimate(Estimate):
         # Estimates of few reports may lie beyond 0 and 1, as if there were less noise than at any point.
         shares = simplex.project(self.frequencies)
         spread = float(shares @ squares - (shares @ centred) ** 2)
+        most = float(self.grid[-1] - self.grid[0]) ** 2 / 4
         if target == "reporters":
             # Rounding is part of the spread of rounded numbers: at most a quarter of the squared step.
-            spread = min(spread, float(self.grid[1] - self.grid[0]) ** 2 / 4)
+            most = float(self.grid[1] - self.grid[0]) ** 2 / 4
+            spread = min(spread, most)
+        # Few reports may all have the same point: count four more with the most spread.
+        spread = (self.reports * spread + 4 * most) / (self.reports + 4)
         variance = (shares @ noise + spread) / self.reports
         value = float(self.frequencies @ self.grid)
         error = float(variance**0.5)
         return QueryResult(value, error, *intervals.normal(value, error, confidence), confidence)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say which plan answers other questions."""
+        hint = "; a plan of a number knows only the mean, plan with make_ordered" if name in _OF_ORDERED else ""
+        raise AttributeError(f"an estimate of a mean has no {name!r}{hint}")
 
     def summary(self, confidence: float = 0.95, *, target: Target = "reporters") -> str:
         """The mean in a sentence, with its interval.

@@ -14,6 +14,7 @@ from sunzi.results.estimate import Estimate
 from sunzi.results.ordered import MeanEstimate, OrderedEstimate
 from sunzi.results.uncertainty import Target
 
+_OR_NUMBER = " or one of a number (sunzi plan --number, or sunzi.make_number)"
 _UNBOUNDED = "The interval is unbounded: the condition's frequency is not significantly above 0."
 
 
@@ -95,9 +96,11 @@ class Questions:
         for probability in self.quantiles:
             yield _quantile(_ordered(estimate, "a quantile"), probability, confidence, target)
         if self.mean:
-            asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean")
-            mean = asked.mean(confidence, target=target)
-            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=asked.bins.unit)
+            asked = estimate if isinstance(estimate, MeanEstimate) else _ordered(estimate, "a mean", _OR_NUMBER)
+            mean, bins = asked.mean(confidence, target=target), asked.bins
+            note = f"Values outside {bins.shown_range(0, bins.size)} count as its nearest end, also in this mean."
+            note = note if bins.clamp else ""
+            yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=bins.unit, note=note)
 
     def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
         for text in self.shares:
@@ -117,11 +120,18 @@ def _range(estimate: OrderedEstimate, low: str, high: str, confidence: float, ta
     bins, ends = estimate.bins, (_end(low), _end(high))
     start, stop = bins.enclosing(*ends)
     share = estimate.range(bins.edges[start], bins.edges[stop], confidence, target=target)
-    question, note = f"{low} to {high}", ""
+    question, notes = f"{low} to {high}", []
     if not all(bins.is_edge(end) for end in ends):
         question = f"{bins.shown_edge(start)} to {bins.shown_edge(stop)}"
-        note = f"{low} to {high} does not consist of whole bins; the answer is about {question}, which encloses it."
-    return Answer(question, share.value, share.low, share.high, share.standard_error, True, note=note)
+        notes.append(
+            f"{low} to {high} does not consist of whole bins; the answer is about {question}, which encloses it."
+        )
+    beyond = [f"below {bins.shown_edge(0)}"] * (start == 0) + [f"above {bins.shown_edge(bins.size)}"] * (
+        stop == bins.size
+    )
+    if bins.clamp and beyond:
+        notes.append(f"{question} also counts all values {' and '.join(beyond)}.")
+    return Answer(question, share.value, share.low, share.high, share.standard_error, True, note=" ".join(notes))
 
 
 def _quantile(estimate: OrderedEstimate, probability: float, confidence: float, target: Target) -> Answer:
@@ -163,9 +173,9 @@ def comma_list(text: str) -> list[str]:
     return found
 
 
-def _ordered(estimate: Estimate, what: str) -> OrderedEstimate:
+def _ordered(estimate: Estimate, what: str, other: str = "") -> OrderedEstimate:
     if not isinstance(estimate, OrderedEstimate):
-        raise ParameterError(f"{what} needs an ordered plan: sunzi plan --ordered, or sunzi.make_ordered")
+        raise ParameterError(f"{what} needs an ordered plan{other}: sunzi plan --ordered, or sunzi.make_ordered")
     return estimate
 
 
@@ -189,5 +199,7 @@ def _pairs(text: str) -> dict[str, object]:
         name, separator, value = part.partition("=")
         if not separator:
             raise ParameterError(f"values must be ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
+        if name in found:
+            raise ParameterError(f"{text!r} names the attribute {name!r} twice; ask about one of its values at a time")
         found[name] = value
     return found

@@ -23,6 +23,7 @@ export function selectingProtocol(
   pointsOf: PointsOf,
 ): Required<Protocol> {
   const designs = responses.map(({ design }) => design);
+  const large = designs.filter(({ limit }) => limit === undefined); // they decide what an array of payloads is
   const offsets = [0];
   for (const { limit = 0 } of designs) offsets.push(offsets[offsets.length - 1] + limit);
   const total = offsets[designs.length];
@@ -41,8 +42,9 @@ export function selectingProtocol(
       for (let j = 1; j < ends.length; j++) ends[j] += ends[j - 1];
       for (let row = count - 1; row >= 0; row--) order[--ends[selectors[row]]] = row;
 
-      const payloads = payloadArray(count, designs);
+      const payloads = payloadArray(count, large);
       responses.forEach((response, j) => {
+        if (ends[j] === (ends[j + 1] ?? count)) return; // no report drew it
         const rows = order.subarray(ends[j], ends[j + 1]);
         respondToAll(response, pointsOf(j, indices, rows), source, payloads, rows, isJoint ? offsets[j] : 0);
       });
@@ -53,7 +55,7 @@ export function selectingProtocol(
       return [question, pointsOf(question, [index], Uint32Array.of(0))[0]];
     },
     respond(question, cell, source) {
-      const payloads = payloadArray(1, designs);
+      const payloads = payloadArray(1, large);
       respondToAll(responses[question], Uint32Array.of(cell), source, payloads, undefined, offsets[question]);
       return { payloads };
     },

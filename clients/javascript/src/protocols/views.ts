@@ -46,7 +46,11 @@ export function viewsProtocol<Of extends Index>(
       const words = new Uint32Array(2 * count);
       const selectors = new Uint16Array(count);
       source.fill(words);
-      for (let row = 0; row < count; row++) while (bounds[selectors[row]] <= words[2 * row + 1]) selectors[row]++;
+      for (let row = 0; row < count; row++) {
+        let selector = 0;
+        while (bounds[selector] <= words[2 * row + 1]) selector++;
+        selectors[row] = selector;
+      }
       words.fill(0);
       return selectors;
     },

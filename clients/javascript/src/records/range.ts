@@ -1,5 +1,6 @@
 /** Domains of numbers and dates, in bins of equal width (`docs/format.md`, 2.3). */
 
+import { checkGiven } from "../domain.js";
 import { check, DomainError, shown } from "../errors.js";
 import type { Json, JsonObject } from "../json.js";
 import { checkText, fields } from "../plan_fields.js";
@@ -27,6 +28,12 @@ function dayOf(value: unknown): number {
   return date.getTime() >= -Infinity && date.toISOString().startsWith(value) ? date.getTime() / DAY : NaN;
 }
 
+/** The date of a day; a number, if it is beyond the dates of the language. */
+function dateOf(day: number): string {
+  const date = new Date(day * DAY);
+  return Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);
+}
+
 /** Check a range, and make the function that returns the bin of a value. */
 export function readRange(range: Json, bins: number): (value: unknown) => number {
   const record = fields(range, "high low", ["clamp", "unit"]);
@@ -35,11 +42,22 @@ export function readRange(range: Json, bins: number): (value: unknown) => number
   check(low < high, `low must be below high, got ${low} and ${high}`);
   check((clamp ?? true) === true, `clamp must be true, got ${shown(clamp)}`);
   if (unit !== undefined) checkText(unit, "unit", 32);
+  const isDates = unit === DAYS;
+  // The end of a range of dates is the day after the last.
+  const last = isDates ? Math.max(low, high - 1) : high;
   return (value) => {
-    let number = typeof value === "number" ? value : unit === DAYS ? dayOf(value) : NaN;
-    check(!Number.isNaN(number), `value ${shown(value)} is not a ${unit === DAYS ? "date" : "number"}`, DomainError);
-    if (clamp) number = Math.min(Math.max(number, low), high);
-    check(number >= low && number <= high, `value ${shown(value)} is outside ${low} to ${high}`, DomainError);
+    let number = typeof value === "number" ? value : isDates ? dayOf(value) : NaN;
+    if (Number.isNaN(number)) {
+      checkGiven(value);
+      throw new DomainError(`value ${shown(value)} is not a ${isDates ? "date, such as 2026-11-19" : "number"}`);
+    }
+    if (number < low || number > high || (isDates && number === high)) {
+      if (!clamp) {
+        const ends = isDates ? `${dateOf(low)} to ${dateOf(last)}` : `${low} to ${high}`;
+        throw new DomainError(`value ${shown(value)} is outside ${ends}; plan with a wider range or with clamp`);
+      }
+      number = number < low ? low : last;
+    }
     // In this order, in which all clients compute it. The sum turns -0 into 0.
     return Math.min(Math.floor(((number - low) * bins) / (high - low)), bins - 1) + 0;
   };

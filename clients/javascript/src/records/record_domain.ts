@@ -19,18 +19,24 @@ function readBins(record: JsonObject): ReadDomain {
 function indexOfRecord(attributes: readonly Attribute[], value: unknown): number {
   // Not an array, a Date or a Map, whose entries would be misread.
   const isRecord = Object.prototype.toString.call(value) === "[object Object]";
-  check(isRecord, `a record must be an object, got ${shown(value)}`, DomainError);
-  const given = new Map<string, unknown>(Object.entries(value as object));
-  let index = 0;
+  if (!isRecord) throw new DomainError(`a record must be an object, got ${shown(value)}`);
+  const record = value as { readonly [name: string]: unknown };
+  let [index, found] = [0, 0];
   for (const { name, domain } of attributes) {
+    const isGiven = Object.prototype.propertyIsEnumerable.call(record, name);
+    found += Number(isGiven);
     try {
-      index = index * domain.size + (domain.index(given.get(name)) as number);
+      index = index * domain.size + (domain.index(isGiven ? record[name] : undefined) as number);
     } catch (error) {
       throw new DomainError(`attribute ${shown(name)}: ${(error as Error).message}`);
     }
-    given.delete(name);
   }
-  check(!given.size, `there is no attribute ${shown([...given.keys()][0])}`, DomainError);
+  const names = Object.keys(record);
+  if (names.length !== found) {
+    const known = attributes.map(({ name }) => name);
+    const unknown = names.find((name) => !known.includes(name));
+    throw new DomainError(`there is no attribute ${shown(unknown)}; the attributes are ${known.join(", ")}`);
+  }
   return index;
 }
 
