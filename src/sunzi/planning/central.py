@@ -7,10 +7,12 @@ to the optimal size. The search uses the proven bound, not an approximation.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from math import exp, expm1, floor, sqrt
 from typing import Any
 
@@ -20,6 +22,7 @@ from sunzi._typing import Progress
 from sunzi.batch import MOST_REPORTS, BatchGuarantee, check_delta, check_honest, honest_reports
 from sunzi.designs.choice import ERROR_TOLERANCE, optimal_block_size, subset_error
 from sunzi.domains.labels import Domain
+from sunzi.errors import PlanWarning
 from sunzi.formatting import percent_of_three_digits
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.checks import whole_number
@@ -98,7 +101,10 @@ class CentralPlan:
 
     def with_groups(self, groups: Mapping[str, Iterable[str]]) -> CentralPlan:
         """The same, with a plan that declares these public groups (:meth:`sunzi.Plan.with_groups`)."""
-        return replace(self, plan=self.plan.with_groups(groups)) if groups else self
+        if not groups:
+            return self
+        plan = self.plan.with_groups(groups)
+        return replace(self, plan=plan, guarantee=replace(self.guarantee, plan=plan.fingerprint))
 
     def rows(self) -> list[list[str]]:
         """The methods as texts, under :data:`CENTRAL_HEADER`."""
@@ -175,11 +181,14 @@ def plan_for_batch(
     number = whole_number("users", users, 1, MOST_REPORTS)
     target = parse_epsilon(epsilon)
     most = parse_epsilon(LARGEST_EPSILON if max_epsilon is None else max_epsilon)
-    check_delta(delta)
-    search = _Search(terms.size, honest_reports(number, check_honest(honest)), target, delta, most)
+    honest_users = honest_reports(number, check_honest(honest))
+    check_delta(delta, honest_users, stacklevel=3)
+    search = _Search(terms.size, honest_users, target, delta, most)
     chosen = search.best(progress)
     plan, reason = _realised(terms, search, chosen)
-    guarantee = plan.batch_guarantee(number, delta, honest=honest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlanWarning)  # about δ, which was checked above
+        guarantee = plan.batch_guarantee(number, delta, honest=honest)
     own = Method(f"this plan, {plan.protocol.name}", _COLLECTOR, plan.epsilon, number * sqrt(plan.expected_mse(number)))
     return CentralPlan(plan, float(target), guarantee, (own, *_others(search, number, chosen)), reason)
 
@@ -285,24 +294,41 @@ class _Search:
             if progress is not None:
                 progress(1 - 1 / len(sizes))  # how many follow is unknown
             rises = rises + 1 if found(size).error >= found(sizes[-2]).error else 0
-        least = min(range(len(sizes)), key=lambda index: found(sizes[index]).error)
-        low = sizes[max(least - 1, 0)]
-        high = sizes[least + 1] if least + 1 < len(sizes) else optimal_block_size(self.points, found(sizes[-1]).epsilon)
-        while high - low > 2:
-            left, right = low + (high - low) // 3, high - (high - low) // 3
-            low, high = (low, right) if found(left).error <= found(right).error else (left, high)
-        return min((found(size) for size in range(low, max(high, low) + 1)), key=lambda each: each.error)
+        largest = optimal_block_size(self.points, found(sizes[-1]).epsilon)
+        sizes += [largest] if largest > sizes[-1] else []
+        chosen = min((found(size) for size in sizes), key=lambda each: each.error)
+        for low, high in pairwise(sizes):
+            chosen = self._between(found(low), found(high), chosen)
+        return chosen
 
-    def _at(self, block_size: int) -> _Candidate:
-        """The largest local ε that reaches the target with blocks of this size."""
-        least, most = floor(self.target * _PLACES), floor(self.most * _PLACES)
+    def _between(self, low: _Candidate, high: _Candidate, chosen: _Candidate) -> _Candidate:
+        """The best of ``chosen`` and all block sizes between two. As ε is a multiple of 1/100, the error has many local
+        minima. ε falls as blocks grow, so none of these has a smaller error than the ε of ``low`` would give.
+        """
+        if high.block_size - low.block_size < 2:
+            return chosen
+        best = optimal_block_size(self.points, low.epsilon)
+        size = min(max(best, low.block_size + 1), high.block_size - 1)
+        if subset_error(self.points, low.epsilon, size) >= chosen.error:
+            return chosen
+        if low.epsilon > high.epsilon:
+            size = (low.block_size + high.block_size) // 2
+        middle = self._at(size, high.epsilon, low.epsilon)
+        chosen = min(chosen, middle, key=lambda each: each.error)
+        if low.epsilon == high.epsilon:
+            return chosen
+        return self._between(middle, high, self._between(low, middle, chosen))
+
+    def _at(self, block_size: int, least: Fraction | None = None, most: Fraction | None = None) -> _Candidate:
+        """The largest local ε that reaches the target with blocks of this size, which lies between these two."""
+        low = floor((self.target if least is None else least) * _PLACES)
+        high = max(low, floor((self.most if most is None else most) * _PLACES))
 
         def reached(steps: int) -> bool:
             blanket = Blanket.of_block(self.points, block_size, exp(steps / _PLACES))
             return blanket.largest_delta(self.users, float(self.target)) <= self.delta
 
-        low, high = least, max(least, most)
-        if reached(high):
+        if low == high or reached(high):
             low = high
         while high - low > 1:
             middle = (low + high) // 2
