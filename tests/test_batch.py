@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sunzi
-from sunzi.batch import batch_guarantee, honest_reports, rounded
+from sunzi.batch import _grouped, batch_guarantee, honest_reports, rounded
 from sunzi.errors import ParameterError, PlanWarning, PrivacyError
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 
@@ -94,6 +94,36 @@ def test_epochs_with_fresh_noise_add_up() -> None:
     assert plan.batch_guarantee(2, 1e-8, epochs=3).epsilon <= 12
 
 
+def test_batches_of_many_sizes() -> None:
+    """They are treated alike in groups of similar size: as its least for the bound, as its largest for the attack."""
+    plan = sunzi.make_plan("grr", 1024, 4)
+    sizes = [100_000 + 3571 * number for number in range(30)]
+    found = plan.batch_guarantee(sizes, 1e-8)
+    assert found.attack_epsilon is not None
+    exact = plan.batch_guarantee(int(30 / sum(1 / size for size in sizes)), 1e-8, epochs=30)  # the harmonic mean
+    assert exact.epsilon < found.epsilon < 1.04 * exact.epsilon
+    assert 0.9 * found.epsilon < found.attack_epsilon < found.epsilon
+    for many, most in ((sizes, 8), ([number**2 for number in range(1, 2000)], 4), ([5] * 9, 1)):
+        groups = _grouped(many, most)
+        assert [size for group in groups for size in group] == many
+        assert len(groups) == most
+
+
+def test_sums_of_batches_of_different_sizes() -> None:
+    """On a grid that is fine enough: rounding up the loss of every batch adds up."""
+    bits = sunzi.make_plan("rappor", 100, 4)
+    alike = bits.batch_guarantee([12_000] * 100, 1e-8, reader="tally").epsilon
+    mixed = bits.batch_guarantee([12_000] * 99 + [500_000], 1e-8, reader="tally").epsilon
+    assert 0.98 * alike < mixed < 1.1 * alike
+
+
+def test_the_attack_on_the_smallest_batch_alone_counts() -> None:
+    plan = sunzi.make_plan("grr", 1024, 4)
+    found = plan.batch_guarantee([10, 10**6], 1e-8)
+    assert found.attack_epsilon is not None
+    assert found.attack_epsilon >= plan.batch_guarantee(10, 1e-8).attack_epsilon > 2.8
+
+
 def test_memoised_reports_follow_the_cohort_rule() -> None:
     cohort = PLAN.batch_guarantee(10**6, 1e-8, epochs=30, cohort=5000)
     assert cohort.epsilon == PLAN.batch_guarantee(5000, 1e-8).epsilon
@@ -107,6 +137,7 @@ def test_no_figure_without_its_conditions() -> None:
     found = PLAN.batch_guarantee(10**6, 1e-8, honest=0.9, epochs=2)
     facts = dict(found.facts())
     assert set(facts) == {
+        "plan",
         "central epsilon",
         "attack",
         "local epsilon",
@@ -114,14 +145,28 @@ def test_no_figure_without_its_conditions() -> None:
         "epochs",
         "honest",
         "reader",
+        "published",
         "neighbours",
     }
     assert "1,000,000" in facts["batch"]
     assert "900,000" in facts["honest"]
+    for condition in ("only whole batches", "no snapshot, group or corrected version", "number of its reports only"):
+        assert condition in facts["published"]
+    assert facts["plan"] == f"ss, 1,024 values, {PLAN.fingerprint}"
     assert found.in_words().count(". ") == 1
     json = found.to_dict()
     assert json["meaning"] == found.in_words()
-    assert {"epsilon", "attack_epsilon", "minimum_reports", "honest_share", "reader", "adjacency"} <= set(json)
+    assert {
+        "plan",
+        "protocol",
+        "domain_size",
+        "epsilon",
+        "attack_epsilon",
+        "minimum_reports",
+        "honest_share",
+        "reader",
+        "adjacency",
+    } <= set(json)
     assert replace(found, local_epsilon=Fraction(1)).to_dict()["local_epsilon"] == 1
 
 
@@ -171,3 +216,18 @@ def test_refused_minimum_batches() -> None:
 def test_a_large_delta_gets_a_warning() -> None:
     with pytest.warns(PlanWarning, match="even publishing one person's report would be allowed"):
         PLAN.batch_guarantee(1000, 1e-2)
+    with pytest.warns(PlanWarning, match="not below 1/1,000,000,000"):
+        sunzi.make_plan("grr", 9, 1).batch_guarantee([10**3, 10**9], 1e-8)
+
+
+def test_a_least_batch_that_is_too_large_for_delta_gets_a_warning() -> None:
+    with pytest.warns(PlanWarning, match=r"delta = 1e-08 is not below 1/48,\d{3},\d{3},\d{3}") as caught:
+        assert PLAN.minimum_batch(1e-4, 1e-8) > 10**10
+    assert caught[0].filename == __file__
+
+
+def test_a_number_of_reports_may_be_an_array_without_axes() -> None:
+    plan = sunzi.make_plan("grr", 9, 1)
+    assert plan.batch_guarantee(np.array(1000), 1e-8) == plan.batch_guarantee(1000, 1e-8)
+    with pytest.raises(ParameterError, match="reports must be a whole number"):
+        plan.batch_guarantee(np.ones((2, 2)), 1e-8)

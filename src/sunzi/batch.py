@@ -5,12 +5,12 @@ reports (docs/batch.md, docs/mathematics.md §17).
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import reduce
+from itertools import groupby, pairwise
 from math import ceil, exp
 from typing import Any, Literal, get_args
 
@@ -30,12 +30,19 @@ READERS: dict[Reader, str] = {
     "tally": "sees the tally and estimates of the batch, and no report",
 }
 
+_PUBLISHED = (
+    "only whole batches, and nothing that parts them: no snapshot, group or corrected version. Whether a batch is "
+    "published depends on the number of its reports only"
+)
+
 MOST_REPORTS = 10**12
 _MOST_EPOCHS = 10_000
-# With more distinct batch sizes than this, sizes are rounded down to 16 per factor of two before composition.
-_FEW_SIZES = 4
-_SIZES_PER_DOUBLING = 16
-_LEAST_STEPS, _MOST_STEPS = 24, 128
+# Batches of similar size are treated alike, in at most this many groups; for attacks, which take longer, in fewer.
+_MOST_GROUPS, _MOST_ATTACKED = 8, 4
+# More distinct sizes than this are first rounded down to 16 per factor of two.
+_MANY_SIZES, _SIZES_PER_DOUBLING = 256, 16
+# The common grid may be this much coarser than that of the largest batch.
+_COARSER = 2.5
 # Below this ε the likelihood ratio rounds to 1.
 _LEAST_EPSILON = 1e-9
 _LARGEST_SHOWN = 20.0
@@ -66,6 +73,10 @@ class BatchGuarantee:
     """The size of the smallest batch. Smaller batches must not be published."""
     honest_share: float
     reader: Reader
+    protocol: str
+    domain_size: int
+    plan: str | None = None
+    """The fingerprint of the plan that it is about."""
     epochs: int = 1
     """Batches with fresh noise that contain the same person."""
     cohort: int | None = None
@@ -92,6 +103,7 @@ class BatchGuarantee:
         """The guarantee and all its conditions, as pairs of a name and a text."""
         whose = "the cohort's members" if self.cohort else "the reports"
         batches = f"at least {counted(self.minimum_reports, 'report')} in each batch; do not publish smaller ones"
+        about = f"{self.protocol}, {counted(self.domain_size, 'value')}"
         rows = [
             ("central epsilon", f"{rounded(self.epsilon, 4, up=True)}, with delta = {self.delta:g} (proven)"),
             ("attack", _attack_in_words(self.attack_epsilon)),
@@ -99,6 +111,7 @@ class BatchGuarantee:
             ("batch", batches),
             ("honest", f"{percent(self.honest_share)} of {whose} follow the plan: at least {self.honest_reports:,}"),
             ("reader", READERS[self.reader]),
+            ("published", _PUBLISHED),
             (
                 "neighbours",
                 "one person's value is replaced; everyone has one report per batch, whatever the value",
@@ -111,11 +124,14 @@ class BatchGuarantee:
             rows.insert(
                 4, ("cohort", f"at least {self.cohort:,} people in exactly the same batches, with unchanged values")
             )
-        return rows
+        return [("plan", about if self.plan is None else f"{about}, {self.plan}"), *rows]
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, and the meaning in words, as JSON values."""
         return {
+            "protocol": self.protocol,
+            "domain_size": self.domain_size,
+            "plan": self.plan,
             "epsilon": self.epsilon,
             "attack_epsilon": self.attack_epsilon,
             "delta": self.delta,
@@ -179,16 +195,28 @@ def batch_guarantee(
     """:meth:`sunzi.Plan.batch_guarantee` of a protocol."""
     sizes = _sizes(reports, epochs)
     honest = check_honest(honest)
-    delta = check_delta(delta, honest_reports(min(sizes), honest))
+    delta = check_delta(delta, honest_reports(max(sizes), honest))
     blanket = _blanket(protocol, reader)
     sizes_apart = sizes if cohort is None else [whole_number("cohort", cohort, 1, min(sizes))]
     epsilon, attack = float(protocol.epsilon) * len(sizes_apart), None
     if protocol.epsilon > _LEAST_EPSILON:
-        honest_sizes = [honest_reports(size, honest) for size in sizes_apart]
-        epsilon = min(epsilon, _composed(blanket, honest_sizes, delta))
+        honest_sizes = sorted(honest_reports(size, honest) for size in sizes_apart)
+        epsilon = min(epsilon, _composed(blanket, _grouped(honest_sizes, _MOST_GROUPS), delta))
         if blanket.has_attack:
-            attack = min(epsilon, blanket.epsilon_below(max(honest_sizes), delta, len(honest_sizes)))
-    return BatchGuarantee(epsilon, attack, delta, protocol.epsilon, min(sizes), honest, reader, len(sizes), cohort)
+            attack = min(epsilon, _attacked(blanket, _grouped(honest_sizes, _MOST_ATTACKED), delta))
+    return BatchGuarantee(
+        epsilon,
+        attack,
+        delta,
+        protocol.epsilon,
+        min(sizes),
+        honest,
+        reader,
+        protocol.name,
+        protocol.domain_size,
+        epochs=len(sizes),
+        cohort=cohort,
+    )
 
 
 def minimum_batch(
@@ -217,16 +245,18 @@ def minimum_batch(
     while high > low + 1 and high > low * _SIZE_PRECISION:
         middle = max(low + 1, round((low * high) ** 0.5))
         low, high = (low, middle) if reached(middle) else (middle, high)
+    check_delta(delta, high)
     return batch_size(high, honest)
 
 
-def check_delta(delta: float, users: int | None = None) -> float:
+def check_delta(delta: float, users: int | None = None, stacklevel: int = 4) -> float:
     """Validate δ; warn if it is so large that it would allow publishing someone's report.
 
     Parameters
     ----------
     delta: the probability.
-    users: the honest reports of the batch.
+    users: the honest reports of the largest batch.
+    stacklevel: how many calls above is the line that the warning is about.
 
     >>> check_delta(1e-8, 1000)
     1e-08
@@ -239,7 +269,7 @@ def check_delta(delta: float, users: int | None = None) -> float:
             f"delta = {number:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "
             f"Use a much smaller delta, such as {min(1e-8, 0.01 / users):.0e}",
             PlanWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return number
 
@@ -253,14 +283,15 @@ def check_honest(share: float) -> float:
 
 
 def _sizes(reports: int | Sequence[int], epochs: int) -> list[int]:
-    if isinstance(reports, (Sequence, np.ndarray)) and not isinstance(reports, (str, bytes)):
+    if isinstance(reports, (Sequence, np.ndarray)) and not isinstance(reports, (str, bytes)) and np.ndim(reports):
         if epochs != 1:
             raise ParameterError("give either one number of reports per epoch, or epochs=, not both")
         if not 1 <= len(reports) <= _MOST_EPOCHS:
             raise ParameterError(f"give 1 to {_MOST_EPOCHS:,} batches, got {len(reports):,}")
         return [whole_number("reports", size, 1, MOST_REPORTS) for size in reports]
     number = whole_number("epochs", epochs, 1, _MOST_EPOCHS)
-    return [whole_number("reports", reports, 1, MOST_REPORTS)] * number
+    # An array without axes is a number, too.
+    return [whole_number("reports", np.asarray(reports).item(), 1, MOST_REPORTS)] * number
 
 
 def _blanket(protocol: Protocol, reader: Reader) -> Blanket | BitSums:
@@ -274,20 +305,46 @@ def _blanket(protocol: Protocol, reader: Reader) -> Blanket | BitSums:
     return protocol.blanket() if reader == "reports" else protocol.counts_blanket()
 
 
-def _composed(blanket: Blanket | BitSums, sizes: Sequence[int], delta: float) -> float:
-    """The ε of several batches with fresh noise, by composing their privacy losses."""
-    if len(sizes) == 1:
-        return blanket.epsilon_above(sizes[0], delta)
-    numbers = Counter(sizes if len(set(sizes)) <= _FEW_SIZES else map(_rounded_down, sizes))
-    unseen = delta / (100 * len(sizes))
-    least = blanket.losses(min(numbers), unseen)
-    if len(numbers) == 1:
-        return least.times(len(sizes)).epsilons(delta)[1]
-    step = max(blanket.losses(max(numbers), unseen).range / _LEAST_STEPS, least.range / _MOST_STEPS)  # one for all
-    losses = [blanket.losses(size, unseen, step).times(number) for size, number in numbers.items()]
-    return reduce(lambda first, second: first.plus(second), losses).epsilons(delta)[1]
+def _grouped(sizes: list[int], most: int) -> list[list[int]]:
+    """Sizes in ascending order, in a few groups of similar ones. The loss of a batch is about in proportion to the
+    root of 1/size, so neighbours are put together where taking all for the least adds least to the sum of 1/size.
+    """
+    key = _rounded_down if len(set(sizes)) > _MANY_SIZES else None
+    groups = [list(group) for _, group in groupby(sizes, key)]
+    while len(groups) > most:
+        added = [len(above) * (1 / below[0] - 1 / above[0]) for below, above in pairwise(groups)]
+        least = added.index(min(added))
+        groups[least : least + 2] = [groups[least] + groups[least + 1]]
+    return groups
 
 
 def _rounded_down(size: int) -> int:
     unit = 1 << max(0, size.bit_length() - 1 - (_SIZES_PER_DOUBLING.bit_length() - 1))
     return size // unit * unit
+
+
+def _composed(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:
+    """ε of batches with fresh noise, whose losses add up: those of a group as if all were as small as the least."""
+    numbers = {group[0]: len(group) for group in groups}
+    batches = sum(numbers.values())
+    if batches == 1:
+        return blanket.epsilon_above(min(numbers), delta)
+    unseen = delta / (100 * batches)
+    if len(numbers) == 1:
+        return blanket.losses(min(numbers), unseen).times(batches).epsilons(delta)[1]
+    least, most = (blanket.losses(size, unseen, quickly=True).step for size in (min(numbers), max(numbers)))
+    step = max(most * _COARSER, least / 2)  # one for all
+    losses = [blanket.losses(size, unseen, step, quickly=True).times(number) for size, number in numbers.items()]
+    return reduce(lambda first, second: first.plus(second), losses).epsilons(delta)[1]
+
+
+def _attacked(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:
+    """ε that attackers reach who read the smallest batch alone, or all, those of a group as if all were as large as
+    the largest.
+    """
+    alone = blanket.epsilon_below(groups[0][0], delta)
+    if sum(map(len, groups)) == 1:
+        return alone
+    found = [[attack.times(len(group)) for attack in blanket.attacks(group[-1])] for group in groups]
+    together = [reduce(lambda first, second: first.plus(second), kind) for kind in zip(*found, strict=True)]
+    return max(alone, *(evidence.epsilon_below(delta) for evidence in together))

@@ -178,9 +178,10 @@ class Plan:
         >>> print(f"{guarantee.epsilon:.4f}, and no less than {guarantee.attack_epsilon:.4f}")
         0.0312, and no less than 0.0309
         """
-        return batch_guarantee(
+        found = batch_guarantee(
             self.protocol, reports, delta, honest=honest, reader=reader, epochs=epochs, cohort=cohort
         )
+        return replace(found, plan=self.fingerprint)
 
     def minimum_batch(self, epsilon: float, delta: float, *, honest: float = 1.0, reader: Reader = "reports") -> int:
         """The smallest batch that reaches a central ε, to within 0.3 %.

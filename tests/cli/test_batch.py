@@ -47,7 +47,7 @@ def test_a_large_delta_is_noted(collection, capsys):
     assert collection.run("batch", collection.path("plan.json"), "--users", "1e3", "--delta", ".01") == 0
     printed = capsys.readouterr()
     assert "sunzi: note: delta = 0.01 is not below 1/1,000" in printed.err
-    assert printed.out.startswith("protocol,domain_size,epsilon,attack_epsilon,delta,")
+    assert printed.out.startswith("protocol,domain_size,plan,epsilon,attack_epsilon,delta,")
 
 
 @pytest.mark.slow

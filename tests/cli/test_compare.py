@@ -162,4 +162,7 @@ def test_central_epsilon_with_its_conditions(shown, capsys):
     assert main([*words, "--delta", ".01"]) == 0
     printed = capsys.readouterr()
     assert printed.err.count("delta = 0.01 is not below 1/100,000") == 1
-    assert "central_epsilon,central_attack,delta,honest_share,reader,adjacency" in printed.out
+    assert (
+        "central_epsilon,central_attack,delta,minimum_reports,honest_share,honest_reports,reader,adjacency"
+        in printed.out
+    )

@@ -272,7 +272,7 @@ def test_a_table_says_which_values_are_above_zero(tmp_path, capsys):
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown):
+def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown, capsys):
     words = ("estimate", "plan.json", "tally.bin", "--publish-delta", "1e-4", "--honest", ".9")
     reports = sunzi.load_tally(counted.path("tally.bin")).reports
     found = counted.plan.batch_guarantee(reports, 1e-4, honest=0.9, reader="tally")
@@ -281,6 +281,12 @@ def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown):
     noted = parquet.read_table(counted.directory / "out.parquet").schema.metadata[b"batch_guarantee"]
     assert json.loads(noted) == found.to_dict()
     assert found.in_words().replace("'", "&#x27;") in (counted.directory / "out.html").read_text()
+    capsys.readouterr()
+    assert counted.run(*words, "-o", "out.csv", "-o", "out.svg") == 0
+    said = capsys.readouterr().err
+    assert "out.csv has no place for what readers can learn" in said
+    assert "out.svg has no place for what readers can learn" in said
+    assert f"the least batch is this one's size, {reports:,} reports" in said
     text = shown("estimate", counted.path("plan.json"), counted.path("tally.bin"), *words[3:])
     assert f"What readers can learn: {found.in_words()}" in text.replace("\n", " ")
     for name, fact in found.facts():

@@ -2,15 +2,18 @@
 
 import csv
 import io
+import json
 from argparse import ArgumentTypeError
+from contextlib import closing
 from dataclasses import dataclass
+from html import unescape
 
 import pytest
 
 import sunzi
 from sunzi.cli.main import main
 from sunzi.cli.sources import EpochChoice, read_epochs
-from sunzi.collector import Collector, Settings, open_store, serve
+from sunzi.collector import Collector, RemoteCollector, Settings, open_store, serve
 from sunzi.errors import StoreError
 
 
@@ -118,3 +121,31 @@ def test_missing_epochs_and_collections(store, complaint):
 def test_a_page_names_its_epochs(store, tmp_path):
     assert main(["estimate", "--from", store, "--epoch", "1:2", "-o", "page.html"]) == 0
     assert "poll, epochs 1 to 2" in (tmp_path / "page.html").read_text()
+
+
+def test_what_a_collector_says_about_readers_is_passed_on(tmp_path):
+    plan = sunzi.make_plan("grr", ["a", "b"], 1)
+    page, data = tmp_path / "page.html", tmp_path / "data.json"
+    for settings, claimed in (
+        (Settings(port=0), False),
+        (Settings(port=0, publish_delta=1e-8, honest=0.9), True),
+    ):
+        with serve(plan, settings=settings) as collector:
+            with closing(RemoteCollector(collector.url, max_epsilon=1)) as remote:
+                epoch = remote.current()
+                remote.upload(epoch, epoch.plan.client().report_batch(["a"] * 500))
+                collector.collector.close("default", 1)
+                told = remote.guarantee(1)
+                assert remote.guarantee(7) == {}
+            words = ["estimate", "--from", collector.url, "--force", "-o", str(page), "-o", str(data)]
+            assert main([*words, "--epoch", "1"]) == 0
+        found, shown = json.loads(data.read_text()), unescape(page.read_text())
+        assert found["batch_guarantee"] == told["batch_guarantee"]
+        assert (found["batch_guarantee"] is not None) == claimed
+        if claimed:
+            expected = plan.batch_guarantee(500, 1e-8, honest=0.9, reader="tally")
+            assert found["batch_guarantee"]["epsilon"] == expected.epsilon
+            assert all(text in shown for text in (expected.in_words(), *dict(expected.facts()).values()))
+        else:
+            assert found["no_batch_guarantee"] == told["no_batch_guarantee"]
+            assert f"No guarantee is claimed for readers: {told['no_batch_guarantee']}." in shown

@@ -151,5 +151,13 @@ def test_a_page_says_what_its_readers_can_learn():
     assert "<details>" not in ESTIMATE.to_html()
     with pytest.raises(sunzi.ParameterError, match=r"at least 1,001 reports; this estimate has 1,000"):
         ESTIMATE.to_html(batch=PLAN.batch_guarantee(1001, 1e-8))
-    with pytest.raises(sunzi.ParameterError, match="epsilon 2; this estimate's has 3"):
-        ESTIMATE.to_html(batch=sunzi.make_plan("grr", 3, epsilon=2).batch_guarantee(100, 1e-8))
+
+
+def test_a_page_refuses_the_guarantee_of_another_plan():
+    """Also if epsilon and the number of values are the same: another protocol hides less or more."""
+    for other in (sunzi.make_plan("ss", PLAN.domain, epsilon=3), sunzi.make_plan("grr", 3, epsilon=3)):
+        with pytest.raises(sunzi.ParameterError, match=f"plan {other.fingerprint}; this estimate is of grr"):
+            ESTIMATE.to_html(batch=other.batch_guarantee(1000, 1e-8))
+    alone = PLAN.protocol.estimate(PLAN.domain, PLAN.simulate(["yes"] * 9, seed=1))
+    with pytest.raises(sunzi.ParameterError, match="this estimate is of no plan"):
+        alone.to_html(batch=PLAN.batch_guarantee(9, 1e-8))

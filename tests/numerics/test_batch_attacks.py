@@ -8,7 +8,7 @@ from sunzi.numerics.bit_sums import BitSums
 
 
 def test_two_kinds_are_one_column_of_bits() -> None:
-    assert batch_attacks.among_two(0.5, 0.2, 0.2, 1000).delta(0.1) == BitSums(0.5, 0.2, 2).attack(1000).delta(0.1)
+    assert batch_attacks.among_two(0.5, 0.2, 0.2, 1000).delta(0.1) == BitSums(0.5, 0.2, 2).attacks(1000)[0].delta(0.1)
 
 
 def test_the_attack_of_three_kinds_has_the_probabilities_of_a_distribution() -> None:

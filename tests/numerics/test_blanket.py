@@ -1,9 +1,10 @@
-from math import exp
+from math import exp, log, log1p, sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from sunzi.numerics.blanket import Blanket
+from sunzi.numerics.blanket import Blanket, _cells_above
 
 
 def subsets(local: float, size: int = 1024) -> Blanket:
@@ -103,10 +104,47 @@ def test_never_below_the_full_sum(seed: int, settings: int) -> None:
         assert mean - 5.5 * noise < bound < 1.25 * mean + 5.5 * noise  # false alarms below 1e-7 each
 
 
+@pytest.mark.parametrize(("local", "users", "epsilon"), [(1, 300, 0.3), (4, 3000, 0.3)])
+def test_cells_are_never_below_the_exact_sum(local: float, users: int, epsilon: float) -> None:
+    """Blocks of one of three values: two counts, which are summed without cells. The bound has so many cells that they
+    are put together; every end of a cell must be the one of more loss.
+    """
+    blanket = Blanket.of_block(3, 1, exp(local))
+    exact = sum_of_counts(blanket, users, epsilon)
+    assert exact * (1 - 1e-9) <= blanket.largest_delta(users, epsilon) <= 1.02 * exact
+    for coarser in (1.0, 4.0, 8.0):
+        assert exact * (1 - 1e-9) <= _cells_above(blanket, users, coarser).delta(epsilon) <= 1.25 * exact
+
+
+def sum_of_counts(blanket: Blanket, users: int, epsilon: float) -> float:
+    """E[(ΣZ)_+]/n where no report favours both values."""
+    e, s, total = blanket.odds, exp(epsilon), 0.0
+    for telling, chance in enumerate(stats.binom.pmf(np.arange(users + 1), users, 2 * blanket.one)):
+        if chance > 1e-16:
+            rest, signs = np.arange(users - telling + 1), 2 * np.arange(telling + 1) - telling
+            hidden = stats.binom.pmf(rest, users - telling, blanket.neither / (1 - 2 * blanket.one))
+            law = stats.binom.pmf(np.arange(telling + 1), telling, 0.5)
+            held, seen = hidden > 1e-16, law > 1e-16
+            weight = (e + 1) * telling + 2 * rest[held]
+            sums = (e - 1) * (s + 1) / 2 * signs[seen, None] - (s - 1) / 2 * weight
+            total += float(chance * (law[seen] @ np.maximum(sums, 0) @ hidden[held]))
+    return total / users
+
+
 def test_the_bound_for_any_randomiser_knows_no_attack() -> None:
     clones = Blanket.of_any(exp(4))
     assert not clones.attacks(10**6)
     assert clones.epsilon_below(10**6, 1e-8) == 0
+
+
+@pytest.mark.parametrize(("users", "local", "known"), [(10**4, 1, 0.241), (10**6, 4, 0.2264), (10**6, 6, 0.539)])
+def test_the_closed_form_for_any_randomiser_is_far_larger(users: int, local: float, known: float) -> None:
+    """Of Feldman, McMillan and Talwar (2021), where log(4/δ) in its condition allows it."""
+    odds, log_delta = exp(local), log(4e8)
+    assert local <= log(users / (16 * log_delta))
+    closed = log1p((odds - 1) / (odds + 1) * (8 * sqrt(odds * log_delta / users) + 8 * odds / users))
+    assert closed == pytest.approx(known, rel=2e-3)
+    assert Blanket.of_any(odds).epsilon_above(users, 1e-8) < closed / 2
 
 
 def test_a_mixture_attacks_only_where_there_is_a_third_value() -> None:

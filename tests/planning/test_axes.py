@@ -317,4 +317,5 @@ def test_what_a_batch_reveals_is_computed_on_request():
     assert (record["central_epsilon"], record["central_attack"]) == (found.batch.epsilon, found.batch.attack_epsilon)
     assert (record["delta"], record["honest_share"], record["reader"]) == (1e-8, 1, "reports")
     assert record["adjacency"] == "one value is replaced"
+    assert record["minimum_reports"] == record["honest_reports"] == 10_000
     assert evaluate(plan, 10_000).to_dict()["central_epsilon"] is None

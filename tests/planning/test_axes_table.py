@@ -40,6 +40,6 @@ def test_what_a_batch_reveals_comes_with_its_conditions():
     assert table.cells("oue", evaluate(sunzi.make_plan("oue", 16, 2), 100))[3] == "-"
     assert table.legend[2] == (
         "central: proven epsilon of a batch of all reports (and the epsilon that an attack reaches), with delta = "
-        "1e-08, if all clients follow the plan and one person's value is replaced, for a reader who sees all reports "
-        "of the batch in random order, without ids, times or addresses."
+        "1e-08, if all clients follow the plan, one person's value is replaced and no smaller batch is published, for "
+        "a reader who sees all reports of the batch in random order, without ids, times or addresses."
     )

@@ -106,6 +106,9 @@ def test_central_epsilon_is_one_more_panel():
 
     rows = list(compare(setting_grid([1024], [1, 2], [10_000]), ["grr"], delta=1e-8))
     panel = draw_comparison(rows, "epsilon").axes[-1]
-    assert panel.get_title(loc="left") == "batch of shuffled reports, all honest, delta 1e-08"
-    assert panel.get_ylabel() == "central epsilon, one value replaced"
+    title = "batch of all users' shuffled reports, all honest,\nno smaller batch is published, delta 1e-08"
+    assert panel.get_title(loc="left") == title
+    assert panel.get_ylabel().startswith("central epsilon, one value replaced")
+    band = panel.collections[-1].get_paths()[0].vertices[:, 1]
+    assert {row.axes.batch.attack_epsilon for row in rows} < set(band)
     assert list(panel.containers[0].lines[0].get_ydata()) == [row.axes.batch.epsilon for row in rows]

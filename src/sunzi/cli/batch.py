@@ -94,8 +94,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise ParameterError(f"--cohort {options['cohort']:,} exceeds the {least:,} --users of a batch")
         guarantee = plan.batch_guarantee(least, **options)
     document = {
-        "protocol": plan.protocol.name,
-        "domain_size": plan.domain.size,
         **guarantee.to_dict(),
         **(target or {}),
     }
@@ -147,7 +145,7 @@ def _facts(guarantee: BatchGuarantee, target: dict[str, Any] | None) -> list[tup
     facts = guarantee.facts()
     if target is not None:
         text = f"central epsilon {target['target_epsilon']:g} needs {target['target_reports']:,} reports in each batch"
-        facts.insert(2, ("target", text))
+        facts.insert(3, ("target", text))
     return facts
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sunzi.cli.files import (
     STANDARD,
@@ -48,7 +49,7 @@ from sunzi.cli.record_queries import (
     wide_bins,
 )
 from sunzi.cli.results import add_format, check_output, check_page, chosen_format, deliver, refuse_format, say_written
-from sunzi.cli.sources import add_source, given_files, read_epoch
+from sunzi.cli.sources import add_source, given_files, guarantee_in_words, read_epoch, read_guarantee
 from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
@@ -141,6 +142,8 @@ class _Output:
     processed: PostprocessedHistogram | None
     collection: str | None
     batch: BatchGuarantee | None
+    published: dict[str, Any]
+    """What the collector says that readers can learn."""
 
     def rows(self, top: int | None) -> HistogramTable:
         """Return the requested number of rows, by default ``top``, with notes about the plan."""
@@ -152,6 +155,7 @@ class _Output:
             "epsilon": str(self.plan.epsilon),
             "domain_size": self.estimate.domain.size,
             **({} if self.batch is None else {"batch_guarantee": self.batch.to_dict()}),
+            **{name: told for name, told in self.published.items() if name != "facts"},
         }
         return histogram_table(
             self.estimate,
@@ -187,7 +191,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     method = arguments.postprocess
     processed = estimate.postprocess(method, arguments.confidence) if method else None
-    histogram = _Output(arguments, plan, estimate, processed, collection, _batch(arguments, plan, estimate.reports))
+    batch, published = _batch(arguments, plan, estimate.reports), {}
+    if arguments.source:
+        published = read_guarantee(arguments.source, arguments.collection, arguments.epoch)
+    histogram = _Output(arguments, plan, estimate, processed, collection, batch, published)
     for path, write in writers:
         if write is None:
             _print_table(histogram)
@@ -254,7 +261,15 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
     delta = float(parse_number(arguments.publish_delta, "--publish-delta"))
     honest = float(parse_number(arguments.honest, "--honest"))
     with printed_warnings():
-        return plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
+        found = plan.batch_guarantee(reports, delta, honest=honest, reader="tally")
+    for path in arguments.output:
+        if path.endswith((".csv", *_PICTURES)):
+            say(
+                f"sunzi: note: {path} has no place for what readers can learn; publish it with .html or .json",
+                sys.stderr,
+            )
+    say(f"sunzi: note: the least batch is this one's size, {counted(reports, 'report')}", sys.stderr)
+    return found
 
 
 def _writer(arguments: argparse.Namespace, path: str) -> Callable[[BinaryIO, _Output], None] | None:
@@ -312,6 +327,7 @@ def _write_page(stream: BinaryIO, histogram: _Output) -> None:
         target=arguments.target,
         postprocess=arguments.postprocess,
         batch=histogram.batch,
+        remark=guarantee_in_words(histogram.published),
     )
     stream.write(page.encode())
 
@@ -341,6 +357,9 @@ def _print_table(histogram: _Output) -> None:
         )
     if processed is not None:
         say_wrapped(f"{processed.method} is post-processed and has no confidence interval: {processed.effect}.")
+    if histogram.published:
+        say()
+        say_wrapped(guarantee_in_words(histogram.published))
     if histogram.batch is not None:
         say()
         say_wrapped(f"What readers can learn: {histogram.batch.in_words()}")

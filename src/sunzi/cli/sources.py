@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sunzi.cli.files import TOKEN_VARIABLE, with_labels
 from sunzi.cli.terminal import say
@@ -181,6 +181,31 @@ def read_epoch(
     tally = summed(epochs)
     say_if_summed(len(epochs))
     return epochs[0].plan, tally, name
+
+
+def read_guarantee(source: str, collection: str | None, chosen: EpochChoice | None) -> dict[str, Any]:
+    """What a collector says that readers of these epochs can learn: the weakest of their guarantees, or why there is
+    none; empty if it does not tell, as a store. Parameters as above.
+    """
+    if not is_url(source):
+        return {}
+    with closing(connect(source, collection)) as remote:
+        found = [remote.guarantee(epoch.number) for epoch in (chosen or EpochChoice()).choose(remote.epochs())]
+    return max(found, key=lambda each: each["batch_guarantee"]["epsilon"] if each.get("batch_guarantee") else math.inf)
+
+
+def guarantee_in_words(found: dict[str, Any]) -> str:
+    """The answer of :func:`read_guarantee` as a text with all conditions; empty if there is none."""
+    claimed = found.get("batch_guarantee")
+    if not claimed:
+        return f"No guarantee is claimed for readers: {found['no_batch_guarantee']}." if found else ""
+    facts = found["facts"] if isinstance(found["facts"], list) else []
+    named = [
+        f"{fact['name']}: {fact['text']}" for fact in facts if isinstance(fact, dict) and {"name", "text"} <= set(fact)
+    ]
+    conditions = claimed.get("conditions")
+    others = " ".join(map(str, conditions)) if isinstance(conditions, list) else ""
+    return f"{claimed['meaning']} The collector's guarantee and its conditions: {'; '.join(named)}. {others}".strip()
 
 
 def say_if_summed(epochs: int) -> None:

@@ -95,7 +95,7 @@ class Publisher:
         return published_groups(counts, self._collector.reports(live), minimum)
 
     def publication(self, live: LiveEpoch) -> Publication:
-        """What readers of an epoch can learn. Takes up to a second if the same was not computed before."""
+        """What readers of an epoch can learn. Takes up to three seconds if the same was not computed before."""
         if not self.closed_only:
             return Publication(
                 None,
@@ -169,7 +169,7 @@ class Publisher:
         delta, honest = self._settings.publish_delta, self._settings.honest
         assert delta is not None, "nothing is computed without it"
         assert honest is not None, "the settings were checked"
-        users = honest_reports(min(sizes), honest)
+        users = honest_reports(max(sizes), honest)
         if delta * users >= 1:
             raise PrivacyError(
                 f"delta = {delta:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "

@@ -276,6 +276,24 @@ class RemoteCollector:
         query = "" if group is None else f"?group={quote(group)}"
         return plan, Tally.from_bytes(self._get(f"epochs/{which}/tally{query}", largest))
 
+    def guarantee(self, number: int) -> dict[str, Any]:
+        """What readers of an epoch's published results can learn, as ``batch_guarantee`` and ``facts``, or as
+        ``no_batch_guarantee``, why nothing is claimed; empty if the collector does not tell.
+
+        Parameters
+        ----------
+        number: the epoch's number.
+        """
+        try:
+            found = _fields(self._get(f"epochs/{number}/guarantee.json", _LARGEST_RECEIPT_BYTES))
+        except StoreError:  # an older collector
+            return {}
+        claimed = found.get("batch_guarantee")
+        if isinstance(claimed, dict) and type(claimed.get("epsilon")) in (int, float) and "meaning" in claimed:
+            return {"batch_guarantee": claimed, "facts": found.get("facts")}
+        reason = found.get("no_batch_guarantee")
+        return {"batch_guarantee": None, "no_batch_guarantee": reason} if isinstance(reason, str) else {}
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

@@ -63,9 +63,11 @@ class EstimatePage:
                 f"the guarantee is for batches of at least {batch.minimum_reports:,} reports; this estimate has "
                 f"{self.estimate.reports:,}"
             )
-        if plan is not None and plan.epsilon != batch.local_epsilon:
+        if plan is None or plan.fingerprint != batch.plan:
+            own = "is of no plan" if plan is None else f"is of {plan.protocol.name}, plan {plan.fingerprint}"
             raise ParameterError(
-                f"the guarantee is for a plan with epsilon {batch.local_epsilon}; this estimate's has {plan.epsilon}"
+                f"the guarantee is for {batch.protocol}, plan {batch.plan}; this estimate {own}. Take the "
+                "batch_guarantee of the estimate's own plan"
             )
         facts = "\n".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, text in batch.facts())
         details = f"<details><summary>The guarantee and its conditions</summary>\n<ul>\n{facts}\n</ul>\n</details>"

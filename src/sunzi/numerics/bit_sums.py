@@ -41,7 +41,14 @@ class BitSums:
 
     has_attack = True
 
-    def losses(self, users: int, unseen: float = 0.0, step: float | None = None) -> LossDistribution:  # noqa: ARG002 - all are seen
+    def losses(
+        self,
+        users: int,
+        unseen: float = 0.0,  # noqa: ARG002 - all are seen
+        step: float | None = None,
+        *,
+        quickly: bool = False,  # noqa: ARG002 - it always is
+    ) -> LossDistribution:
         """The privacy loss of one batch, rounded up; on a grid of ``step``, or one that fits this batch."""
         hidden = self.false + 1 - self.true
         mean = (users - 1) * hidden
@@ -56,12 +63,12 @@ class BitSums:
         step = step or column.deviation / _STEPS_PER_DEVIATION
         return column.losses(self.true, step).plus(column.losses(self.false, step, reverse=True))
 
-    def attack(self, users: int) -> BatchAttack:
+    def attacks(self, users: int) -> list[BatchAttack]:
         """What the sums reveal if all others hold a third value, or x' if there are two."""
         own = among_two(self.true, self.false, self.false, users)
         if self.values == 2:
-            return own
-        return own.plus(among_two(self.false, self.true, self.false, users))
+            return [own]
+        return [own.plus(among_two(self.false, self.true, self.false, users))]
 
     def largest_delta(self, users: int, epsilon: float) -> float:
         """δ such that the sums are (ε, δ)-differentially private if one user's value is replaced; proven."""
@@ -73,7 +80,7 @@ class BitSums:
 
     def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
         """An ε that an attack reaches with this δ in this many batches: no smaller one can be claimed."""
-        return self.attack(users).times(batches).epsilon_below(delta)
+        return max(attack.times(batches).epsilon_below(delta) for attack in self.attacks(users))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ _MOST_STEPS = 1 << 11
 _FEW_CELLS = 1 << 14
 _GOLDEN_STEPS = 60
 _LOSSES = 64
-_COARSE = 4.0
+_COARSE, _COARSEST = 4.0, 8.0
+# With fewer reports that tell x and x' apart, the coarsest cells lose much.
+_MANY_TELLING = 50
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,9 @@ class Blanket:
         found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
         return max(found, default=0.0)
 
-    def losses(self, users: int, unseen: float, step: float | None = None) -> LossDistribution:
+    def losses(
+        self, users: int, unseen: float, step: float | None = None, *, quickly: bool = False
+    ) -> LossDistribution:
         """The privacy loss of one batch, to add up those of several.
 
         Parameters
@@ -162,8 +166,10 @@ class Blanket:
         users: n.
         unseen: losses that exceed their limit with a smaller probability count as unbounded.
         step: of the grid; by default one that fits this batch.
+        quickly: take at most a quarter of a second, for an ε that is up to 2 % larger.
         """
-        cells, limit = _cells_above(self, users), log(self.odds)
+        is_rough = quickly and 2 * self.one * users > _MANY_TELLING
+        cells, limit = _cells_above(self, users, _COARSEST if is_rough else 1.0), log(self.odds)
         if cells.mass.size > _FEW_CELLS:  # a grid takes a hundred sums of them
             cells = _cells_above(self, users, _COARSE)
         largest = boundary(lambda epsilon: cells.delta(epsilon) <= unseen, limit)[1]
@@ -224,7 +230,7 @@ class _Cells(NamedTuple):
         margin = binomial.margin(self.telling)
         first = least / 2 * binomial.mass(self.telling, least, 0.5) * (1 + margin)
         tail = distance * binomial.at_least(self.telling, least, 0.5) * (1 - margin)
-        mean = float(self.mass @ np.maximum(first - tail, 0.0))
+        mean = float((self.mass * np.maximum(first - tail, 0.0)).sum())  # not @, whose threads cost more than they save
         return self.scale * gain * mean * (1 + _ROUNDING) + self.rest
 
 

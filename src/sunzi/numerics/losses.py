@@ -103,7 +103,8 @@ class LossDistribution:
     def delta(self, epsilon: float) -> float:
         """E[(1 − e^{ε−L})_+]."""
         losses = self.step * (self.lowest + np.arange(self.mass.size))
-        return float(self.mass @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)) + self.unbounded
+        excess = np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)
+        return float((self.mass * excess).sum()) + self.unbounded
 
     def epsilons(self, delta: float) -> tuple[float, float]:
         """The least ε with δ(ε) ≤ ``delta``, from below and from above; infinite if the unbounded mass exceeds it."""
@@ -135,7 +136,7 @@ class BatchAttack:
         known = (here > 0) & (there > 0)
         here, there = here[known], there[known]
         losses = np.log(here / there)
-        step = 2.0 ** round(log2(max(sqrt(float(there @ losses**2)), _TAIL) / _STEPS_PER_DEVIATION))
+        step = 2.0 ** round(log2(max(sqrt(float((there * losses**2).sum())), _TAIL) / _STEPS_PER_DEVIATION))
         index = np.clip(np.round(losses / step), -_MOST_CELLS, _MOST_CELLS).astype(np.int64)
         index -= index.min(initial=0)
         return cls(step, *(np.bincount(index, masses).astype(np.float64) for masses in (here, there)))

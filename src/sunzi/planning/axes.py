@@ -40,7 +40,9 @@ BATCH_COLUMNS = {
     "epsilon": "central_epsilon",
     "attack_epsilon": "central_attack",
     "delta": "delta",
+    "minimum_reports": "minimum_reports",
     "honest_share": "honest_share",
+    "honest_reports": "honest_reports",
     "reader": "reader",
     "adjacency": "adjacency",
 }

@@ -81,8 +81,8 @@ def _central(batch: BatchGuarantee) -> AxisColumn:
     return AxisColumn(
         "central",
         "proven epsilon of a batch of all reports (and the epsilon that an attack reaches), with delta = "
-        f"{batch.delta:g}, if all clients follow the plan and one person's value is replaced, for a reader who "
-        f"{READERS[batch.reader]}",
+        f"{batch.delta:g}, if all clients follow the plan, one person's value is replaced and no smaller "
+        f"batch is published, for a reader who {READERS[batch.reader]}",
         lambda axes: "-" if axes.batch is None else _bracket(axes.batch),
     )
 

@@ -8,7 +8,7 @@ Errors of good protocols differ by a few percent, so they are drawn relative to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -54,6 +54,8 @@ class _Panel:
     label: Callable[[float], str]
     """A tick as text."""
     is_relative: bool = False
+    attacks: Mapping[str, list[Point]] = field(default_factory=dict)
+    """Where a band from the points ends."""
 
 
 def draw_comparison(records: Sequence[ComparisonRow], varied: Varied) -> Figure:
@@ -118,8 +120,10 @@ def _panels(records: Sequence[ComparisonRow], varied: Varied) -> list[_Panel]:
 
 
 def _central_panel(records: Sequence[ComparisonRow], varied: Varied, batch: BatchGuarantee) -> _Panel:
-    title = f"batch of shuffled reports, all honest, delta {batch.delta:g}"
-    return _panel(records, varied, "central_epsilon", title, "central epsilon, one value replaced", "{:g}".format)
+    title = f"batch of all users' shuffled reports, all honest,\nno smaller batch is published, delta {batch.delta:g}"
+    unit = "central epsilon, one value replaced;\nan attack reaches the end of the band"
+    panel = _panel(records, varied, "central_epsilon", title, unit, "{:g}".format)
+    return replace(panel, attacks=_panel(records, varied, "central_attack", title, unit, "{:g}".format).points)
 
 
 def _error_panel(records: Sequence[ComparisonRow], varied: Varied, *, is_simulated: bool) -> _Panel:
@@ -199,6 +203,12 @@ def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied, styl
                 markersize=6,
                 markerfacecolor="none",
                 capsize=2,
+            )
+        if name in panel.attacks:
+            reached = np.array(panel.attacks[name])
+            bounds = [y for x, y, _ in panel.points[name] if x in reached[:, 0]]
+            axes.fill_between(
+                reached[:, 0], reached[:, 1], bounds, color=_COLOURS[styles[name]], alpha=0.25, linewidth=0
             )
     if panel.is_relative:
         _spread_around_zero(axes, [y for points in panel.points.values() for _, y, _ in points])

@@ -334,6 +334,7 @@ class Estimate(Histogram):
         target: Target = "reporters",
         postprocess: Postprocessing | None = None,
         batch: BatchGuarantee | None = None,
+        remark: str = "",
     ) -> str:
         """The most frequent values with bars and intervals as one self-contained web page.
 
@@ -346,6 +347,7 @@ class Estimate(Histogram):
         confidence, target: as in :meth:`interval`.
         postprocess: the name of a post-processing, for a separate column.
         batch: what readers of the page can learn about one person, by :meth:`sunzi.Plan.batch_guarantee`.
+        remark: a paragraph to begin with.
 
         >>> import sunzi
         >>> plan = sunzi.make_plan("grr", ["no", "yes"], epsilon=1)
@@ -357,7 +359,8 @@ class Estimate(Histogram):
         if postprocess is not None and page.estimate is not self:
             raise ParameterError(f"a page of a distribution shows wider bins, which {postprocess} does not support")
         processed = None if postprocess is None else self.postprocess(postprocess, confidence)
-        return replace(page, processed=processed, batch=batch).page(title, collection, day)
+        remark = f"{page.remark} {remark}".strip()
+        return replace(page, processed=processed, batch=batch, remark=remark).page(title, collection, day)
 
     def _page(self, top: int, confidence: float = 0.95, target: Target = "reporters") -> EstimatePage:
         """What a page shows."""
