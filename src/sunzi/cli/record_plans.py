@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input
+from sunzi.cli.files import open_input, parse_json
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, print_result, say_written
@@ -166,10 +166,9 @@ def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     """The attributes and the wanted tables."""
     with open_input(path) as stream:
         text = stream.read().decode("utf-8-sig", errors="replace")
+    found = parse_json(path, text)
     try:
-        return _read_schema(json.loads(text, object_pairs_hook=_distinct))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ParameterError(f"{path} must be JSON as sunzi plan --help shows: {error}") from None
+        return _read_schema(found)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
 
@@ -178,16 +177,6 @@ def _json(value: Any) -> str:
     """A value of the file, for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-
-
-def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, whose keys must differ: of two attributes with one name, the first would disappear."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ParameterError(f"{_json(name)} occurs twice in one object; rename or remove one")
-        found[name] = value
-    return found
 
 
 def _check_keys(what: str, record: dict[str, Any], needed: Sequence[str], optional: Sequence[str] = ()) -> None:

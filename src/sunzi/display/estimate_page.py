@@ -64,7 +64,7 @@ class EstimatePage:
                 f"{self.estimate.reports:,}"
             )
         if plan is None or plan.fingerprint != batch.plan:
-            own = "is of no plan" if plan is None else f"is of {plan.protocol.name}, plan {plan.fingerprint}"
+            own = "has no plan" if plan is None else f"belongs to {plan.protocol.name}, plan {plan.fingerprint}"
             raise ParameterError(
                 f"the guarantee is for {batch.protocol}, plan {batch.plan}; this estimate {own}. Take the "
                 "batch_guarantee of the estimate's own plan"
