@@ -111,26 +111,43 @@ def check_other_options(arguments: argparse.Namespace) -> None:
 
 def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
+    users = planned_users(arguments)
+    request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
+    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
+    rows = _rows(plan, users, request.wanted)
+    deliver_plan(arguments, plan, users, {"errors": rows}, partial(_print, plan, users, rows))
+    return 0
+
+
+def planned_users(arguments: argparse.Namespace) -> int:
+    """The number of users to plan for."""
     users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
     if users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
-    request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
-    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
+    return users
+
+
+def deliver_plan(
+    arguments: argparse.Namespace,
+    plan: Plan,
+    users: int,
+    answers: dict[str, list[dict[str, Any]]],
+    table: Callable[[], None],
+) -> None:
+    """Write the plan, and print what it answers: ``answers`` are rows under their name."""
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = _rows(plan, users, request.wanted)
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
         "users": users,
         "fingerprint": plan.fingerprint,
         "report_bits": plan.report_bits,
-        "errors": rows,
+        **answers,
     }
-    result = Result(table=partial(_print, plan, users, rows), document=lambda: document, rows=lambda: rows)
-    print_result(arguments, result)
-    return 0
+    (rows,) = answers.values()
+    print_result(arguments, Result(table=table, document=lambda: document, rows=lambda: rows))
 
 
 def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:
