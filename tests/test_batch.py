@@ -150,7 +150,7 @@ def test_no_figure_without_its_conditions() -> None:
     }
     assert "1,000,000" in facts["batch"]
     assert "900,000" in facts["honest"]
-    for condition in ("only whole batches", "no snapshot, group or corrected version", "number of its reports only"):
+    for condition in ("only whole batches", "no snapshot, group or corrected version", "its number of reports only"):
         assert condition in facts["published"]
     assert facts["plan"] == f"ss, 1,024 values, {PLAN.fingerprint}"
     assert found.in_words().count(". ") == 1

@@ -1,5 +1,6 @@
 """Tests mirror the sources: the tests of src/sunzi/x/y.py are in tests/x/test_y.py, or in the suite named here."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,12 @@ def test_every_module_has_tests():
 def test_no_map_names_a_module_that_is_gone():
     packages = {path.name for path in SOURCE.iterdir() if path.is_dir()}
     assert set(TESTED_IN) <= {*_modules(), *packages}
+
+
+def test_no_function_or_class_has_the_name_of_a_module_next_to_it():
+    """So that `from sunzi.package import name` can mean only one thing."""
+    for module in _modules():
+        path = SOURCE / f"{module}.py"
+        names = {node.name for node in ast.parse(path.read_text()).body if hasattr(node, "name")}
+        neighbours = {each.stem for each in path.parent.iterdir()}
+        assert names & neighbours <= {"main"}, f"{module}: rename the module or {sorted(names & neighbours)}"

@@ -12,11 +12,11 @@ from sunzi.aggregation import aggregation_task as aggregation_task
 from sunzi.aggregation import tally_from_counts as tally_from_counts
 from sunzi.batch import BatchGuarantee as BatchGuarantee
 from sunzi.client import Client as Client
+from sunzi.domains.byte_pairs import word_pieces as word_pieces
 from sunzi.domains.labels import Domain as Domain
 from sunzi.domains.ranges import OrderedDomain as OrderedDomain
 from sunzi.domains.records import RecordDomain as RecordDomain
 from sunzi.domains.texts import OpenDomain as OpenDomain
-from sunzi.domains.word_pieces import word_pieces as word_pieces
 from sunzi.errors import BudgetError as BudgetError
 from sunzi.errors import DomainError as DomainError
 from sunzi.errors import EstimateError as EstimateError

@@ -31,8 +31,8 @@ READERS: dict[Reader, str] = {
 }
 
 _PUBLISHED = (
-    "only whole batches, and nothing that parts them: no snapshot, group or corrected version. Whether a batch is "
-    "published depends on the number of its reports only"
+    "only whole batches, and nothing that splits them: no snapshot, group or corrected version. Whether a batch is "
+    "published depends on its number of reports only"
 )
 
 MOST_REPORTS = 10**12
@@ -76,7 +76,7 @@ class BatchGuarantee:
     protocol: str
     domain_size: int
     plan: str | None = None
-    """The fingerprint of the plan that it is about."""
+    """The fingerprint of the plan."""
     epochs: int = 1
     """Batches with fresh noise that contain the same person."""
     cohort: int | None = None
@@ -256,7 +256,7 @@ def check_delta(delta: float, users: int | None = None, stacklevel: int = 4) -> 
     ----------
     delta: the probability.
     users: the honest reports of the largest batch.
-    stacklevel: how many calls above is the line that the warning is about.
+    stacklevel: which caller the warning points to, as for :func:`warnings.warn`.
 
     >>> check_delta(1e-8, 1000)
     1e-08
@@ -290,7 +290,7 @@ def _sizes(reports: int | Sequence[int], epochs: int) -> list[int]:
             raise ParameterError(f"give 1 to {_MOST_EPOCHS:,} batches, got {len(reports):,}")
         return [whole_number("reports", size, 1, MOST_REPORTS) for size in reports]
     number = whole_number("epochs", epochs, 1, _MOST_EPOCHS)
-    # An array without axes is a number, too.
+    # A 0-dimensional array is a number, too.
     return [whole_number("reports", np.asarray(reports).item(), 1, MOST_REPORTS)] * number
 
 
@@ -306,8 +306,8 @@ def _blanket(protocol: Protocol, reader: Reader) -> Blanket | BitSums:
 
 
 def _grouped(sizes: list[int], most: int) -> list[list[int]]:
-    """Sizes in ascending order, in a few groups of similar ones. The loss of a batch is about in proportion to the
-    root of 1/size, so neighbours are put together where taking all for the least adds least to the sum of 1/size.
+    """Sizes in ascending order, in a few groups of similar ones. The loss of a batch is roughly proportional to the
+    root of 1/size, so groups are merged where counting all sizes as the smallest adds least to the sum of 1/size.
     """
     key = _rounded_down if len(set(sizes)) > _MANY_SIZES else None
     groups = [list(group) for _, group in groupby(sizes, key)]
@@ -319,12 +319,12 @@ def _grouped(sizes: list[int], most: int) -> list[list[int]]:
 
 
 def _rounded_down(size: int) -> int:
-    unit = 1 << max(0, size.bit_length() - 1 - (_SIZES_PER_DOUBLING.bit_length() - 1))
+    unit = 1 << max(0, size.bit_length() - _SIZES_PER_DOUBLING.bit_length())
     return size // unit * unit
 
 
 def _composed(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:
-    """ε of batches with fresh noise, whose losses add up: those of a group as if all were as small as the least."""
+    """The ε of batches with fresh noise, whose losses add up. All batches of a group count as its smallest."""
     numbers = {group[0]: len(group) for group in groups}
     batches = sum(numbers.values())
     if batches == 1:
@@ -339,8 +339,8 @@ def _composed(blanket: Blanket | BitSums, groups: list[list[int]], delta: float)
 
 
 def _attacked(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:
-    """ε that attackers reach who read the smallest batch alone, or all, those of a group as if all were as large as
-    the largest.
+    """The ε of attackers who read the smallest batch alone, or all batches. All batches of a group count as its
+    largest.
     """
     alone = blanket.epsilon_below(groups[0][0], delta)
     if sum(map(len, groups)) == 1:

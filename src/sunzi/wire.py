@@ -71,6 +71,11 @@ class ReportLayout:
         return self.selector_bits + max(self.payload_bits)
 
     @property
+    def byte_lengths(self) -> Integers:
+        """The bytes of a report, for every selector."""
+        return np.array([byte_length(self.selector_bits + width) for width in self.payload_bits])
+
+    @property
     def is_narrow(self) -> bool:
         """Whether every report is one integer and nothing else."""
         return len(self.payload_bits) == 1 and self.payload_limits[0] is not None
@@ -150,7 +155,7 @@ def encode_report(layout: ReportLayout, encoded: EncodedReports) -> bytes:
 
 def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
     """The bytes of each report."""
-    lengths = _report_lengths(layout)[encoded.selectors]
+    lengths = layout.byte_lengths[encoded.selectors]
     ends = np.cumsum(lengths)
     starts = 8 * (ends - lengths)
     buffer = _placed(layout, encoded, starts + layout.selector_bits, 8 * int(lengths.sum()))
@@ -158,11 +163,6 @@ def encode_each(layout: ReportLayout, encoded: EncodedReports) -> list[bytes]:
     place_rows(buffer, starts, selectors, layout.selector_bits)
     data = buffer.tobytes()
     return [data[end - length : end] for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)]
-
-
-def _report_lengths(layout: ReportLayout) -> Integers:
-    """The bytes of a report, for every selector."""
-    return np.array([byte_length(layout.selector_bits + width) for width in layout.payload_bits])
 
 
 def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedReports:
@@ -173,7 +173,7 @@ def decode_reports(layout: ReportLayout, reports: Sequence[bytes]) -> EncodedRep
     selectors = np.array([int.from_bytes(report[:8], "little") & mask for report in reports], dtype=np.int64)
     _check_selectors(layout, selectors)
     lengths = np.array([len(report) for report in reports], dtype=np.int64)
-    needed = _report_lengths(layout)[selectors]
+    needed = layout.byte_lengths[selectors]
     wrong = np.flatnonzero(lengths != needed)
     if wrong.size:
         selector, due, got = selectors[wrong[0]], needed[wrong[0]], lengths[wrong[0]]

@@ -286,7 +286,7 @@ def test_what_readers_can_learn_is_shown_where_the_histogram_is(counted, shown, 
     said = capsys.readouterr().err
     assert "out.csv has no place for what readers can learn" in said
     assert "out.svg has no place for what readers can learn" in said
-    assert f"the least batch is this one's size, {reports:,} reports" in said
+    assert f"for batches of at least {reports:,} reports, as many as here" in said
     text = shown("estimate", counted.path("plan.json"), counted.path("tally.bin"), *words[3:])
     assert f"What readers can learn: {found.in_words()}" in text.replace("\n", " ")
     for name, fact in found.facts():

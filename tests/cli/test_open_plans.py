@@ -47,6 +47,14 @@ def test_json_has_every_threshold(capsys):
     assert [row["found_95"] for row in found["thresholds"]] == rare
 
 
+def test_a_wrong_number_of_users_writes_no_plan(tmp_path, complaint):
+    path = tmp_path / "plan.json"
+    words = ["--open", "letters", "--longest", "3", "--epsilon", "2", "--users", "0", "-o", str(path)]
+    assert main(["plan", *words]) == 2
+    assert "--users must be at least 1, got 0" in complaint()
+    assert not path.exists()
+
+
 def test_on_a_terminal_it_says_what_will_be_found(shown):
     text = shown("plan", "--open", "letters", "--longest", "6", "--epsilon", "4", "--users", "1e6")
     assert text.startswith("texts of up to 6 out of 27 tokens")

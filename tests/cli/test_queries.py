@@ -110,6 +110,7 @@ def test_numbers_of_a_range_mean_their_bins(files, capsys, complaint):
         (["--sum", "Edge", "--top", "3"], "", "--top is for histograms"),
         (["--sum", "Edge", "-o", "sum.png"], "", "must end in one of .csv, .json, .parquet"),
         (["--groups", "groups"], "{", "groups is not JSON"),
+        (["--groups", "groups"], '{"a": ["Edge"], "a": ["Opera"], "b": "*"}', 'groups: "a" occurs twice in one object'),
         (["--groups", "groups"], '{"a": "Edge"}', "the group 'a' must be a list of values"),
         (["--groups", "groups"], '{"a": ["Edge"]}', "groups: 'Chrome' is in no group"),
         (

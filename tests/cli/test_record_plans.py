@@ -100,9 +100,9 @@ def attribute(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "must be JSON as sunzi plan --help shows: Expecting value"),
+        ("", "is not JSON: Expecting value"),
         ("[]", "a schema is a JSON object with 'attributes' and 'wanted', got []"),
-        ("[" * 100_000, "must be JSON"),
+        ("[" * 100_000, "is not JSON"),
         ('{"attributes": {}}', "'wanted' is missing"),
         ('{"attributes": [], "wanted": []}', "'attributes' is an object of names and their values, got []"),
         (f'{{"attributes": {{{A}}}, "wanted": [["a"]], "want": 1}}', '"want" is not known'),

@@ -156,8 +156,8 @@ def test_a_page_says_what_its_readers_can_learn():
 def test_a_page_refuses_the_guarantee_of_another_plan():
     """Also if epsilon and the number of values are the same: another protocol hides less or more."""
     for other in (sunzi.make_plan("ss", PLAN.domain, epsilon=3), sunzi.make_plan("grr", 3, epsilon=3)):
-        with pytest.raises(sunzi.ParameterError, match=f"plan {other.fingerprint}; this estimate is of grr"):
+        with pytest.raises(sunzi.ParameterError, match=f"plan {other.fingerprint}; this estimate belongs to grr"):
             ESTIMATE.to_html(batch=other.batch_guarantee(1000, 1e-8))
     alone = PLAN.protocol.estimate(PLAN.domain, PLAN.simulate(["yes"] * 9, seed=1))
-    with pytest.raises(sunzi.ParameterError, match="this estimate is of no plan"):
+    with pytest.raises(sunzi.ParameterError, match="this estimate has no plan"):
         alone.to_html(batch=PLAN.batch_guarantee(9, 1e-8))

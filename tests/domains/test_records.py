@@ -96,6 +96,7 @@ def test_both_kinds_come_back_from_json(records, times):
         found = read_domain(domain.to_json())
         assert found == domain
         assert type(found) is type(domain)
+        assert type(domain).from_json(domain.to_json()) == domain
         assert hash(found) == hash(domain)
 
 

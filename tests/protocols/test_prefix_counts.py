@@ -12,7 +12,7 @@ from sunzi.errors import DomainError, EstimateError
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.protocols import prefix_counts
 from sunzi.protocols.prefix_counts import accepted, text_estimate
-from sunzi.protocols.prefix_tables import decoded, least_squares
+from sunzi.protocols.prefix_tables import least_squares, view_tables
 
 DOMAIN = sunzi.OpenDomain("letters", longest=4)
 WORDS = ["one", "two", "three", "four", "five"]
@@ -71,7 +71,7 @@ def test_few_accepted_texts_are_false(plan, tallies):
 
 def test_texts_that_share_a_cell_are_told_apart(plan, tallies):
     """Two texts in one cell of one view; the other view tells which is the frequent one."""
-    tables = decoded(plan.protocol.with_role("count"), tallies[0][0])
+    tables = view_tables(plan.protocol.with_role("count"), tallies[0][0])
     candidates = DOMAIN.digits(["".join(letters) for letters in product(ascii_lowercase, repeat=4)])
     cell = tables[0].view.points(DOMAIN.digits(["one"]))[0]
     alike = candidates[tables[0].view.points(candidates) == cell][:1]

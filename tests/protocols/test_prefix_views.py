@@ -97,11 +97,11 @@ def only_short_search(plan):
         (first_prefix(more=1), "digits, base, modulus and role"),
         (lambda plan: plan["parameters"]["views"][0].update(prefix=3), "digits, base, modulus and role"),
         (lambda plan: plan["parameters"]["views"][0].update(share=1), "add up to 2"),
-        (lambda plan: plan["parameters"]["views"][-1]["prefix"].update(digits=3), "views that count see all"),
+        (lambda plan: plan["parameters"]["views"][-1]["prefix"].update(digits=3), "view that counts must see all"),
         (lambda plan: plan["domain"].update(longest=9), "up to 10 digits"),
         (lambda plan: plan.update(domain={"size": 5}), "needs an open domain"),
         (lambda plan: plan.update(protocol="grr"), "for texts without a list use the protocol prefixes"),
-        (only_short_search, "searches sees"),
+        (only_short_search, "searches must see"),
         (lambda plan: [view["prefix"].update(role="search") for view in plan["parameters"]["views"]], "role count"),
     ],
 )

@@ -311,6 +311,8 @@ def draw_growth(attack: Attack) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    from sunzi.display.plotting import style_axes
+
     if not attack.repeated:
         raise ParameterError("the plot shows success against the number of reports: give some, such as 1,2,5,10")
     figure = Figure(figsize=(7.5, 4.6), layout="constrained")
@@ -334,9 +336,7 @@ def draw_growth(attack: Attack) -> Figure:
         loc="left",
         fontsize="medium",
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    style_axes(axes)
     axes.legend(frameon=False, loc="best")
     return figure
 

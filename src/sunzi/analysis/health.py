@@ -17,7 +17,6 @@ import numpy as np
 from scipy import special
 
 from sunzi._typing import Floats
-from sunzi.analysis.fit_residual import fit_residual
 from sunzi.analysis.health_tests import (
     HealthFinding,
     bit_balance,
@@ -26,6 +25,7 @@ from sunzi.analysis.health_tests import (
     lowest_counts,
     message_frequency,
 )
+from sunzi.analysis.joint_residual import fit_residual
 from sunzi.analysis.residuals import CountedDesign, message_residual, unused_points
 from sunzi.analysis.statistics import any_of
 from sunzi.errors import EstimateError, ParameterError

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from sunzi.cli.files import add_client_seed, add_confidence, add_labels, add_plan
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.parser import nearest
 from sunzi.cli.results import Result, add_format, add_output, check_output, deliver
 from sunzi.cli.terminal import ProgressBar, say, say_wrapped, styled, wrapped
-from sunzi.errors import ParameterError
+from sunzi.errors import DomainError, ParameterError
 from sunzi.formatting import counted, percent
 
 if TYPE_CHECKING:
     from sunzi.analysis import Audit
+    from sunzi.domains.labels import Domain
     from sunzi.plan import Plan
 
 FAULT_FOUND = 3
@@ -77,36 +77,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pair(plan: Plan, words: list[str] | None) -> tuple[int, int] | None:
+    """The indices of two values. An unknown label is an error, not the domain's ``other``."""
     if words is None:
         return None
-    if plan.domain.has_labels:
-        first, second = (_index(plan, word) for word in words)
-        return first, second
-    if not plan.domain.is_indices:
-        first, second = (plan.domain.exact_index(_record_or_number(word)) for word in words)
-        return first, second
-    first, second = (parse_integer(word, "--pair") for word in words)
-    if not all(0 <= value < plan.domain.size for value in (first, second)):
-        raise ParameterError(f"--pair must be two values from 0 to {plan.domain.size - 1}, got {' '.join(words)}")
+    try:
+        first, second = (plan.domain.exact_index(_value(plan.domain, word)) for word in words)
+    except DomainError as error:
+        raise ParameterError(f"--pair: {error}") from None
     return first, second
 
 
-def _record_or_number(word: str) -> object:
-    """Return a record, given as JSON, or the text of a number or date."""
+def _value(domain: Domain, word: str) -> object:
+    """An index, a label, a record as JSON, or the text of a number or date."""
+    if domain.is_indices:
+        return parse_integer(word, "--pair")
     try:
-        return json.loads(word) if word.startswith("{") else word
+        return json.loads(word) if word.startswith("{") and not domain.has_labels else word
     except ValueError as error:
         raise ParameterError(f"--pair: a record must be JSON, got {word!r}: {error}") from None
-
-
-def _index(plan: Plan, label: str) -> int:
-    """Return the index of a label. An unknown one is an error, not the domain's ``other``."""
-    labels = plan.domain.labels
-    if labels is None:
-        raise ParameterError("--pair names labels, and the plan has only their hash; give the label file with --labels")
-    if label not in labels:
-        raise ParameterError(f"--pair: {label!r} is not a label of the plan{nearest(label, labels)}")
-    return labels.index(label)
 
 
 def _rows(found: Audit) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from sunzi.cli.files import (
     STANDARD,
     TABLES,
     add_confidence,
-    add_force,
     add_labels,
     check_order,
     check_paths,
@@ -48,7 +47,16 @@ from sunzi.cli.record_queries import (
     table_names,
     wide_bins,
 )
-from sunzi.cli.results import add_format, check_output, check_page, chosen_format, deliver, refuse_format, say_written
+from sunzi.cli.results import (
+    add_format,
+    add_output,
+    check_output,
+    check_page,
+    chosen_format,
+    deliver,
+    refuse_format,
+    say_written,
+)
 from sunzi.cli.sources import add_source, given_files, guarantee_in_words, read_epoch, read_guarantee
 from sunzi.cli.terminal import EMPTY_TEXT, print_table, printed_warnings, say, say_facts, say_wrapped, shown_label
 from sunzi.errors import ParameterError
@@ -85,16 +93,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_source(
         parser, note="; several are added up, and intervals then assume different users or fresh noise in each epoch"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help=f"output file; the suffix selects the format: {', '.join(_SUFFIXES)}. May be repeated. Parquet needs the "
-        "extra 'frames', a picture the extra 'plot'; .html is a self-contained page and needs neither",
-    )
-    add_force(parser)
+    add_output(parser, _SUFFIXES)
     add_labels(parser, "; for a plan of 'sunzi plan --open', the texts to estimate, one per line, frequent or not")
     parser.add_argument(
         "--top",
@@ -268,7 +267,10 @@ def _batch(arguments: argparse.Namespace, plan: Plan, reports: int) -> BatchGuar
                 f"sunzi: note: {path} has no place for what readers can learn; publish it with .html or .json",
                 sys.stderr,
             )
-    say(f"sunzi: note: the least batch is this one's size, {counted(reports, 'report')}", sys.stderr)
+    say(
+        f"sunzi: note: the guarantee is for batches of at least {counted(reports, 'report')}, as many as here",
+        sys.stderr,
+    )
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -137,6 +138,24 @@ def with_labels(plan: Plan, source: str, labels: str | None) -> Plan:
 def input_name(path: str) -> str:
     """Return the name of an input for messages."""
     return "standard input" if path == STANDARD else path
+
+
+def parse_json(path: str, text: str) -> Any:
+    """The value of a JSON file. No object may repeat a key: of two groups with one name, the first would disappear."""
+
+    def distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                key = json.dumps(name, ensure_ascii=False)
+                raise ParameterError(f"{path}: {key} occurs twice in one object; rename or remove one")
+            found[name] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=distinct)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ParameterError(f"{path} is not JSON: {error}") from None
 
 
 @contextmanager

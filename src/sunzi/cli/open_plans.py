@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sunzi.cli.files import open_input
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
-from sunzi.cli.record_plans import check_other_options
-from sunzi.cli.results import Result, print_result, say_written
+from sunzi.cli.record_plans import check_other_options, deliver_plan, planned_users
 from sunzi.cli.terminal import print_table, say, say_wrapped
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
@@ -19,7 +18,6 @@ from sunzi.formatting import counted, percent_of_three_digits, privacy_bound
 if TYPE_CHECKING:
     from sunzi.plan import Plan
 
-_USERS = 1_000_000
 _RECALLS = (0.5, 0.8, 0.95)
 _COLUMNS = tuple(f"found_{100 * recall:.0f}" for recall in _RECALLS)
 
@@ -70,30 +68,17 @@ def run_open(arguments: argparse.Namespace) -> int:
     from sunzi.domains.texts import OpenDomain
     from sunzi.plan import make_plan
 
-    users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
+    users = planned_users(arguments)
     longest = parse_integer(arguments.longest, "--longest")
     domain = OpenDomain(_alphabet(arguments.open), longest, note=arguments.note or "")
     groups = read_group_lists(arguments.group)
     plan = make_plan("prefixes", domain, arguments.epsilon, groups=groups, list_only=arguments.list_only)
-    for path in arguments.output:
-        plan.save(path)
-        say_written(path, f"the plan {plan.fingerprint[:16]}…")
     by_recall = [plan.thresholds(users, recall=recall) for recall in _RECALLS]
     rows = [
         {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
         for found in zip(*by_recall, strict=True)
     ]
-    document = {
-        "protocol": plan.protocol.name,
-        "epsilon": str(plan.epsilon),
-        "users": users,
-        "fingerprint": plan.fingerprint,
-        "report_bits": plan.report_bits,
-        "thresholds": rows,
-    }
-    print_result(
-        arguments, Result(table=partial(_print, plan, users, rows), document=lambda: document, rows=lambda: rows)
-    )
+    deliver_plan(arguments, plan, users, {"thresholds": rows}, partial(_print, plan, users, rows))
     return 0
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from sunzi.cli.files import STANDARD, input_name, open_input, read_tally
+from sunzi.cli.files import STANDARD, input_name, open_input, parse_json, read_tally
 from sunzi.cli.numbers import parse_integers
 from sunzi.cli.results import Result
 from sunzi.cli.terminal import print_table, say
@@ -200,10 +200,7 @@ def regrouped(estimate: Estimate, path: str | None) -> Estimate:
 
 
 def _from_json(path: str, text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ParameterError(f"{path} is not JSON: {error}") from None
+    found = parse_json(path, text)
     wrong = next((name for name, values in found.items() if values != _REST and not isinstance(values, list)), None)
     if wrong is not None:
         raise ParameterError(f'{path}: the group {wrong!r} must be a list of values, or "{_REST}" for the rest')

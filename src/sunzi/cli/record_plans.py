@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sunzi.cli.files import open_input
+from sunzi.cli.files import open_input, parse_json
 from sunzi.cli.group_lists import read_group_lists
 from sunzi.cli.numbers import parse_integer
 from sunzi.cli.results import Result, print_result, say_written
@@ -111,26 +111,43 @@ def check_other_options(arguments: argparse.Namespace) -> None:
 
 def run_records(arguments: argparse.Namespace) -> int:
     """Make the plan, write it, and print its errors."""
+    users = planned_users(arguments)
+    request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
+    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
+    rows = _rows(plan, users, request.wanted)
+    deliver_plan(arguments, plan, users, {"errors": rows}, partial(_print, plan, users, rows))
+    return 0
+
+
+def planned_users(arguments: argparse.Namespace) -> int:
+    """The number of users to plan for."""
     users = _USERS if arguments.users is None else parse_integer(arguments.users, "--users")
     if users < 1:
         raise ParameterError(f"--users must be at least 1, got {arguments.users}")
-    request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
-    plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
+    return users
+
+
+def deliver_plan(
+    arguments: argparse.Namespace,
+    plan: Plan,
+    users: int,
+    answers: dict[str, list[dict[str, Any]]],
+    table: Callable[[], None],
+) -> None:
+    """Write the plan, and print what it answers: ``answers`` are rows under their name."""
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
-    rows = _rows(plan, users, request.wanted)
     document = {
         "protocol": plan.protocol.name,
         "epsilon": str(plan.epsilon),
         "users": users,
         "fingerprint": plan.fingerprint,
         "report_bits": plan.report_bits,
-        "errors": rows,
+        **answers,
     }
-    result = Result(table=partial(_print, plan, users, rows), document=lambda: document, rows=lambda: rows)
-    print_result(arguments, result)
-    return 0
+    (rows,) = answers.values()
+    print_result(arguments, Result(table=table, document=lambda: document, rows=lambda: rows))
 
 
 def record_request(arguments: argparse.Namespace, **options: Any) -> RecordRequest:
@@ -166,10 +183,9 @@ def _schema(path: str) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     """The attributes and the wanted tables."""
     with open_input(path) as stream:
         text = stream.read().decode("utf-8-sig", errors="replace")
+    found = parse_json(path, text)
     try:
-        return _read_schema(json.loads(text, object_pairs_hook=_distinct))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ParameterError(f"{path} must be JSON as sunzi plan --help shows: {error}") from None
+        return _read_schema(found)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
 
@@ -178,16 +194,6 @@ def _json(value: Any) -> str:
     """A value of the file, for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-
-
-def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, whose keys must differ: of two attributes with one name, the first would disappear."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ParameterError(f"{_json(name)} occurs twice in one object; rename or remove one")
-        found[name] = value
-    return found
 
 
 def _check_keys(what: str, record: dict[str, Any], needed: Sequence[str], optional: Sequence[str] = ()) -> None:

@@ -156,9 +156,11 @@ def _from_source(arguments: argparse.Namespace) -> tuple[str, Trend]:
 
 
 def _result(arguments: argparse.Namespace, collection: str | None, found: Trend) -> Result:
+    from sunzi.results.queries import parse_value
+
     def chosen(number: int) -> list[int]:
         if arguments.value:
-            return [_index(found, text) for text in arguments.value]
+            return [found.domain.exact_index(parse_value(found.domain, text)) for text in arguments.value]
         number = arguments.top or number
         return found.most_frequent(number) if arguments.sort == "frequent" else [row.index for row in found.top(number)]
 
@@ -185,11 +187,6 @@ def _result(arguments: argparse.Namespace, collection: str | None, found: Trend)
         picture=lambda: found.plot(indices=chosen(_DRAWN), confidence=arguments.confidence, one_in=arguments.one_in),
         page=page,
     )
-
-
-def _index(found: Trend, text: str) -> int:
-    is_number = found.domain.is_indices and text.isascii() and text.isdecimal()
-    return found.domain.exact_index(int(text) if is_number else text)
 
 
 def _print_table(arguments: argparse.Namespace, found: Trend, chosen: Sequence[int]) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sunzi.batch import BatchGuarantee, honest_reports
@@ -55,7 +56,6 @@ class Publisher:
 
     def __init__(self, collector: Collector, settings: Settings) -> None:
         self._collector, self._settings = collector, settings
-        self._computed: OrderedDict[tuple[str, tuple[int, ...], int | None], BatchGuarantee] = OrderedDict()
         self._computing = threading.Lock()
         # By an epoch's key and its number of reports, which changes if reports are subtracted.
         self._cells: dict[tuple[int, int], int] = {}
@@ -175,16 +175,8 @@ class Publisher:
                 f"delta = {delta:g} is not below 1/{users:,}: even publishing one person's report would be allowed. "
                 "Use a much smaller --publish-delta, such as 1e-8"
             )
-        key = plan.fingerprint, sizes, cohort
         with self._computing:  # concurrent readers share one computation
-            if key not in self._computed:
-                self._computed[key] = plan.batch_guarantee(
-                    list(sizes), delta, honest=honest, reader="tally", cohort=cohort
-                )
-                while len(self._computed) > _KEPT_GUARANTEES:
-                    self._computed.popitem(last=False)
-            self._computed.move_to_end(key)
-            return self._computed[key]
+            return _computed(plan, sizes, delta, honest, cohort)
 
     def _conditions(self, guarantee: BatchGuarantee) -> Iterable[str]:
         yield (
@@ -220,6 +212,12 @@ class Publisher:
                 "It covers people who report in no other epoch of this collection. If some do, state how: start the "
                 "collector with --fresh-noise or --cohort."
             )
+
+
+@lru_cache(maxsize=_KEPT_GUARANTEES)
+def _computed(plan: Plan, sizes: tuple[int, ...], delta: float, honest: float, cohort: int | None) -> BatchGuarantee:
+    """The guarantee against readers of the tallies of batches of these sizes, which takes up to three seconds."""
+    return plan.batch_guarantee(list(sizes), delta, honest=honest, reader="tally", cohort=cohort)
 
 
 def published_groups(counts: Mapping[str, int], reports: int, minimum: int) -> set[str]:

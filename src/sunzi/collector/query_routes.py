@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -33,11 +32,11 @@ from sunzi.collector.routes import (
 )
 from sunzi.collector.service import service_of
 from sunzi.collector.uploads import CollectionName
-from sunzi.domains.labels import Domain
 from sunzi.errors import ParameterError
 from sunzi.groups import are_disjoint
 from sunzi.results.changes import CHANGE_COLUMNS, Difference, VerdictRule, difference
 from sunzi.results.estimate import Estimate
+from sunzi.results.queries import parse_value
 from sunzi.results.record_answers import Questions
 from sunzi.results.uncertainty import Target
 from sunzi.tables.writers import records_as
@@ -166,11 +165,6 @@ def _estimated(
 
 def _about(live: LiveEpoch, estimated: Estimate, group: str | None) -> dict[str, Any]:
     return listed(live.epoch) | {"reports": estimated.reports, "group": group}
-
-
-def parse_value(domain: Domain, text: str) -> Any:
-    """An index where values are indices; else the text, which the domain reads as a label, number or date."""
-    return int(text) if domain.is_indices and re.fullmatch("[0-9]{1,19}", text) else text
 
 
 @lru_cache(maxsize=_KEPT_DIFFERENCES)

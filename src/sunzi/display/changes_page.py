@@ -8,8 +8,8 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sunzi.display.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
-from sunzi.display.estimate_page import guarantee
+from sunzi.display.chart_tables import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
+from sunzi.display.estimate_page import privacy_paragraph
 from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ChangesPage:
         reports = [counted(estimate.reports, "report") for estimate in (before, after)]
         about = [f"{names[0]}: {reports[0]}", f"{names[1]}: {reports[1]}", date.today().isoformat()]
         same = after.plan is not None and before.plan is not None and after.plan.epsilon == before.plan.epsilon
-        introduction = f"{guarantee(after.plan) if same else ''}<p>{self._legend()}</p>"
+        introduction = f"{privacy_paragraph(after.plan) if same else ''}<p>{self._legend()}</p>"
         return chart_page(title or self._summary(), about, introduction, self._table(names), self._notes())
 
     def fragment(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from sunzi.display.chart_page import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
+from sunzi.display.chart_tables import Axis, cell, chart_fragment, chart_page, chart_row, chart_table
 from sunzi.errors import ParameterError
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound
 from sunzi.results.certainty import MEANINGS, Certainty, certainties
@@ -45,7 +45,7 @@ class EstimatePage:
         about += [] if title is None else [size]
         about.append((day or date.today()).isoformat())
         remark = f"<p>{escape(self.remark)}</p>\n" if self.remark else ""
-        introduction = f"{remark}{guarantee(self.estimate.plan)}{self._batch()}<p>{self._legend()}</p>"
+        introduction = f"{remark}{privacy_paragraph(self.estimate.plan)}{self._batch()}<p>{self._legend()}</p>"
         return chart_page(size if title is None else title, about, introduction, self._table(), self._notes())
 
     def fragment(self) -> str:
@@ -64,7 +64,7 @@ class EstimatePage:
                 f"{self.estimate.reports:,}"
             )
         if plan is None or plan.fingerprint != batch.plan:
-            own = "is of no plan" if plan is None else f"is of {plan.protocol.name}, plan {plan.fingerprint}"
+            own = "has no plan" if plan is None else f"belongs to {plan.protocol.name}, plan {plan.fingerprint}"
             raise ParameterError(
                 f"the guarantee is for {batch.protocol}, plan {batch.plan}; this estimate {own}. Take the "
                 "batch_guarantee of the estimate's own plan"
@@ -138,7 +138,7 @@ value's own {confidence} confidence interval for {whom}. {self._keys()}."""
         return chart_row(row.label, drawing, cells)
 
 
-def guarantee(plan: Plan | None) -> str:
+def privacy_paragraph(plan: Plan | None) -> str:
     """A paragraph about the plan's privacy; empty where the plan is not known."""
     if plan is None:
         return ""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -64,10 +64,10 @@ def plot_estimate(
     """The largest frequencies as bars, never without their intervals; pale where chance could explain them."""
     if truth is not None and len(truth) != estimate.domain.size:
         raise ParameterError(f"truth must have {estimate.domain.size} frequencies, got {len(truth)}")
-    rows = estimate.top(_check_top(top), confidence, target=target)
+    rows = estimate.top(check_top(top), confidence, target=target)
     found = certainties(estimate, confidence, target)
-    bars = [_Bar(row.label, row.frequency, row.low, row.high, found[row.index]) for row in rows]
-    figure, axes = _draw_bars(bars)
+    bars = [Bar(row.label, row.frequency, row.low, row.high, found[row.index]) for row in rows]
+    figure, axes = _bar_chart(bars)
     handles = legend_handles(confidence)
     if truth is not None:
         axes.plot(
@@ -89,9 +89,9 @@ def plot_difference(
     verdict: VerdictRule = "any",
 ) -> Figure:
     """The clearest changes as bars with their intervals; pale where chance could explain them."""
-    rows = difference.top(_check_top(top), confidence, verdict)
-    bars = [_Bar(row.label, row.change, row.low, row.high, certainty(row)) for row in rows]
-    figure, axes = _draw_bars(bars, below=0.8)
+    rows = difference.top(check_top(top), confidence, verdict)
+    bars = [Bar(row.label, row.change, row.low, row.high, certainty(row)) for row in rows]
+    figure, axes = _bar_chart(bars, below=0.8)
     axes.set_xlabel("change of frequency, after minus before")
     before, after = (f"{each.reports:,}" for each in (difference.before, difference.after))
     axes.set_title(
@@ -104,7 +104,9 @@ def plot_difference(
 
 
 @dataclass(frozen=True)
-class _Bar:
+class Bar:
+    """A value with its interval."""
+
     label: str
     value: float
     low: float
@@ -112,32 +114,45 @@ class _Bar:
     certainty: Certainty
 
 
-def _check_top(top: int) -> int:
+def check_top(top: int) -> int:
+    """Refuse a picture without bars."""
     if top < 1:
         raise ParameterError(f"top must be at least 1, got {top}")
     return top
 
 
-def _draw_bars(bars: Sequence[_Bar], below: float = 0.0) -> tuple[Figure, Axes]:
-    """Horizontal bars with their intervals, the first on top, and space for a legend below, in inches."""
+def _bar_chart(bars: Sequence[Bar], below: float = 0.0) -> tuple[Figure, Axes]:
+    """Labelled bars, the first on top, and space for a legend below, in inches."""
     figure = Figure(figsize=(8, 1.4 + below + 0.32 * len(bars)), layout="constrained")
     axes = figure.add_subplot()
+    draw_bars(axes, bars)
+    shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL).replace("$", r"\$") for bar in bars])
+    axes.set_yticks(range(len(bars)), shown, fontfamily=fonts)
+    axes.invert_yaxis()
+    return figure, axes
+
+
+def draw_bars(axes: Axes, bars: Sequence[Bar], linewidth: float = 1.2) -> None:
+    """Horizontal bars with their intervals."""
     places = np.arange(len(bars))
     values, low, high = (np.array([getattr(bar, name) for bar in bars]) for name in ("value", "low", "high"))
     # A score interval may be off-centre, and even exclude the estimate by a rounding error.
     reach = np.maximum(np.vstack([values - low, high - values]), 0.0)
     faces, edges = zip(*(SHADES[bar.certainty] for bar in bars), strict=True)
-    axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1.2, height=0.7)
-    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=1.2, capsize=3)
-    shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL).replace("$", r"\$") for bar in bars])
-    axes.set_yticks(places, shown, fontfamily=fonts)
-    axes.invert_yaxis()
+    axes.barh(places, values, color=faces, edgecolor=edges, linewidth=linewidth, height=0.7)
+    axes.errorbar(
+        values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=linewidth, capsize=2.5 * linewidth
+    )
     axes.axvline(0, color=INTERVAL, linewidth=0.8)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+    style_axes(axes, "x")
+
+
+def style_axes(axes: Axes, grid: Literal["x", "y", "both"] = "both") -> None:
+    """No lines above and to the right, and a pale grid behind everything else."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
+    axes.grid(axis=grid, linewidth=0.4, alpha=0.6)
     axes.set_axisbelow(True)
-    return figure, axes
 
 
 def legend_handles(confidence: float, names: Mapping[Certainty, str] = _NAMES) -> list[Patch | Line2D]:
@@ -229,9 +244,7 @@ def _dress_trend(axes: Axes, trend: Trend, confidence: float) -> None:
     axes.set_title(
         f"{len(trend.moments)} epochs, {sum(trend.reports):,} reports, {100 * confidence:g} % intervals", loc="left"
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    style_axes(axes, "y")
     if trend.unit == "epoch":
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

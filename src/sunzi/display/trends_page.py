@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sunzi.display.chart_page import cell, chart_fragment, chart_page, chart_row, chart_table
+from sunzi.display.chart_tables import cell, chart_fragment, chart_page, chart_row, chart_table
 from sunzi.formatting import counted, decimals_for, percent, signed_percent
 
 if TYPE_CHECKING:

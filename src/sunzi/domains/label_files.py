@@ -19,7 +19,7 @@ def label_bytes(labels: Sequence[str]) -> bytes:
     return "".join(f"{label}\n" for label in labels).encode()
 
 
-def decoded(path: str | Path, data: bytes) -> str:
+def utf8_text(path: str | Path, data: bytes) -> str:
     """The text of a label file."""
     try:
         return data.decode("utf-8")
@@ -41,7 +41,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 def tidy_labels(path: str | Path, data: bytes) -> list[str]:
     """The labels of a file as people write them; ambiguous lines are refused by number."""
-    text = decoded(path, data).removeprefix("\ufeff").replace("\r\n", "\n")
+    text = utf8_text(path, data).removeprefix("\ufeff").replace("\r\n", "\n")
     labels = [line.rstrip(" \t") for line in text.split("\n")]
     while labels and not labels[-1]:
         labels.pop()

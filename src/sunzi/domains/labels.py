@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sunzi._typing import Integers
 from sunzi.domains.columns import as_array, as_list, check_column, is_missing
-from sunzi.domains.label_files import decoded, label_bytes, read_bytes, tidy_labels
+from sunzi.domains.label_files import label_bytes, read_bytes, tidy_labels, utf8_text
 from sunzi.errors import DomainError, ParameterError, PlanError
 from sunzi.formatting import shortened
 from sunzi.numerics.checks import shown
@@ -107,7 +107,7 @@ class Domain:
             raise DomainError(f"this plan names no label file, so {path} is not needed; omit it")
         data = read_bytes(path)
         is_exact = hashlib.sha256(data).hexdigest() == self.labels_sha256
-        labels = decoded(path, data).removesuffix("\n").split("\n") if is_exact else tidy_labels(path, data)
+        labels = utf8_text(path, data).removesuffix("\n").split("\n") if is_exact else tidy_labels(path, data)
         attached = Domain(labels, separate_labels=True)
         if (attached.labels_sha256, attached.size) != (self.labels_sha256, self.size):
             found = f"its SHA-256 is {attached.labels_sha256} and it holds {attached.size} labels"

@@ -286,12 +286,12 @@ class OrderedDomain(Domain):
         return {"size": self.size, "range": bounds}
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> OrderedDomain:
+    def from_json(cls, record: object) -> OrderedDomain:
         """The inverse of :meth:`to_json`."""
-        bounds = record["range"]
-        if set(record) != {"size", "range"} or not isinstance(bounds, Mapping):
+        if not isinstance(record, Mapping) or set(record) != {"size", "range"}:
             raise PlanError(f"a domain of numbers must have a size and a range, got {shown(record)}")
-        known = {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"}
+        bounds = record["range"]
+        known = isinstance(bounds, Mapping) and {"low", "high"} <= set(bounds) <= {"low", "high", "clamp", "unit"}
         if not known or bounds.get("clamp", True) is not True:
             raise PlanError(f"a range must have low, high and optionally clamp: true and a unit, got {shown(bounds)}")
         ends = [bounds[name] for name in ("low", "high")]

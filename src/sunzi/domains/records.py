@@ -209,13 +209,13 @@ class RecordDomain(Domain):
         return {"size": self.size, "attributes": listed}
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> RecordDomain:
+    def from_json(cls, record: object) -> RecordDomain:
         """The inverse of :meth:`to_json`."""
-        listed = record["attributes"]
-        if set(record) != {"size", "attributes"} or not isinstance(listed, list):
+        keys = {"size", "attributes"}
+        if not isinstance(record, Mapping) or set(record) != keys or not isinstance(record["attributes"], list):
             raise PlanError(f"a domain of records must have a size and a list of attributes, got {shown(record)}")
         found: dict[str, Domain | Iterable[str]] = {}
-        for each in listed:
+        for each in record["attributes"]:
             if not isinstance(each, Mapping) or set(each) != {"name", "domain"} or not isinstance(each["name"], str):
                 raise PlanError(f"an attribute must have a name and a domain, got {shown(each)}")
             if each["name"] in found:
@@ -235,9 +235,9 @@ def read_domain(record: object) -> Domain:
     """A domain of any kind, as a plan file records it."""
     try:
         if isinstance(record, Mapping) and "attributes" in record:
-            return RecordDomain.read(record)
+            return RecordDomain.from_json(record)
         if isinstance(record, Mapping) and "symbols" in record:
-            return OpenDomain.read(record)
+            return OpenDomain.from_json(record)
         return _read_attribute(record)
     except ParameterError as error:
         raise PlanError(f"domain: {error}") from None
@@ -245,7 +245,7 @@ def read_domain(record: object) -> Domain:
 
 def _read_attribute(record: object) -> Domain:
     if isinstance(record, Mapping) and "range" in record:
-        return OrderedDomain.read(record)
+        return OrderedDomain.from_json(record)
     return Domain.from_json(record)
 
 

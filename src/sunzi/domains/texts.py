@@ -261,14 +261,15 @@ class OpenDomain(Domain):
         return {**named, "longest": self.longest, **({"note": self.note} if self.note else {})}
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> OpenDomain:
+    def from_json(cls, record: object) -> OpenDomain:
         """The inverse of :meth:`to_json`."""
-        symbols, unknown = record["symbols"], record.get("unknown")
-        needed = {"symbols", "longest"} if symbols == _BYTES else {"symbols", "longest", "unknown"}
-        if set(record) - {"note"} != needed or record.get("note", "note") == "":
+        is_bytes = isinstance(record, Mapping) and record.get("symbols") == _BYTES
+        needed = {"symbols", "longest"} if is_bytes else {"symbols", "longest", "unknown"}
+        if not isinstance(record, Mapping) or set(record) - {"note"} != needed or record.get("note", "note") == "":
             raise PlanError(
                 f"an open domain must have symbols, unknown and longest, and may have a note, got {shown(record)}"
             )
+        symbols, unknown = record["symbols"], record.get("unknown")
         if symbols != _BYTES and (not isinstance(symbols, list) or not isinstance(unknown, str)):
             raise PlanError(f'symbols must be "bytes" or a list of tokens, unknown one of them, got {shown(record)}')
         domain = cls(symbols, record["longest"], unknown=unknown, note=record.get("note", ""))

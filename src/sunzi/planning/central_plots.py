@@ -7,19 +7,20 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from sunzi.batch import READERS, BatchGuarantee
 from sunzi.display.palette import BLUE, SKY, VERMILION
+from sunzi.display.plotting import style_axes
 from sunzi.formatting import counted, percent
 from sunzi.planning.central_curves import BatchCurves
+from sunzi.planning.plots import scale_by_factors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BOUND, _BAND, _ATTACK, _LOCAL, _OWN = BLUE, SKY, VERMILION, "#666666", "#000000"
 _TITLE_WIDTH = 130
-_MOST_DECADES = 2
 
 
 def draw_batch(curves: BatchCurves) -> Figure:
@@ -68,14 +69,9 @@ def _draw(
     point = f"this plan: {own.epsilon:.3g}"
     axes.plot([place(own)], [own.epsilon], color=_OWN, marker="o", linestyle="none", zorder=4, label=point)
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    is_narrow = high <= 10**_MOST_DECADES * low
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,), numticks=9))
-    axes.yaxis.set_minor_locator(NullLocator())
+    scale_by_factors(axes, *axes.get_ylim())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(which="major", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    style_axes(axes)
 
 
 def _title(curves: BatchCurves) -> str:

@@ -10,6 +10,7 @@ from sunzi._typing import Progress
 from sunzi.designs.attack_limits import AttackLimit, subsets_within
 from sunzi.designs.choice import subset_error
 from sunzi.errors import ParameterError
+from sunzi.numerics.checks import whole_number
 from sunzi.numerics.thresholds import parse_epsilon
 from sunzi.plan import Epsilon
 from sunzi.planning import search_cache
@@ -67,9 +68,9 @@ def pareto_front(
     request = Request(
         max_bits=_limit("max_bits", max_bits),
         max_attack=_limit("max_attack", max_attack),
-        max_moduli=_count("max_moduli", max_moduli, MOST_MODULI),
+        max_moduli=whole_number("max_moduli", max_moduli, 1, MOST_MODULI),
         evaluations=_evaluations(effort, domain_size),
-        seed=_count("seed", seed, 2**63, least=0),
+        seed=whole_number("seed", seed, 0, 2**63),
     )
     if seconds is not None:
         return search(family, request, _limit("seconds", seconds), progress)
@@ -163,7 +164,7 @@ def _evaluations(effort: Effort | int, domain_size: int) -> int:
         if effort not in EVALUATIONS:
             raise ParameterError(f"effort must be one of {list(EVALUATIONS)} or a number, got {effort!r}")
         return EVALUATIONS[effort] * (2 if domain_size <= _SMALL_DOMAIN else 1)
-    return _count("effort", effort, 10**9)
+    return whole_number("effort", effort, 1, 10**9)
 
 
 def _limit(name: str, value: float | None) -> float:
@@ -172,12 +173,6 @@ def _limit(name: str, value: float | None) -> float:
     if not value > 0:
         raise ParameterError(f"{name} must be positive, got {value}")
     return float(value)
-
-
-def _count(name: str, value: int, most: int, least: int = 1) -> int:
-    if not least <= value <= most or value != int(value):
-        raise ParameterError(f"{name} must be a whole number between {least} and {most}, got {value!r}")
-    return int(value)
 
 
 def _from_json(entries: Any) -> list[ModuliCandidate] | None:

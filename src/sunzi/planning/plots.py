@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sunzi.batch import BatchGuarantee
 from sunzi.display.palette import LINES
+from sunzi.display.plotting import style_axes
 from sunzi.errors import ParameterError
 from sunzi.formatting import with_prefix
 from sunzi.planning.comparison import ComparisonRow
@@ -213,20 +214,15 @@ def _draw(axes: Panel, panel: _Panel, names: Sequence[str], varied: Varied, styl
     if panel.is_relative:
         _spread_around_zero(axes, [y for points in panel.points.values() for _, y, _ in points])
     else:
-        axes.set_yscale("log")
         heights = [y for points in panel.points.values() for _, y, _ in points]
-        is_narrow = max(heights) <= 10**_MOST_DECADES * min(heights)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,), numticks=9))
-        axes.yaxis.set_minor_locator(NullLocator())
+        scale_by_factors(axes, min(heights), max(heights))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.label(value)))
     if varied != "epsilon":
         _spread_by_factors(axes, sorted({x for points in panel.points.values() for x, _, _ in points}))
     axes.set_title(panel.title, loc="left", fontsize="medium", fontweight="bold")
     axes.set_ylabel(panel.unit)
     axes.set_xlabel(_NAMES[varied])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(which="major", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
+    style_axes(axes)
 
 
 def _spread_around_zero(axes: Panel, heights: Sequence[float]) -> None:
@@ -236,6 +232,14 @@ def _spread_around_zero(axes: Panel, heights: Sequence[float]) -> None:
     high = max(3.0, 1.3 * max(heights))
     axes.set_ylim(low, high)
     axes.set_yticks([tick for tick in _RELATIVE_TICKS if low <= tick <= high])
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def scale_by_factors(axes: Panel, low: float, high: float) -> None:
+    """A logarithmic vertical axis, with ticks between powers of ten if the range is narrow."""
+    axes.set_yscale("log")
+    is_narrow = high <= 10**_MOST_DECADES * low
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,), numticks=9))
     axes.yaxis.set_minor_locator(NullLocator())
 
 

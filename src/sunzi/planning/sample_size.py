@@ -44,7 +44,7 @@ def users_needed(
 
 def users_for(plan: Plan, target_error: float) -> int:
     """The fewest users for which this plan's standard error of a value that nobody holds is at most the target."""
-    check_target(target_error)
+    _check_target_error(target_error)
     curve = error_curve(plan.protocol)
     users = max(1, ceil(curve.constant / target_error**2))
     # Rounding in the division and the root may be off by one.
@@ -75,7 +75,7 @@ def epsilon_needed(
     """
     terms = Domain.of(domain)
     check_users(users)
-    check_target(target_error)
+    _check_target_error(target_error)
     find(protocol)
 
     def meets(index: int) -> bool:
@@ -102,7 +102,7 @@ def recommend_users(
     """The recommendation at this ε with as many users as the chosen protocol needs for the target. ``wishes`` are the
     options of :func:`~sunzi.planning.recommend`.
     """
-    check_target(target_error)
+    _check_target_error(target_error)
     # All errors scale alike with the number of users, so any number leads to the same choice.
     recommendation = recommend(domain, epsilon, _ANY_USERS, **wishes)
     return at_users(recommendation, users_for(recommendation.plan, target_error))
@@ -134,7 +134,7 @@ def recommend_epsilon(
     return recommendation
 
 
-def check_target(target_error: float) -> None:
+def _check_target_error(target_error: float) -> None:
     """Raise ParameterError unless the target is positive."""
     if not 0 < target_error < inf:
         raise ParameterError(f"the target error must be a positive share such as 0.001, got {target_error}")

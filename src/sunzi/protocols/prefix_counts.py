@@ -11,7 +11,7 @@ from sunzi._typing import Floats
 from sunzi.domains.texts import TextList
 from sunzi.errors import EstimateError
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.protocols.prefix_tables import ViewTable, decoded, least_squares
+from sunzi.protocols.prefix_tables import ViewTable, least_squares, view_tables
 from sunzi.results.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def text_estimate(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digit
             f"a view that counts texts has no report yet; this plan counts with {len(views)} of {len(protocol.views)} "
             "views, so collect more reports"
         )
-    tables = decoded(views, tally)
+    tables = view_tables(views, tally)
     frequencies, rest = _solved(tables, digits)
     weights = np.array([1 / table.standard_error**2 for table in tables])
     spread = np.array([max(table.spread, table.standard_error**2) for table in rest])

@@ -17,7 +17,7 @@ from sunzi._typing import Floats, Integers
 from sunzi.domains.texts import Digits, OpenDomain, distinct
 from sunzi.errors import EstimateError
 from sunzi.numerics.polynomial_hash import AlignedDigits, all_endings, ending_digits, extended
-from sunzi.protocols.prefix_tables import Cells, ViewTable, decoded, least_squares
+from sunzi.protocols.prefix_tables import Cells, ViewTable, least_squares, view_tables
 from sunzi.protocols.text_prior import TextPrior
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class PrefixSearch:
     @classmethod
     def of(cls, protocol: PrefixViews, domain: OpenDomain, tally: Tally, beam: int = BEAM) -> PrefixSearch:
         """Decode the search views."""
-        tables = decoded(protocol.with_role("search"), tally)
+        tables = view_tables(protocol.with_role("search"), tally)
         depths = sorted({table.view.digits for table in tables})
         levels = (_Level(depth, tuple(t for t in tables if t.view.digits == depth)) for depth in depths)
         return cls(domain, tuple(levels), beam)

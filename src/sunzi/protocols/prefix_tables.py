@@ -59,7 +59,7 @@ class ViewTable:
         return ViewTable(self.view, self.reports, values)
 
 
-def decoded(views: Mapping[int, PrefixView], tally: Tally) -> list[ViewTable]:
+def view_tables(views: Mapping[int, PrefixView], tally: Tally) -> list[ViewTable]:
     """The tables of these views."""
     return [ViewTable.of(view, tally, number) for number, view in views.items()]
 

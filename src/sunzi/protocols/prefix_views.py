@@ -75,9 +75,9 @@ class PrefixViews(ViewsProtocol):
                 raise PlanError(f"a plan of prefixes needs a view with the role {role}")
         whole = max(view.digits for view in self.views)
         if any(view.digits != whole for view in self.with_role("count").values()):
-            raise PlanError(f"views that count see all {whole} digits of a text")
+            raise PlanError(f"every view that counts must see all {whole} digits of a text")
         if all(view.digits != whole for view in self.with_role("search").values()):
-            raise PlanError(f"some view that searches sees all {whole} digits of a text")
+            raise PlanError(f"a view that searches must see all {whole} digits of a text")
 
     def with_role(self, role: str) -> dict[int, PrefixView]:
         """The views with a role, by their number."""
@@ -126,7 +126,7 @@ class PrefixViews(ViewsProtocol):
                 raise PlanError(f"the base of a view must be at least {domain.end}, one per token, got {view.base}")
         deepest = max(view.digits for view in self.views)
         if deepest != domain.width:
-            raise PlanError(f"texts have up to {domain.width} digits with their end, the views see {deepest}")
+            raise PlanError(f"texts have up to {domain.width} digits including their end, but the views see {deepest}")
 
     def points_of(self, selector: int, values: Integers) -> Integers:
         """The cells of the view."""

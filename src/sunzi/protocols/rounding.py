@@ -25,7 +25,7 @@ from sunzi.protocols.alternatives import mean_alternatives
 from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import FirstWord
-from sunzi.results.ordered import MeanEstimate, distinct
+from sunzi.results.ordered import MeanEstimate, numbered_labels
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 
@@ -196,7 +196,7 @@ class RoundedNumbers(Protocol):
         grid = np.linspace(domain.low + half, domain.high - half, self.grid_points)
         # The first and the last step are the ends of the range, up to half a millionth.
         labels = [domain.shown_number(point) for point in np.linspace(domain.low, domain.high, self.grid_points)]
-        points = Domain(distinct(labels))
+        points = Domain(numbered_labels(labels))
         found = self._rounded.estimate(points, tally)
         uncertainty = found._known_uncertainty()
         return MeanEstimate(points, tally.reports, found.frequencies, uncertainty, grid=grid, bins=domain)

@@ -49,7 +49,7 @@ class Histogram(ABC):
 
     def __post_init__(self) -> None:
         """Take a read-only copy of the frequencies."""
-        vars(self)["frequencies"] = read_only(self.frequencies)
+        object.__setattr__(self, "frequencies", read_only(self.frequencies))
 
     @property
     def counts(self) -> Floats:

@@ -247,7 +247,7 @@ class OrderedEstimate(Estimate):
         for row, (start, stop) in zip(rows, pairwise(places), strict=True):
             row[start:stop] = 1.0
             labels.append(self.bins.shown_range(start, stop))
-        return self._regrouped(Domain(distinct(labels)), rows)
+        return self._regrouped(Domain(numbered_labels(labels)), rows)
 
     def _places(self, edges: int | Sequence[object] | NDArray[Any]) -> list[int]:
         size = self.domain.size
@@ -446,10 +446,10 @@ class MeanEstimate(Estimate):
         return f"MeanEstimate({self.grid.size} points, {self.reports} reports)"
 
 
-def distinct(labels: Sequence[str]) -> list[str]:
+def numbered_labels(labels: Sequence[str]) -> list[str]:
     """The labels, numbered if some are equal, as labels of tiny bins may be.
 
-    >>> distinct(["1", "1"])
+    >>> numbered_labels(["1", "1"])
     ['1 (1)', '1 (2)']
     """
     if len(set(labels)) == len(labels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,16 @@ class QueryResult:
             "standard_error": self.standard_error,
             "count": self.value * reports,
         }
+
+
+def parse_value(domain: Domain, text: str) -> object:
+    """An index where values are indices; else the text, which the domain reads as a label, number or date.
+
+    >>> import sunzi
+    >>> parse_value(sunzi.Domain(5), "3"), parse_value(sunzi.Domain(["1", "3"]), "3")
+    (3, '3')
+    """
+    return int(text) if domain.is_indices and re.fullmatch("[0-9]{1,19}", text) else text
 
 
 def indicator(domain: Domain, values: Iterable[object]) -> Floats:

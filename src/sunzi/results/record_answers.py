@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions to an estimate."""
+    """Questions about an estimate."""
 
     ranges: Sequence[str] = ()
     """Each as ``LOW:HIGH``."""

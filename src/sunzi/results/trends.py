@@ -126,10 +126,10 @@ class Trend:
             raise EstimateError(f"a trend needs at least two epochs, got {counted(len(self.moments), 'epoch')}")
         if self.frequencies.shape != shape or self.variances.shape != shape:
             raise ParameterError(f"frequencies and variances must have {shape[0]} rows of {shape[1]} values")
-        vars(self)["times"] = _times(self.moments)
+        object.__setattr__(self, "times", _times(self.moments))
         for name in ("frequencies", "variances"):
-            vars(self)[name] = vars(self)[name].view()
-            vars(self)[name].setflags(write=False)
+            object.__setattr__(self, name, getattr(self, name).view())
+            getattr(self, name).setflags(write=False)
 
     @property
     def unit(self) -> str:

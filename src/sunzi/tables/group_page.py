@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from sunzi.display.chart_page import CHART_STYLE, Axis
+from sunzi.display.chart_tables import CHART_STYLE, Axis
 from sunzi.display.markup import page
 from sunzi.formatting import counted, decimals_for, percent, privacy_bound, shortened
 from sunzi.results.certainty import MEANINGS, Certainty, certainties

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles, saved
-from sunzi.errors import ParameterError
+from sunzi.display.plotting import Bar, check_top, draw_bars, drawable, legend_handles, saved
 from sunzi.formatting import counted, shortened
 from sunzi.results.certainty import certainties
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from sunzi.results.certainty import Certainty
-    from sunzi.results.histogram import Row
     from sunzi.results.uncertainty import Target
     from sunzi.tables.group_estimates import GroupEstimates
 
@@ -36,16 +31,17 @@ def plot_groups(
     target: Target = "reporters",
 ) -> Figure:
     """A small bar chart per group, at most for the 30 largest: the same values on one scale, with their intervals."""
-    if top < 1:
-        raise ParameterError(f"top must be at least 1, got {top}")
     shown = list(groups.estimates)[:_MOST_PANELS]
-    rows = groups.common_rows(top, confidence, target)
+    rows = groups.common_rows(check_top(top), confidence, target)
     across = min(_ACROSS, len(shown))
     down, height = math.ceil(len(shown) / across), 0.7 + 0.26 * len(rows[shown[0]])
     figure = Figure(figsize=(1.6 + 3.4 * across, 1.1 + height * down), layout="constrained")
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, name in zip(panels, shown, strict=False):
-        _draw(axes, rows[name], certainties(groups.estimates[name], confidence, target))
+        found = certainties(groups.estimates[name], confidence, target)
+        bars = [Bar(row.label, row.frequency, row.low, row.high, found[row.index]) for row in rows[name]]
+        draw_bars(axes, bars, linewidth=1)
+        axes.tick_params(labelsize="small", labelbottom=True)
         reports = counted(groups.estimates[name].reports, "report")
         axes.set_title(f"{shortened(name, _LONGEST_NAME)}, {reports}".replace("$", r"\$"), loc="left", fontsize="small")
     for axes in panels[len(shown) :]:
@@ -66,20 +62,3 @@ def _title(groups: GroupEstimates, shown: int) -> str:
     small = groups.small_groups()
     counts = "; ".join([*parts, *([] if small is None else [small])])
     return f"Estimated frequencies within groups (unbiased, so values below 0 can occur)\n{counts}"
-
-
-def _draw(axes: Axes, rows: list[Row], found: list[Certainty]) -> None:
-    """Bars with their intervals."""
-    places = np.arange(len(rows))
-    values = np.array([row.frequency for row in rows])
-    ends = np.array([[row.low for row in rows], [row.high for row in rows]])
-    reach = np.maximum(np.vstack([values - ends[0], ends[1] - values]), 0.0)
-    faces, edges = zip(*(SHADES[found[row.index]] for row in rows), strict=True)
-    axes.barh(places, values, color=faces, edgecolor=edges, linewidth=1, height=0.7)
-    axes.errorbar(values, places, xerr=reach, fmt="none", ecolor=INTERVAL, elinewidth=1, capsize=2)
-    axes.axvline(0, color=INTERVAL, linewidth=0.8)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
-    axes.tick_params(labelsize="small", labelbottom=True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)

@@ -206,7 +206,7 @@ def _judged_wide(plan: Plan, cells: Cells, *, count: bool) -> Judged:
     batch = _open_like_batches(cells, rows)  # a batch may be just as long as a report
     yield from _judged_batches(plan, cells, rows[batch], count=count)
     rows = rows[~batch]
-    due = np.isin(cells.lengths[rows], _lengths(plan))
+    due = np.isin(cells.lengths[rows], plan.protocol.report_layout.byte_lengths)
     yield rows[~due], WRONG_LENGTH, _nothing(plan)
     rows = rows[due]
     for start in range(0, rows.size, _WIDE_AT_ONCE):
@@ -249,12 +249,6 @@ def _judged_batches(plan: Plan, cells: Cells, rows: Integers, *, count: bool) ->
             verdicts[place] = MALFORMED
     for number in np.unique(verdicts).tolist():
         yield rows[verdicts == number], number, total if number == GOOD else _nothing(plan)
-
-
-def _lengths(plan: Plan) -> list[int]:
-    """The lengths in bytes that a report of this plan may have."""
-    layout = plan.protocol.report_layout
-    return sorted({byte_length(layout.selector_bits + bits) for bits in layout.payload_bits})
 
 
 def _count(plan: Plan, encoded: wire.EncodedReports) -> Counted:

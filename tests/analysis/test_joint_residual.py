@@ -6,7 +6,7 @@ from scipy import stats
 from small_records import RECORD_PLANS
 
 import sunzi
-from sunzi.analysis.fit_residual import FitResidual, overlap_third_moment
+from sunzi.analysis.joint_residual import FitResidual, overlap_third_moment
 from sunzi.numerics.randomness import ReproducibleSource
 from sunzi.planning import Population
 from sunzi.protocols.modular_estimation import ModularDecoder

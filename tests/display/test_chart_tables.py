@@ -2,7 +2,7 @@
 
 import re
 
-from sunzi.display.chart_page import Axis, cell, chart_row, chart_table
+from sunzi.display.chart_tables import Axis, cell, chart_row, chart_table
 
 
 def positions(markup, kind):
