@@ -94,8 +94,8 @@ def make_tables(
     widest = max(map(domain.part, tables), key=lambda part: part.size)
     if widest.size > _MOST_CELLS:
         raise ParameterError(
-            f"the table {' × '.join(widest.attributes)} has {widest.size:,} cells, more than 2^24; merge rare values, or "
-            "leave attributes out"
+            f"the table {' × '.join(widest.attributes)} has {widest.size:,} cells, more than 2^24; merge rare values, "
+            "or leave attributes out"
         )
     parts = len({part for table in tables for part in subsets(table)})
     if parts > _MOST_PARTS:
