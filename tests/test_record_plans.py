@@ -93,6 +93,8 @@ def test_wide_tables_are_refused_before_any_work():
     many = {f"a{number}": ["0", "1"] for number in range(30)}
     with pytest.raises(ParameterError, match="at most 8 attributes, got one of 30"):
         sunzi.make_tables(many, [list(many)], epsilon=2)
+    with pytest.raises(ParameterError, match="the table page × city has 100,000,000 cells, more than 2\\^24"):
+        sunzi.make_tables({"page": 10_000, "city": 10_000}, [("page",), ("page", "city")], epsilon=2)
     triples = [[f"a{i}", f"a{j}", f"a{k}"] for i in range(25) for j in range(i) for k in range(j)]
     with pytest.raises(ParameterError, match="request fewer"):
         sunzi.make_tables({name: many[name] for name in list(many)[:25]}, triples, epsilon=2)

@@ -17,7 +17,7 @@ from sunzi.protocols.rounding import RoundedNumbers
 from sunzi.protocols.table_views import TableViews
 
 _STEPS = 1 << 20
-_MOST_TOGETHER, _MOST_PARTS = 8, 1000
+_MOST_TOGETHER, _MOST_PARTS, _MOST_CELLS = 8, 1000, 1 << 24
 
 
 def make_ordered(
@@ -91,6 +91,12 @@ def make_tables(
     largest = max(map(len, tables))
     if largest > _MOST_TOGETHER:
         raise ParameterError(f"a table has at most {_MOST_TOGETHER} attributes, got one of {largest}")
+    widest = max(map(domain.part, tables), key=lambda part: part.size)
+    if widest.size > _MOST_CELLS:
+        raise ParameterError(
+            f"the table {' × '.join(widest.attributes)} has {widest.size:,} cells, more than 2^24; merge rare values, "
+            "or leave attributes out"
+        )
     parts = len({part for table in tables for part in subsets(table)})
     if parts > _MOST_PARTS:
         raise ParameterError(f"a plan has at most {_MOST_PARTS:,} tables and margins, got {parts:,}; request fewer")

@@ -36,6 +36,7 @@ def plans():
     days = datetime.date(2026, 1, 1), datetime.date(2026, 3, 6)
     yield "times", sunzi.make_ordered(0, 4096, BINS, epsilon=2, clamp=True, unit="ms"), times
     yield "dates", sunzi.make_ordered(*days, BINS, epsilon=2), [days[0]] * 200
+    yield "narrow", sunzi.make_ordered(0, 0.01, BINS, epsilon=2), [0.001] * 200
     yield "mean", sunzi.make_number(0, 4000, epsilon=2, clamp=True, unit="ms"), times
     yield "survey", tables, records
     platforms = sunzi.make_tables({"platform": ["web", "tv"], "crashed": ["no", "yes"]}, [("platform", "crashed")], 1)
@@ -115,6 +116,11 @@ def test_dates_are_shown_as_dates(visit):
     page.get_by_label("To below").press("Tab")
     expect(page.locator("#range-share")).to_contain_text("2026-01-01 to 2026-02-01: ")
     expect(page.locator("#measures .figure").first).to_have_text(re.compile(r"2026-01-\d\d"))
+
+
+def test_ends_of_narrow_ranges_are_told_apart(visit):
+    page = visit("?collection=narrow")
+    expect(page.locator("#bars > text[y='100%']")).to_have_text(["0", "0.0025", "0.005", "0.0075", "0.01"])
 
 
 def test_a_number_has_its_mean_and_nothing_else(visit, service):

@@ -107,6 +107,19 @@ def test_cells_above_0_by_their_own_interval_only_are_white():
     assert "white: above 0 by its own interval only" in axes.get_xlabel()
 
 
+def test_dollar_signs_make_no_formulas(tmp_path):
+    prices = ["$5 to $10", r"$\frac$"]
+    plan = sunzi.make_tables({"price $": prices, "$b$": ["0", "1"]}, [("price $", "$b$")], epsilon=4)
+    table = plan.estimate(plan.simulate({"price $": prices * 200, "$b$": ["0", "1"] * 200}, seed=1))
+    axes = table.plot(tmp_path / "table.png").axes[0]
+    assert axes.get_ylabel() == r"price \$"
+    assert axes.get_yticklabels()[0].get_text().startswith("\\$5 to \\$10\n")
+    for make in (sunzi.make_number, lambda *range_, **options: sunzi.make_ordered(*range_, 4, **options)):
+        plan = make(0, 8, epsilon=4, unit=r"$\frac$")
+        figure = plan.estimate(plan.simulate([3] * 400, seed=1)).plot(tmp_path / "numbers.png")
+        assert figure.axes[-1].get_xlabel() == r"\$\frac\$"
+
+
 def test_other_numbers_of_attributes_are_bars(table):
     plan = sunzi.make_tables({"a": ["x", "y"]}, [("a",)], epsilon=4)
     figure = plan.estimate(plan.simulate({"a": ["x"] * 300}, seed=1)).plot()

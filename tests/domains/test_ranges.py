@@ -1,6 +1,7 @@
 """Domains of numbers and dates."""
 
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -20,18 +21,19 @@ def test_numbers_fall_into_bins_of_equal_width(times):
     assert times.indices([0, 124.999, 125, 999.9, 1000]).tolist() == [0, 0, 1, 7, 7]
     assert times.indices(np.array([0, 500])).tolist() == [0, 4]
     assert times.indices(["12.5", "1e2"]).tolist() == [0, 0]
+    assert times.indices([Decimal("124.999"), Decimal(125)]).tolist() == [0, 1]
     assert times.shown(1) == "125 to 250 ms"
     assert times.width == 125
     np.testing.assert_allclose(times.centres[[0, -1]], [62.5, 937.5])
 
 
-@pytest.mark.parametrize("value", [-0.001, 1000.001, float("inf"), float("-inf"), 10**400])
+@pytest.mark.parametrize("value", [-0.001, 1000.001, float("inf"), float("-inf"), 10**400, Decimal("1e400")])
 def test_numbers_outside_are_refused(times, value):
     with pytest.raises(DomainError, match="outside 0 to 1000; leave it out, or plan with a wider range or with clamp"):
         times.index(value)
 
 
-@pytest.mark.parametrize("value", [True, "many", [1], b"1", date(2026, 1, 1)])
+@pytest.mark.parametrize("value", [True, "many", [1], b"1", date(2026, 1, 1), Decimal("sNaN")])
 def test_what_is_no_number_is_refused(times, value):
     with pytest.raises(DomainError, match="is not a number"):
         times.indices([value])

@@ -126,7 +126,7 @@ def _bar_chart(bars: Sequence[Bar], below: float = 0.0) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(8, 1.4 + below + 0.32 * len(bars)), layout="constrained")
     axes = figure.add_subplot()
     draw_bars(axes, bars)
-    shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL).replace("$", r"\$") for bar in bars])
+    shown, fonts = drawable([shortened(bar.label, _LONGEST_LABEL) for bar in bars])
     axes.set_yticks(range(len(bars)), shown, fontfamily=fonts)
     axes.invert_yaxis()
     return figure, axes
@@ -191,8 +191,7 @@ def plot_trend(
         columns = trend.columns([index], confidence)
         moments = np.array(columns["moment"])
         axes.fill_between(moments, columns["low"], columns["high"], color=colour, alpha=0.18, lw=0)
-        label = name.replace("$", r"\$")
-        axes.plot(moments, columns["frequency"], color=colour, marker=".", lw=1.4, label=label)
+        axes.plot(moments, columns["frequency"], color=colour, marker=".", lw=1.4, label=name)
         raised = np.array([(index, moment) in alarms for moment in trend.moments])
         values_there = np.where(raised, columns["frequency"], np.nan)
         axes.plot(moments, values_there, color=colour, marker="o", ms=11, fillstyle="none", linestyle="none")
@@ -224,7 +223,7 @@ def _plot_panels(
         raised = [place for place, moment in enumerate(trend.moments) if (index, moment) in alarms]
         marks = {name: [columns[name][place] for place in raised] for name in ("moment", "frequency")}
         axes.plot(marks["moment"], marks["frequency"], color=_LINES[1], marker="o", fillstyle="none", linestyle="none")
-        axes.set_title(name.replace("$", r"\$"), loc="left", fontsize="small", fontfamily=fonts)
+        axes.set_title(name, loc="left", fontsize="small", fontfamily=fonts)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
         axes.tick_params(labelsize="x-small")
         axes.spines[["top", "right"]].set_visible(False)
@@ -253,8 +252,8 @@ def _dress_trend(axes: Axes, trend: Trend, confidence: float) -> None:
 
 
 def drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The labels, and the fonts to draw them with; characters that no installed font has become boxes, with a warning
-    of what to install.
+    """The labels as matplotlib takes them, and the fonts to draw them with; characters that no installed font has
+    become boxes, with a warning of what to install.
     """
     fonts = [FontProperties().get_name()]
     missing = {ord(character) for label in labels for character in label} - _characters(findfont(FontProperties()))
@@ -272,7 +271,9 @@ def drawable(labels: Sequence[str]) -> tuple[list[str], list[str]]:
             MissingGlyphsWarning,
             stacklevel=5,  # the caller of Estimate.plot
         )
-    return [label.translate(dict.fromkeys(missing, _UNKNOWN_CHARACTER)) for label in labels], fonts
+    # Between two dollar signs would be a formula.
+    replaced = {**dict.fromkeys(missing, _UNKNOWN_CHARACTER), ord("$"): r"\$"}
+    return [label.translate(replaced) for label in labels], fonts
 
 
 def _characters(path: str) -> set[int]:

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
 from sunzi.display.palette import VERMILION
-from sunzi.display.plotting import INTERVAL, SHADES, legend_handles, saved
+from sunzi.display.plotting import INTERVAL, SHADES, drawable, legend_handles, saved
 from sunzi.errors import EstimateError
 from sunzi.formatting import percent, shortened
 from sunzi.results.certainty import certainties
@@ -63,7 +63,8 @@ def plot_ordered(
 
 def _name_axis(axes: Axes, bins: OrderedDomain) -> None:
     """Label the axis with the unit of the numbers, or with some dates."""
-    axes.set_xlabel("date" if bins.is_dates else bins.unit or "value")
+    (name,), fonts = drawable(["date" if bins.is_dates else bins.unit or "value"])
+    axes.set_xlabel(name, fontfamily=fonts)
     if bins.is_dates:
         days = np.linspace(bins.low, bins.high, _DATES).round()
         axes.set_xticks(days, [bins.shown_number(day) for day in days.tolist()])
@@ -104,12 +105,14 @@ def _draw_cumulative(axes: Axes, estimate: OrderedEstimate, confidence: float, t
             place, offset, side = each.high, (6, -14), "left"
         if (place - bins.low if side == "right" else bins.high - place) < needed:  # a long interval leaves no room
             place, offset, side = bins.low, (6, 6), "left"
+        (text,), fonts = drawable([text])
         axes.annotate(
             text,
             (place, probability),
             offset,
             textcoords="offset points",
             horizontalalignment=side,
+            fontfamily=fonts,
             fontsize="small",
             bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1},
         )
@@ -138,7 +141,8 @@ def plot_mean(
     axes.axvspan(mean.low, mean.high, color=VERMILION, alpha=0.25, linewidth=0)
     axes.axvline(mean.value, color=VERMILION, linewidth=2, label=label)
     axes.axhline(0, color=INTERVAL, linewidth=0.8)
-    axes.set_title(f"{estimate.reports:,} reports. {estimate.summary(confidence, target=target)}", loc="left")
+    (summary,), fonts = drawable([estimate.summary(confidence, target=target)])
+    axes.set_title(f"{estimate.reports:,} reports. {summary}", loc="left", fontfamily=fonts)
     axes.set_ylabel("share of a point")
     _name_axis(axes, estimate.bins)
     axes.spines[["top", "right"]].set_visible(False)
@@ -176,13 +180,14 @@ def plot_table(
         text = f"{percent(float(share), 1)}\n± {percent(float(errors[row, column]), 1)}"
         is_dark = found[row, column] == "clear" and share > _DARK * largest
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if is_dark else "black")
-    for set_ticks, name, size in ((axes.set_yticks, names[0], sizes[0]), (axes.set_xticks, names[1], sizes[1])):
+    for axis, name, caption in ((axes.yaxis, names[0], ""), (axes.xaxis, names[1], f"\n\n{_CAPTION}")):
         margin = estimate.margin(name)
         labels = [shortened(row.label.removeprefix(f"{name} "), _LONGEST_LABEL) for row in margin]
+        (title, *labels), fonts = drawable([name, *labels])
         shares = [percent(float(share), 1) for share in margin.frequencies]
-        set_ticks(range(size), [f"{label}\n{share}" for label, share in zip(labels, shares, strict=True)], fontsize=8)
-    axes.set_ylabel(names[0])
-    axes.set_xlabel(f"{names[1]}\n\n{_CAPTION}")
+        texts = [f"{label}\n{share}" for label, share in zip(labels, shares, strict=True)]
+        axis.set_ticks(range(len(texts)), texts, fontsize=8, fontfamily=fonts)
+        axis.set_label_text(title + caption, fontfamily=fonts)
     axes.set_title(f"{estimate.reports:,} reports", loc="left")
     figure.colorbar(image, ax=axes, format=PercentFormatter(1))
     return saved(figure, path)

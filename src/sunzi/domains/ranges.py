@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from math import ceil, floor, inf, isfinite
 from typing import Any
 
@@ -197,6 +198,8 @@ class OrderedDomain(Domain):
             value = self._parsed(value)
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[D]").item()
+        if isinstance(value, Decimal):  # as databases and Parquet have them
+            value = None if value.is_nan() else float(value)
         if is_missing(value):
             return None
         if isinstance(value, datetime):

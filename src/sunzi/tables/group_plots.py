@@ -43,10 +43,11 @@ def plot_groups(
         draw_bars(axes, bars, linewidth=1)
         axes.tick_params(labelsize="small", labelbottom=True)
         reports = counted(groups.estimates[name].reports, "report")
-        axes.set_title(f"{shortened(name, _LONGEST_NAME)}, {reports}".replace("$", r"\$"), loc="left", fontsize="small")
+        (title,), fonts = drawable([f"{shortened(name, _LONGEST_NAME)}, {reports}"])
+        axes.set_title(title, loc="left", fontsize="small", fontfamily=fonts)
     for axes in panels[len(shown) :]:
         axes.remove()
-    labels, fonts = drawable([shortened(row.label, _LONGEST_LABEL).replace("$", r"\$") for row in rows[shown[0]]])
+    labels, fonts = drawable([shortened(row.label, _LONGEST_LABEL) for row in rows[shown[0]]])
     panels[0].set_yticks(np.arange(len(labels)), labels, fontfamily=fonts)
     panels[0].invert_yaxis()
     figure.suptitle(_title(groups, len(shown)), x=0.01, ha="left", fontsize="medium")

@@ -148,10 +148,12 @@ function drawBars(domain, bars) {
     return group;
   });
   const last = isDates(domain) ? 2 : 4; // dates are long
+  const range = edge(domain, domain.size) - edge(domain, 0);
+  const digits = Math.min(15, Math.max(0, 3 - Math.floor(Math.log10(range)))); // so that quarters of the range differ
   const labels = Array.from({ length: last + 1 }, (_, index) => {
     const at = (domain.size * index) / last;
     const anchor = index === 0 ? "start" : index === last ? "end" : "middle";
-    const text = rangeText(domain, edge(domain, at), 3);
+    const text = rangeText(domain, edge(domain, at), digits);
     return svgText(text, { x: place(index, last), y: "100%", dy: "1.4em", "text-anchor": anchor });
   });
   const selection = svgElement("rect", { id: "selection", y: 0, height: "100%" });
