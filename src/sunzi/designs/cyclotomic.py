@@ -60,8 +60,10 @@ class Cyclotomic(Design):
     def __post_init__(self) -> None:
         object.__setattr__(self, "union", tuple(self.union))
         points, classes, union = self.points, self.classes, self.union
-        if not (2 <= points <= MOST_POINTS and is_prime(points)):
-            raise ParameterError(f"points must be a prime below 2^26, got {points}")
+        if points > MOST_POINTS:
+            raise ParameterError(f"a cyclotomic design needs at most 2^26 points, got {points}; use 'pgr' or 'grr'")
+        if points < 2 or not is_prime(points):
+            raise ParameterError(f"points must be a prime, got {points}")
         if classes < 1 or (points - 1) % classes:
             raise ParameterError(f"classes must divide {points - 1}, got {classes}")
         if not union or len(set(union)) != len(union) or not all(0 <= index < classes for index in union):
