@@ -60,3 +60,13 @@ def test_lists_are_those_of_commonmark():
     text = "Some\n2. are wrapped:\n- one\n  - two\n\n  more\n- three"
     wide = "Some\n2. are wrapped:\n\n- one\n    - two\n\n    more\n\n- three"
     assert SITE["with_wide_lists"](text) == wide
+
+
+def test_pictures_lead_to_themselves():
+    text = "![bars](a.png) and\n```text\n![code](b.png)\n```\n"
+    assert SITE["with_linked_pictures"](text) == text.replace("![bars](a.png)", "[![bars](a.png)](a.png)")
+
+
+def test_code_in_tables_shows_no_backslash_before_a_bar():
+    text = "| a \\| b | `int \\| None` |\n`c \\| d`\n```text\n| `e \\| f` |\n```\n"
+    assert SITE["with_bare_bars"](text) == text.replace("int \\| None", "int | None")
