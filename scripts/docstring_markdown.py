@@ -38,6 +38,12 @@ def markdown(docstring: str, link: Link) -> str:
     return "\n\n".join(parts)
 
 
+def parameters(docstring: str) -> set[str]:
+    """The names that a docstring documents as parameters."""
+    entries, _ = _split(docstring.partition(PARAMETERS)[2])
+    return {name for entry in entries for name in entry.partition(": ")[0].split(", ")}
+
+
 def inline(text: str, link: Link) -> str:
     """References, code and names of pages within a paragraph."""
     text = LITERAL.sub(lambda found: f"`{found[1]}`", ROLE.sub(lambda found: _reference(found[1], link), text))

@@ -5,7 +5,9 @@ A page has the same text on the site as in the repository, except that
 - a link to another page leads to that page, and a link to any other file to a copy of it on the site, which is shown as
   a page if it is source code; a link to a missing file or to a folder is an error. The README, which package indexes
   show too, has the addresses of these files in the public repository;
-- lists get the indentation of four spaces and the empty line before them that Python-Markdown expects.
+- a picture is a link to itself, so that it can be seen in full;
+- lists get the indentation of four spaces and the empty line before them that Python-Markdown expects, and ``|`` in
+  code within tables loses the backslash that it would show.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ LANGUAGES = {
 
 FENCE = re.compile(r"^( *)(```+)")
 LINK = re.compile(r"(`+[^`]*`+)|(\]\(|^\[[^]\n]+\]: )([^()\s#]+)((?:#[^()\s]*)?\)?)", re.MULTILINE)
+PICTURE = re.compile(r"!\[[^]]*\]\(([^()\s]+)\)")
+CODE = re.compile(r"`[^`\n]*`")
 ITEM = re.compile(r"( *)([-*] +|\d+\. +)")
 
 
@@ -111,6 +115,28 @@ def with_links(page: str, text: str, linked: set[str]) -> str:
     return "".join(part if code else LINK.sub(moved, part) for code, part in parts(text))
 
 
+def with_linked_pictures(text: str) -> str:
+    """Make every picture a link to itself.
+
+    >>> with_linked_pictures("![bars](a.png)")
+    '[![bars](a.png)](a.png)'
+    """
+    return "".join(part if code else PICTURE.sub(r"[\g<0>](\1)", part) for code, part in parts(text))
+
+
+def with_bare_bars(text: str) -> str:
+    r"""Remove the backslash from ``\|`` in the code of tables, where GitHub needs it and Python-Markdown shows it.
+
+    >>> print(with_bare_bars(r"| `int \| None` |"))
+    | `int | None` |
+    """
+
+    def bare(row: re.Match[str]) -> str:
+        return CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
+
+    return "".join(part if code else re.sub(r"^\|.*", bare, part, flags=re.MULTILINE) for code, part in parts(text))
+
+
 def with_wide_lists(text: str) -> str:
     """Indent what belongs to a list item by four spaces per level, and end paragraphs before a list by an empty line.
 
@@ -162,7 +188,8 @@ def write(folder: Path) -> None:
     shutil.copytree(ROOT / "docs" / "assets", folder / "assets")
     linked: set[str] = set()
     for page in pages():
-        text = with_wide_lists(with_links(page, (ROOT / page).read_text(encoding="utf-8"), linked))
+        text = with_links(page, (ROOT / page).read_text(encoding="utf-8"), linked)
+        text = with_wide_lists(with_bare_bars(with_linked_pictures(text)))
         _write_text(folder / place(page), text)
     for path in sorted(linked - set(pages())):
         target = folder / place(path)

@@ -41,11 +41,13 @@ def test_addresses_of_the_public_repository_lead_to_pages_of_the_site():
     assert linked == {"docs/pictures/batch.png", "docs/guide.md"}
 
 
-def test_the_readme_has_absolute_links_only():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "clients/javascript/README.md"])
+def test_pages_of_package_indexes_have_absolute_links_only(name):
+    readme = (ROOT / name).read_text(encoding="utf-8")
     targets = re.findall(r"(?:\]\(|^\[[^]]+\]: )([^()\s]+)", readme, flags=re.MULTILINE)
-    assert len(targets) > 40
+    assert len(targets) > 4
     assert [target for target in targets if not target.startswith("https://")] == []
+    SITE["with_links"](name, readme, set())  # raises a LinkError if one leads to no file
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,13 @@ def test_lists_are_those_of_commonmark():
     text = "Some\n2. are wrapped:\n- one\n  - two\n\n  more\n- three"
     wide = "Some\n2. are wrapped:\n\n- one\n    - two\n\n    more\n\n- three"
     assert SITE["with_wide_lists"](text) == wide
+
+
+def test_pictures_lead_to_themselves():
+    text = "![bars](a.png) and\n```text\n![code](b.png)\n```\n"
+    assert SITE["with_linked_pictures"](text) == text.replace("![bars](a.png)", "[![bars](a.png)](a.png)")
+
+
+def test_code_in_tables_shows_no_backslash_before_a_bar():
+    text = "| a \\| b | `int \\| None` |\n`c \\| d`\n```text\n| `e \\| f` |\n```\n"
+    assert SITE["with_bare_bars"](text) == text.replace("int \\| None", "int | None")

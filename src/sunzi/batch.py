@@ -72,7 +72,9 @@ class BatchGuarantee:
     minimum_reports: int
     """The size of the smallest batch. Smaller batches must not be published."""
     honest_share: float
+    """The assumed share of clients that follow the plan."""
     reader: Reader
+    """What the reader sees: shuffled "reports", or their "tally" alone."""
     protocol: str
     domain_size: int
     plan: str | None = None

@@ -78,6 +78,7 @@ class Attack:
     """What the attacker guesses, in words."""
     epsilon: Fraction
     prior: str
+    """The name of the attacker's prior, such as "uniform" or "zipf:1"."""
     baseline: float
     """Success rate of the best guess without a report."""
     formula: float | None

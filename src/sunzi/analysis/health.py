@@ -56,6 +56,7 @@ class Health:
     reports: int
     findings: tuple[HealthFinding, ...]
     significance: float = DEFAULT_SIGNIFICANCE
+    """The rate of alarms on honest reports."""
 
     @property
     def p_value(self) -> float | None:

@@ -52,13 +52,17 @@ class Poisoning:
 
     attack: str
     share: float
+    """The share of fake clients."""
     targets: tuple[int, ...]
+    """The indices of the pushed values."""
     pushed: str
     """What the fake clients push, in words."""
     users: int
+    """The number of all clients, honest and fake."""
     bound: float
     """No attack by this share of clients pushes the targets' summed frequency further, in expectation."""
     trials: tuple[Trial, ...]
+    """The result of each simulated collection."""
 
     @property
     def push(self) -> float:
@@ -121,10 +125,13 @@ class PoisoningStudy:
     plan: Plan
     users: int
     targets: tuple[int, ...]
+    """The indices of the values to push."""
     runs: int = DEFAULT_RUNS
     seed: int = 1
     population: Population = UNIFORM
+    """How the values of honest users are distributed."""
     significance: float = DEFAULT_SIGNIFICANCE
+    """The rate of false alarms of the health check."""
 
     def __post_init__(self) -> None:
         """A standard error needs two runs; an attack needs a fake and an honest client."""

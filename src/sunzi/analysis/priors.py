@@ -40,7 +40,9 @@ class Prior:
     """
 
     name: str
+    """Such as "uniform" or "zipf:1"."""
     chances: Floats
+    """By the index of the value."""
 
     @classmethod
     def of(cls, domain: Domain, prior: Prior | str | Floats | None, values: Sequence[int] | None = None) -> Prior:

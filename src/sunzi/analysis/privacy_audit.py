@@ -71,12 +71,17 @@ class Audit:
     exact_epsilon: float
     """The ε of the plan's integers, by formula: the plan's ε up to the rounding of thresholds."""
     event: str
+    """The event whose probability differs most between values, in words."""
     pair: tuple[int, int] | None
+    """The value sent and its rival are these two; None if all other values are rivals."""
     event_probability: float
     """Stated probability of the tightest event when its value is sent."""
     trials: int
+    """The number of reports that the client made."""
     hits: int
+    """Reports that support the value sent and not its rival."""
     misses: int
+    """Reports that support the rival and not the value sent."""
     confidence: float
     lower_bound: float
     """The client's ε is at least this, at this confidence."""
@@ -85,6 +90,7 @@ class Audit:
     is_private: bool
     """Whether the client draws from the operating system; a seeded one can be replayed."""
     findings: tuple[Finding, ...]
+    """The exact checks, and tests of the reports."""
 
     @property
     def verdict(self) -> Verdict:

@@ -36,8 +36,10 @@ class Schedule:
     """
 
     text: str
+    """As it was given."""
     times: tuple[time, ...]
     days: frozenset[int]
+    """Days of the month."""
     months: frozenset[int]
     weekdays: frozenset[int]
     """Days of the week from Monday, 0, on."""

@@ -53,8 +53,11 @@ class Cyclotomic(Design):
 
     points: int
     classes: int
+    """e, the number of cosets of e-th powers."""
     union: tuple[int, ...] = (0,)
+    """The classes that the base block joins."""
     with_zero: bool = False
+    """Whether the base block contains 0, too."""
     generator: int = 0
 
     def __post_init__(self) -> None:

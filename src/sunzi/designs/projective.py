@@ -43,7 +43,9 @@ class Projective(Design):
     kind = "projective"
 
     order: int
+    """q, a prime power."""
     dimension: int
+    """t; the points are the lines through 0 of a space of this dimension."""
     polynomial: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

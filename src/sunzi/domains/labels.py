@@ -50,7 +50,9 @@ class Domain:
 
     size: int
     labels: tuple[str, ...] | None
+    """None for a bare size, and without the file that the labels are in."""
     labels_sha256: str | None
+    """The SHA-256 of the file of labels, if the plan does not hold them itself."""
     other: str | None
 
     def __init__(self, values: int | Iterable[str], *, other: str | None = None, separate_labels: bool = False) -> None:

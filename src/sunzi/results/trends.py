@@ -109,10 +109,12 @@ class Trend:
 
     domain: Domain
     moments: tuple[Moment, ...]
+    """The number or date of each epoch."""
     reports: tuple[int, ...]
     frequencies: series.Rows
     """One row per epoch, one column per value."""
     variances: series.Rows
+    """Of the frequencies, in the same form."""
     plans: tuple[str, ...]
     """The fingerprint of each epoch's plan. Tests pool the variances of epochs of the same plan."""
     unfinished: frozenset[Moment] = frozenset()
