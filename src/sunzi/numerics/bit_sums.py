@@ -77,9 +77,9 @@ class BitSums:
         """The least ε found such that :meth:`largest_delta` is at most δ."""
         return self.losses(users).epsilons(delta)[1]
 
-    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that an attack reaches with this δ in this many batches: no smaller one can be claimed."""
-        return max(attack.times(batches).epsilon_below(delta) for attack in self.attacks(users))
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """An ε that an attack reaches with this δ: no smaller one can be claimed."""
+        return max(attack.epsilon_below(delta) for attack in self.attacks(users))
 
 
 @dataclass(frozen=True)

@@ -151,10 +151,9 @@ class Blanket:
         cells = _cells_above(self, users)
         return boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
 
-    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that attackers reach with this δ in this many batches: no smaller one can be claimed."""
-        found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
-        return max(found, default=0.0)
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """An ε that attackers reach with this δ: no smaller one can be claimed."""
+        return max((attack.epsilon_below(delta) for attack in self.attacks(users)), default=0.0)
 
     def losses(self, users: int, unseen: float, *, quickly: bool = False) -> LossDistribution:
         """The privacy loss of one batch, to add up those of several.

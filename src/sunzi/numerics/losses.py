@@ -62,11 +62,6 @@ class LossDistribution:
         bends = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0)
         return cls(step, -count, bends * odds * (1 + _ROUNDING), float(corners[-1]))
 
-    @property
-    def range(self) -> float:
-        """The largest bounded loss."""
-        return self.step * (self.lowest + self.mass.size - 1)
-
     def plus(self, other: LossDistribution) -> LossDistribution:
         """The sum of two independent losses, whose steps are equal or differ by a power of 2."""
         left, right = aligned(self, other)
