@@ -110,11 +110,21 @@ def test_batches_of_many_sizes() -> None:
 
 
 def test_sums_of_batches_of_different_sizes() -> None:
-    """On a grid that is fine enough: rounding up the loss of every batch adds up."""
+    """Each on a grid that fits it: rounding up the loss of every batch adds up."""
     bits = sunzi.make_plan("rappor", 100, 4)
     alike = bits.batch_guarantee([12_000] * 100, 1e-8, reader="tally").epsilon
     mixed = bits.batch_guarantee([12_000] * 99 + [500_000], 1e-8, reader="tally").epsilon
     assert 0.98 * alike < mixed < 1.1 * alike
+    small = bits.batch_guarantee(1000, 1e-8, reader="tally").epsilon
+    assert small < bits.batch_guarantee([1000] + [10**7] * 364, 1e-8, reader="tally").epsilon < 1.1 * small
+
+
+def test_attacks_on_many_tiny_batches() -> None:
+    """Probabilities under the other value that round to 0 are no infinite evidence."""
+    for name, reader in (("grr", "reports"), ("oue", "tally")):
+        found = sunzi.make_plan(name, 9, 4).batch_guarantee(2, 1e-8, epochs=365, reader=reader)
+        assert found.attack_epsilon is not None
+        assert 600 < found.attack_epsilon < found.epsilon <= 4 * 365
 
 
 def test_the_attack_on_the_smallest_batch_alone_counts() -> None:

@@ -41,8 +41,6 @@ _MOST_EPOCHS = 10_000
 _MOST_GROUPS, _MOST_ATTACKED = 8, 4
 # More distinct sizes than this are first rounded down to 16 per factor of two.
 _MANY_SIZES, _SIZES_PER_DOUBLING = 256, 16
-# The common grid may be this much coarser than that of the largest batch.
-_COARSER = 2.5
 # Below this ε the likelihood ratio rounds to 1.
 _LEAST_EPSILON = 1e-9
 _LARGEST_SHOWN = 20.0
@@ -327,17 +325,12 @@ def _rounded_down(size: int) -> int:
 
 def _composed(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:
     """The ε of batches with fresh noise, whose losses add up. All batches of a group count as its smallest."""
-    numbers = {group[0]: len(group) for group in groups}
-    batches = sum(numbers.values())
+    batches = sum(map(len, groups))
     if batches == 1:
-        return blanket.epsilon_above(min(numbers), delta)
-    unseen = delta / (100 * batches)
-    if len(numbers) == 1:
-        return blanket.losses(min(numbers), unseen).times(batches).epsilons(delta)[1]
-    least, most = (blanket.losses(size, unseen, quickly=True).step for size in (min(numbers), max(numbers)))
-    step = max(most * _COARSER, least / 2)  # one for all
-    losses = [blanket.losses(size, unseen, step, quickly=True).times(number) for size, number in numbers.items()]
-    return reduce(lambda first, second: first.plus(second), losses).epsilons(delta)[1]
+        return blanket.epsilon_above(groups[0][0], delta)
+    unseen, quickly = delta / (100 * batches), len(groups) > 1
+    losses = [blanket.losses(group[0], unseen, quickly=quickly).times(len(group)) for group in groups]
+    return reduce(lambda first, second: first.plus(second), reversed(losses)).epsilons(delta)[1]  # finest grids first
 
 
 def _attacked(blanket: Blanket | BitSums, groups: list[list[int]], delta: float) -> float:

@@ -136,7 +136,8 @@ def test_what_a_collector_says_about_readers_is_passed_on(tmp_path):
                 remote.upload(epoch, epoch.plan.client().report_batch(["a"] * 500))
                 collector.collector.close("default", 1)
                 told = remote.guarantee(1)
-                assert remote.guarantee(7) == {}
+                with pytest.raises(StoreError, match="answers 404"):
+                    remote.guarantee(7)
             words = ["estimate", "--from", collector.url, "--force", "-o", str(page), "-o", str(data)]
             assert main([*words, "--epoch", "1"]) == 0
         found, shown = json.loads(data.read_text()), unescape(page.read_text())

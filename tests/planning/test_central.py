@@ -59,6 +59,17 @@ def test_no_block_size_is_better(monkeypatch):
     assert replace(search, most=Fraction(29, 10)).best().error >= found.error
 
 
+def test_the_guarantee_is_not_a_hair_above_the_target():
+    """Where the bound meets the target, the ε of the guarantee may be rounded up to one above it."""
+    search = _Search(265, 1516, Fraction("0.034"), 1e-8, Fraction(4))
+    largest = search._at(10)
+    assert not search.is_met(search._blanket(10, largest.epsilon))
+    found = search.best()
+    assert found.block_size == 10
+    assert found.epsilon == largest.epsilon - Fraction(1, 100)
+    assert search.is_met(search._blanket(10, found.epsilon))
+
+
 def test_methods_beside_it():
     found = usual()
     names = ["this plan, grr", "local epsilon at most 4", "local epsilon 1", "Gaussian noise", "discrete Laplace noise"]

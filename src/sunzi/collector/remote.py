@@ -278,16 +278,13 @@ class RemoteCollector:
 
     def guarantee(self, number: int) -> dict[str, Any]:
         """What readers of an epoch's published results can learn, as ``batch_guarantee`` and ``facts``, or as
-        ``no_batch_guarantee``, why nothing is claimed; empty if the collector does not tell.
+        ``no_batch_guarantee``, why nothing is claimed; empty if the answer has neither.
 
         Parameters
         ----------
         number: the epoch's number.
         """
-        try:
-            found = _fields(self._get(f"epochs/{number}/guarantee.json", _LARGEST_RECEIPT_BYTES))
-        except StoreError:  # an older collector
-            return {}
+        found = _fields(self._get(f"epochs/{number}/guarantee.json", _LARGEST_RECEIPT_BYTES))
         claimed = found.get("batch_guarantee")
         if isinstance(claimed, dict) and type(claimed.get("epsilon")) in (int, float) and "meaning" in claimed:
             return {"batch_guarantee": claimed, "facts": found.get("facts")}

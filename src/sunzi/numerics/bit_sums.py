@@ -17,7 +17,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics.batch_attacks import among_two
 from sunzi.numerics.binomial import count_cells
-from sunzi.numerics.losses import BatchAttack, LossDistribution
+from sunzi.numerics.losses import BatchAttack, LossDistribution, power_of_two
 
 _STEPS_PER_DEVIATION = 100
 _REACH = 16.0
@@ -45,11 +45,10 @@ class BitSums:
         self,
         users: int,
         unseen: float = 0.0,  # noqa: ARG002 - all are seen
-        step: float | None = None,
         *,
         quickly: bool = False,  # noqa: ARG002 - it always is
     ) -> LossDistribution:
-        """The privacy loss of one batch, rounded up; on a grid of ``step``, or one that fits this batch."""
+        """The privacy loss of one batch, rounded up."""
         hidden = self.false + 1 - self.true
         mean = (users - 1) * hidden
         cells = count_cells(np.array(users - 1.0), hidden, max(sqrt(mean) / 4, 2e-3 * mean))
@@ -60,7 +59,7 @@ class BitSums:
             cells.first,
             cells.mass,
         )
-        step = step or column.deviation / _STEPS_PER_DEVIATION
+        step = power_of_two(column.deviation / _STEPS_PER_DEVIATION)
         return column.losses(self.true, step).plus(column.losses(self.false, step, reverse=True))
 
     def attacks(self, users: int) -> list[BatchAttack]:
@@ -78,9 +77,9 @@ class BitSums:
         """The least ε found such that :meth:`largest_delta` is at most δ."""
         return self.losses(users).epsilons(delta)[1]
 
-    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that an attack reaches with this δ in this many batches: no smaller one can be claimed."""
-        return max(attack.times(batches).epsilon_below(delta) for attack in self.attacks(users))
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """An ε that an attack reaches with this δ: no smaller one can be claimed."""
+        return max(attack.epsilon_below(delta) for attack in self.attacks(users))
 
 
 @dataclass(frozen=True)

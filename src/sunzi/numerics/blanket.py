@@ -20,7 +20,7 @@ import numpy as np
 from sunzi._typing import Floats
 from sunzi.numerics import batch_attacks, binomial
 from sunzi.numerics.binomial import cell_width, count_cells
-from sunzi.numerics.losses import BatchAttack, LossDistribution, boundary
+from sunzi.numerics.losses import BatchAttack, LossDistribution, boundary, power_of_two
 
 LEAST_DELTA = 1e-15
 # The rounding of odds and masses, and of the sum.
@@ -151,21 +151,17 @@ class Blanket:
         cells = _cells_above(self, users)
         return boundary(lambda epsilon: cells.delta(epsilon) <= delta, quick)[1]
 
-    def epsilon_below(self, users: int, delta: float, batches: int = 1) -> float:
-        """An ε that attackers reach with this δ in this many batches: no smaller one can be claimed."""
-        found = [attack.times(batches).epsilon_below(delta) for attack in self.attacks(users)]
-        return max(found, default=0.0)
+    def epsilon_below(self, users: int, delta: float) -> float:
+        """An ε that attackers reach with this δ: no smaller one can be claimed."""
+        return max((attack.epsilon_below(delta) for attack in self.attacks(users)), default=0.0)
 
-    def losses(
-        self, users: int, unseen: float, step: float | None = None, *, quickly: bool = False
-    ) -> LossDistribution:
+    def losses(self, users: int, unseen: float, *, quickly: bool = False) -> LossDistribution:
         """The privacy loss of one batch, to add up those of several.
 
         Parameters
         ----------
         users: n.
         unseen: losses that exceed their limit with a smaller probability count as unbounded.
-        step: of the grid; by default one that fits this batch.
         quickly: take at most a quarter of a second, for an ε that is up to 2 % larger.
         """
         is_rough = quickly and 2 * self.one * users > _MANY_TELLING
@@ -177,7 +173,7 @@ class Blanket:
         def delta(epsilon: float) -> float:
             return min(1.0, cells.delta(epsilon)) if epsilon < limit else 0.0  # no loss exceeds the odds of a report
 
-        return LossDistribution.of_profile(delta, largest, step or largest / _LOSSES)
+        return LossDistribution.of_profile(delta, largest, power_of_two(largest / _LOSSES))
 
     def attacks(self, users: int) -> list[BatchAttack]:
         """What attackers find among users who all hold the same value, x' or a third one."""

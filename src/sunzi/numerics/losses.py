@@ -18,6 +18,8 @@ import numpy as np
 from sunzi._typing import Floats
 
 _TAIL = 1e-22
+# Smaller masses under x' count as this when evidence is limited, far above those that round to 0.
+_SMALLEST_MASS = 1e-290
 _NEGLIGIBLE = 1e-17
 _ROUNDING = 1e-9
 _PRECISION = 2e-4
@@ -59,11 +61,6 @@ class LossDistribution:
         slopes = np.diff(corners) / np.diff(np.concatenate([[0.0], odds]))
         bends = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0)
         return cls(step, -count, bends * odds * (1 + _ROUNDING), float(corners[-1]))
-
-    @property
-    def range(self) -> float:
-        """The largest bounded loss."""
-        return self.step * (self.lowest + self.mass.size - 1)
 
     def plus(self, other: LossDistribution) -> LossDistribution:
         """The sum of two independent losses, whose steps are equal or differ by a power of 2."""
@@ -136,7 +133,7 @@ class BatchAttack:
         known = (here > 0) & (there > 0)
         here, there = here[known], there[known]
         losses = np.log(here / there)
-        step = 2.0 ** round(log2(max(sqrt(float((there * losses**2).sum())), _TAIL) / _STEPS_PER_DEVIATION))
+        step = power_of_two(max(sqrt(float((there * losses**2).sum())), _TAIL) / _STEPS_PER_DEVIATION)
         index = np.clip(np.round(losses / step), -_MOST_CELLS, _MOST_CELLS).astype(np.int64)
         index -= index.min(initial=0)
         return cls(step, *(np.bincount(index, masses).astype(np.float64) for masses in (here, there)))
@@ -166,11 +163,16 @@ class BatchAttack:
     def epsilon_below(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``; 0 if there is none."""
         seen = self.here > _TAIL
-        largest = float(np.log(self.here[seen] / self.there[seen]).max(initial=self.step))
+        largest = float(np.log(self.here[seen] / np.maximum(self.there[seen], _SMALLEST_MASS)).max(initial=self.step))
         return boundary(lambda epsilon: self.delta(epsilon) <= delta + _NEGLIGIBLE, largest)[0]
 
 
 Summand = TypeVar("Summand", LossDistribution, BatchAttack)
+
+
+def power_of_two(step: float) -> float:
+    """The nearest one, so that grids fit each other."""
+    return 2.0 ** round(log2(step))
 
 
 def aligned(first: Summand, second: Summand) -> tuple[Summand, Summand]:

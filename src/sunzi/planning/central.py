@@ -257,8 +257,7 @@ def _realised(domain: Domain, search: _Search, chosen: _Candidate) -> tuple[Plan
         return plan, f"{blocks}: ss, since ss-compact would need {float(f'{counters:.2g}'):,.0f} counters."
     # A compact design may have a few more points or a slightly different block size, and so miss the target.
     compact = make_plan("ss-compact", domain, chosen.epsilon, block_size=chosen.block_size)
-    reaches = compact.protocol.blanket().largest_delta(search.users, float(search.target)) <= search.delta
-    if reaches and compact.expected_mse(1) <= ERROR_TOLERANCE * plan.expected_mse(1):
+    if search.is_met(compact.protocol.blanket()) and compact.expected_mse(1) <= ERROR_TOLERANCE * plan.expected_mse(1):
         bits = f"{compact.report_bits:,.0f} bits instead of the {plan.report_bits:,.0f} of ss"
         return compact, f"{blocks}: ss-compact, whose reports take {bits}."
     return plan, f"{blocks}: ss, since no compact design of this size reaches the target with this error."
@@ -299,7 +298,20 @@ class _Search:
         chosen = min((found(size) for size in sizes), key=lambda each: each.error)
         for low, high in pairwise(sizes):
             chosen = self._between(found(low), found(high), chosen)
+        # Its ε may be inferred from those of other sizes, and the ε of a guarantee is rounded up a little.
+        while chosen.epsilon > self.target and not self.is_met(self._blanket(chosen.block_size, chosen.epsilon)):
+            chosen = self._candidate(chosen.block_size, max(chosen.epsilon - Fraction(1, _PLACES), self.target))
         return chosen
+
+    def is_met(self, blanket: Blanket) -> bool:
+        """Whether the guarantee of a batch reaches the target."""
+        return blanket.epsilon_above(self.users, self.delta) <= self.target
+
+    def _blanket(self, block_size: int, epsilon: Fraction) -> Blanket:
+        return Blanket.of_block(self.points, block_size, exp(epsilon))
+
+    def _candidate(self, block_size: int, epsilon: Fraction) -> _Candidate:
+        return _Candidate(epsilon, block_size, subset_error(self.points, epsilon, block_size))
 
     def _between(self, low: _Candidate, high: _Candidate, chosen: _Candidate) -> _Candidate:
         """The best of ``chosen`` and all block sizes between two. As ε is a multiple of 1/100, the error has many local
@@ -325,7 +337,7 @@ class _Search:
         high = max(low, floor((self.most if most is None else most) * _PLACES))
 
         def reached(steps: int) -> bool:
-            blanket = Blanket.of_block(self.points, block_size, exp(steps / _PLACES))
+            blanket = self._blanket(block_size, Fraction(steps, _PLACES))
             return blanket.largest_delta(self.users, float(self.target)) <= self.delta
 
         if low == high or reached(high):
@@ -333,5 +345,4 @@ class _Search:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if reached(middle) else (low, middle)
-        epsilon = min(max(Fraction(low, _PLACES), self.target), self.most)
-        return _Candidate(epsilon, block_size, subset_error(self.points, epsilon, block_size))
+        return self._candidate(block_size, min(max(Fraction(low, _PLACES), self.target), self.most))
