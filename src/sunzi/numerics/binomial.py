@@ -22,7 +22,7 @@ _LOG_ROOT_TAU = 0.9189385332046727418
 
 
 def margin(trials: Floats) -> Floats:
-    """The relative error that is allowed for; at least 20 times what is observed up to 10^12 trials."""
+    """The relative error that is allowed for; at least 20 times what is observed up to 10^11 trials."""
     return 1e-11 + 1e-15 * trials
 
 
