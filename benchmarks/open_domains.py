@@ -1,6 +1,7 @@
 """Open domains: discovery among words and among 64-bit strings, beside the prefix extending method with local hashing.
 
-`python -m benchmarks.open_domains RUNS` prints the table of docs/open-domains.md.
+`python -m benchmarks.open_domains RUNS` prints the table of docs/open-domains.md, and how many intervals held and
+collections of random texts found any; `python -m benchmarks.open_domains list` its figures of a list of ten million.
 
 The words are those of the docstrings of the standard library of Python 3.11 (PSF License), as frequent as there, in
 words.tsv. The public examples for the prior are the words of Python's manual, `pydoc_data.topics`.
@@ -9,11 +10,13 @@ words.tsv. The public examples for the prior are the words of Python's manual, `
 from __future__ import annotations
 
 import re
+import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
@@ -99,6 +102,8 @@ class Score:
     true: list[int] = field(default_factory=list)
     false: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+    """Of every interval, whether it has the share of the users."""
 
     def add(self, found: list[str], top: set[str], held: set[str], seconds: float) -> None:
         """Texts, most frequent first; recall, precision and F1 are about as many of them as are wanted."""
@@ -137,13 +142,19 @@ def measure(population: Population, epsilon: int, users: int, runs: int) -> dict
         helps["prior"] = {"prior": public_words()}
     for run in range(runs):
         drawn = np.random.default_rng([settings.SEED, run]).choice(len(population.texts), users, p=population.shares)
-        held = {population.texts[place] for place in np.unique(drawn).tolist()}
+        places, numbers = np.unique(drawn, return_counts=True)
+        truth = {
+            population.texts[place]: number / users
+            for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
+        }
+        held = set(truth)
         tally, listed = tally_of(plan, population, drawn, run), tally_of(listing, population, drawn, run)
         for name, help_given in helps.items():
             chosen, counts = (listing, listed) if name == "list" else (plan, tally)
             start = process_time()
             found = chosen.discover(counts, false_share=FALSE_SHARE, **help_given)
             scores[name].add(list(found.labels), top, held, process_time() - start)
+            scores[name].held.extend(row.low <= truth.get(row.label, 0.0) <= row.high for row in found)
         reference = PrefixExtending(population.codes[drawn], population.bits, float(epsilon), run)
         start = process_time()
         codes = reference.best(wanted, kept=wanted)
@@ -151,6 +162,40 @@ def measure(population: Population, epsilon: int, users: int, runs: int) -> dict
         found_codes = [named.get(code, f"?{code}") for code in codes.tolist()]
         scores["reference"].add(found_codes, top, held, process_time() - start)
     return {name: score for name, score in scores.items() if score.f1}
+
+
+def found_in_random_texts(users: int, runs: int) -> int:
+    """In how many collections any text is found, of users with a random text each."""
+    from sunzi.numerics.randomness import ReproducibleSource
+
+    domain, found = words().domain, 0
+    plan = make_plan("prefixes", domain, 2)
+    for run in range(runs):
+        digits = np.random.default_rng([settings.SEED, run]).integers(1, domain.end - 1, (users, domain.width))
+        digits[:, -1] = domain.end
+        counters = plan.protocol.simulate(digits, ReproducibleSource(run))
+        tally = Tally(plan.contract.fingerprint, plan.protocol.tally_layout, users, counters)
+        found += len(plan.discover(tally, false_share=FALSE_SHARE)) > 0
+    return found
+
+
+def count_a_list(users: int, others: int) -> tuple[int, float, float]:
+    """The number of texts in a list of the words and random texts; the share of their intervals that hold; seconds."""
+    population, generator = words(), np.random.default_rng(settings.SEED)
+    plan = make_plan("prefixes", population.domain, 2, list_only=True)
+    drawn = generator.choice(len(population.texts), users, p=population.shares)
+    tally, truth = tally_of(plan, population, drawn, 1), np.bincount(drawn, minlength=len(population.texts)) / users
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "list.txt"
+        letters = generator.integers(97, 123, (others, LONGEST + 1), dtype=np.uint8)
+        letters[:, -1] = ord("\n")
+        path.write_bytes("".join(f"{text}\n" for text in population.texts).encode() + letters.tobytes())
+        start = process_time()
+        estimate = plan.estimate(tally, labels=str(path))
+        low, high = estimate.interval(0.95)
+        seconds = process_time() - start
+    shares = np.concatenate([truth, np.zeros(low.size - truth.size)])
+    return low.size, float(np.mean((low <= shares) & (shares <= high))), seconds
 
 
 def open_domains(scale: float) -> Iterator[Result]:
@@ -190,11 +235,13 @@ def _main(runs: int) -> None:
 
     print("| population | ε | method | bits | true | false | recall | precision | F1 | server |")
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    held: list[bool] = []
     titles = {"ours": "no help", "prior": "public words", "list": "list of all", "reference": "PEM with local hashing"}
     for population in (words(), strings()):
         for epsilon in EPSILONS:
             plans = [make_plan("prefixes", population.domain, epsilon, list_only=only) for only in (False, True)]
             for kind, score in measure(population, epsilon, settings.USERS, runs).items():
+                held += score.held if kind == "ours" else []
                 size = report_bits(epsilon) if kind == "reference" else plans[kind == "list"].report_bits
                 numbers = f"{score.mean('true'):.1f} | {score.mean('false'):.1f}"
                 rates = " | ".join(f"{score.mean(name):.2f}" for name in ("recall", "precision", "f1"))
@@ -204,6 +251,18 @@ def _main(runs: int) -> None:
                     flush=True,
                 )
 
+    print(f"intervals found without help: {sum(held):,} of {len(held):,} held")
+    print(f"random texts: {found_in_random_texts(settings.USERS, 4 * runs)} of {4 * runs} collections found any")
+
+
+def _main_list() -> None:
+    number, held, seconds = count_a_list(settings.USERS, 10_000_000)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{number:,} texts in {seconds:.0f} s: {held:.1%} of the intervals held; at most {memory:.1f} GB of memory")
+
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
+    if sys.argv[1:] == ["list"]:
+        _main_list()
+    else:
+        _main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)

@@ -45,6 +45,14 @@ def test_a_list_is_searched(files, capsys):
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["label", "yes"]
 
 
+def test_a_file_of_no_text_has_a_header(files, capsys, tmp_path):
+    (tmp_path / "none.txt").write_text("zzz\n")
+    assert run(files, "--candidates", str(tmp_path / "none.txt")) == 0
+    assert capsys.readouterr().out == "label,frequency,low,high,p_value\n"
+    assert run(files, "--candidates", str(tmp_path / "none.txt"), "-o", str(tmp_path / "found.csv")) == 0
+    assert (tmp_path / "found.csv").read_text() == "label,frequency,low,high,p_value\n"
+
+
 def test_named_texts_are_estimated(files, tmp_path, shown, capsys):
     words = ["estimate", files["plan.json"], files["tally"], "--labels", files["list.txt"]]
     assert main(words) == 0

@@ -31,7 +31,7 @@ WRITING = {*PRINTING, "privatize", "tally", "merge", "demo"}
 @pytest.fixture
 def counted(counted):
     """The collection, and one of texts without a list."""
-    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 2), 5, cells=64)
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 2), 5, cells=1000)
     plan.save(counted.directory / "open.json")
     plan.simulate(["no", "ok"] * 800, seed=1).save(counted.directory / "texts.bin")
     return counted

@@ -66,7 +66,7 @@ def test_each_distinct_answer_to_the_kept_question_costs_once(path):
 
 
 def test_texts_that_look_alike_in_the_kept_view_cost_once(path):
-    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=4), 1, cells=100)
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=4), 1, cells=1000)
     device = Device(path, 32, max_epsilon=1)
     texts = ["longer", "longest", "no", "no", "NO", "né"]
     costs = [device.queue(plan, "word", text, epoch_of(number)).cost for number, text in enumerate(texts, 1)]

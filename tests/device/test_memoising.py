@@ -148,7 +148,7 @@ def test_memoised_questions_of_many_devices_are_drawn_by_their_shares(ordered):
 
 def test_a_device_keeps_its_view_for_all_texts():
     """Texts that are alike in the view of a device give the same bytes; those that are not have other noise."""
-    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=5), 2, cells=300)
+    plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=5), 2, cells=1000)
     texts = ["hello", "helloworld", "helloes", "he", "held", "", "日本", "\ud800"]
     views = set()
     for seed in range(12):

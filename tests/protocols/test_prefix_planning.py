@@ -26,6 +26,18 @@ def test_levels_add_a_few_thousand_endings_each(domain, depths):
     assert levels(domain, 1 << 19) == depths
 
 
+@pytest.mark.parametrize(
+    "domain", [sunzi.OpenDomain("letters", 6), sunzi.OpenDomain("bytes", 20), sunzi.OpenDomain(["0", "1"], 64)]
+)
+@pytest.mark.parametrize("cells", [1000, 3000, 20_000])
+def test_no_two_digits_of_a_text_can_be_swapped_in_its_cell(domain, cells):
+    """Powers of a base are different: with base −1, for example, only the sum of every other digit would count."""
+    for view in sunzi.make_plan("prefixes", domain, epsilon=3, cells=cells).protocol.views:
+        powers = {pow(view.base, power, view.cells) for power in range(view.digits)}
+        assert len(powers) == view.digits
+        assert 2 * domain.end < view.cells
+
+
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "2", "4", "7", "10"])
 def test_designs_are_near_the_least_error_and_of_bounded_size(epsilon):
     plan = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", 12), epsilon=epsilon)

@@ -16,7 +16,7 @@ LONG = sunzi.OpenDomain("bytes", longest=100)
 
 @pytest.fixture(scope="module")
 def plan():
-    return sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=6), epsilon=2, cells=300)
+    return sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=6), epsilon=2, cells=1000)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def tally(plan):
 def test_plans_come_back_from_their_files(plan, tmp_path):
     plan.save(tmp_path / "plan.json")
     assert sunzi.load_plan(tmp_path / "plan.json") == plan
-    again = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=6), epsilon=2, cells=300)
+    again = sunzi.make_plan("prefixes", sunzi.OpenDomain("letters", longest=6), epsilon=2, cells=1000)
     assert again == plan, "the same terms give the same plan"
 
 
@@ -65,7 +65,7 @@ def test_views_have_different_moduli_and_see_what_they_should(plan):
     assert len({view.cells for view in views}) == len(views)
     assert [view.digits for view in views if view.role == "count"] == [7] * round(len(views) / 4)
     assert all(27 < view.base < view.cells <= view.response.design.points for view in views)
-    lists = sunzi.make_plan("prefixes", plan.domain, 2, list_only=True, cells=300).protocol.views
+    lists = sunzi.make_plan("prefixes", plan.domain, 2, list_only=True, cells=1000).protocol.views
     assert [(view.role, view.digits) for view in lists] == [("search", 7)] * 4 + [("count", 7)] * 2
 
 
@@ -116,7 +116,7 @@ def test_wrong_plans_are_refused(plan, change, message):
         (lambda plan, tally: sunzi.make_plan("prefixes", 100, 2), PlanError, "needs an open domain"),
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, moduli=[3]), ParameterError, "'moduli'"),
         (lambda plan, tally: sunzi.make_plan("prefixes", plan.domain, 2, cells=3), ParameterError, "cells must be"),
-        (lambda plan, tally: sunzi.make_plan("prefixes", LONG, 2, cells=64), ParameterError, "too few primes"),
+        (lambda plan, tally: sunzi.make_plan("prefixes", LONG, 2, cells=1000), ParameterError, "too few primes"),
         (lambda plan, tally: sunzi.make_plan("mss", plan.domain, 2), PlanError, "needs a list of values"),
         (lambda plan, tally: plan.estimate(tally), EstimateError, "has no list of values"),
         (lambda plan, tally: plan.estimate(tally, labels=3), ParameterError, "texts must be a list"),

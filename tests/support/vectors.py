@@ -49,7 +49,7 @@ def make_text_plans(random):
         tokens = alphabet if isinstance(alphabet, str) else list(dict.fromkeys(alphabet))
         domain = sunzi.OpenDomain(tokens, random.choice([1, 2, 7, 30]))
         epsilon = Fraction(random.randint(20, 400), 100)
-        options = {"cells": 4 * domain.end + random.randint(64, 900), "list_only": random.random() < 0.3}
+        options = {"cells": max(1000, 4 * domain.end) + random.randint(0, 900), "list_only": random.random() < 0.3}
         plans.append(sunzi.make_plan("prefixes", domain, epsilon, **options))
     return plans
 

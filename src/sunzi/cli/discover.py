@@ -58,6 +58,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Search, then write or print the texts."""
+    from sunzi.results.discovery import FoundText
+
     check_output(arguments, TABLES)
     plan, tally = _read(arguments)
     found = plan.discover(
@@ -72,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             "thresholds": [asdict(each) for each in thresholds],
         },
         rows=found.records,
+        columns=tuple(FoundText.__annotations__),
     )
     deliver(arguments, result)
     return 0

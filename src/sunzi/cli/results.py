@@ -45,6 +45,8 @@ class Result:
     """Everything, for JSON."""
     rows: Callable[[], Sequence[Record]]
     """Records with equal keys, for CSV and Parquet."""
+    columns: Sequence[str] = ()
+    """The keys, where there may be no record."""
     picture: Callable[[], Any] | None = None
     """Draws a matplotlib figure of it."""
     page: Callable[[], str] | None = None
@@ -134,7 +136,7 @@ def print_result(arguments: argparse.Namespace, result: Result) -> None:
     else:
         from sunzi.tables.writers import records_as
 
-        sys.stdout.buffer.write(records_as("csv", result.rows()))
+        sys.stdout.buffer.write(records_as("csv", result.rows(), result.columns))
 
 
 def write_result(path: str, result: Result) -> None:
@@ -152,7 +154,7 @@ def write_result(path: str, result: Result) -> None:
     else:
         from sunzi.tables.writers import records_as
 
-        write_atomically(path, records_as(suffix.removeprefix("."), result.rows()))
+        write_atomically(path, records_as(suffix.removeprefix("."), result.rows(), result.columns))
     say_written(path, _WORDS.get(suffix, "the result"))
 
 

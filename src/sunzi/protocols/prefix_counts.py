@@ -11,7 +11,7 @@ from sunzi._typing import Floats
 from sunzi.domains.texts import TextList
 from sunzi.errors import EstimateError
 from sunzi.numerics.thresholds import SupportProbabilities
-from sunzi.protocols.prefix_tables import ViewTable, least_squares, view_tables
+from sunzi.protocols.prefix_tables import ViewTable, normal_equations, view_tables
 from sunzi.results.discovery import CountUncertainty, Discovery, FoundText, TextEstimate
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sunzi.protocols.prefix_views import PrefixViews
     from sunzi.tally import Tally
 
-# Solve jointly for up to this many texts; with more, solve for the outliers first.
-_MOST_TOGETHER = 5000
-_STANDS_OUT = 5.5
+# Texts that stand out are solved jointly: about this many that no user holds do so by chance, and at most so many.
+_BY_CHANCE = 5
+_MOST_TOGETHER = 1000
 _TEXTS_AT_ONCE = 1 << 18
 _MISSED = 0.05
 
@@ -35,33 +35,36 @@ def text_estimate(protocol: PrefixViews, domain: OpenDomain, tally: Tally, digit
             "views, so collect more reports"
         )
     tables = view_tables(views, tally)
-    frequencies, rest = _solved(tables, digits)
+    frequencies, inflation, rest = _solved(tables, digits)
     weights = np.array([1 / table.standard_error**2 for table in tables])
     spread = np.array([max(table.spread, table.standard_error**2) for table in rest])
     variance = float((weights**2 * spread).sum() / weights.sum() ** 2)
     counting = sum(table.reports for table in tables)
-    uncertainty = CountUncertainty(frequencies, variance, tally.reports, counting, _mean_rates(tables))
+    uncertainty = CountUncertainty(frequencies, variance, inflation, tally.reports, counting, _mean_rates(tables))
     return TextEstimate(TextList(domain, digits), tally.reports, frequencies, uncertainty)
 
 
-def _solved(tables: list[ViewTable], digits: Digits) -> tuple[Floats, list[ViewTable]]:
-    """The frequencies of all texts, and the tables with the jointly solved texts subtracted."""
+def _solved(tables: list[ViewTable], digits: Digits) -> tuple[Floats, Floats, list[ViewTable]]:
+    """The frequencies of all texts; the factors by which separating texts that collide inflates their variances; and
+    the tables with the texts that stand out subtracted.
+    """
+    inflation = np.ones(len(digits))
     if not len(digits):
-        return np.empty(0), tables
-    together = np.arange(len(digits))
-    found = np.empty(len(digits))
-    if len(digits) > _MOST_TOGETHER:
-        found = _averages(tables, digits)
-        error = sum(1 / table.standard_error**2 for table in tables) ** -0.5
-        together = np.argsort(-found)[:_MOST_TOGETHER]
-        together = together[found[together] > _STANDS_OUT * error]
+        return np.empty(0), inflation, tables
+    precision = sum(1 / table.standard_error**2 for table in tables)
+    found = _averages(tables, digits)
+    together = np.argsort(-found, kind="stable")[:_MOST_TOGETHER]
+    limit = norm.isf(min(0.5, _BY_CHANCE / len(digits))) / precision**0.5
+    together = together[found[together] > limit]
     chosen = digits[together]
-    solved = least_squares(tables, chosen) if together.size else np.empty(0)
+    normal, right = normal_equations(tables, chosen)
+    inverse = np.linalg.inv(normal.toarray())
+    solved = inverse @ right
     rest = [table.without(table.view.points(chosen.astype(np.int64)), solved) for table in tables]
-    if len(digits) > _MOST_TOGETHER:
-        found = _averages(rest, digits)
+    found = _averages(rest, digits)
     found[together] = solved
-    return found, rest
+    inflation[together] = np.maximum(1.0, inverse.diagonal() * precision)
+    return found, inflation, rest
 
 
 def _averages(tables: list[ViewTable], digits: Digits) -> Floats:
@@ -110,6 +113,6 @@ def accepted(estimate: TextEstimate, false_share: float) -> Discovery:
 
 def _p_values(uncertainty: CountUncertainty) -> Floats:
     """The larger of the exact tail, for small counts, and the normal one, which accounts for collisions."""
-    normal = norm.sf(uncertainty.frequencies / uncertainty.variance**0.5)
+    normal = norm.sf(uncertainty.frequencies / uncertainty.null_variances**0.5)
     exact = binom.sf(uncertainty.supports - 1, uncertainty.counting, uncertainty.probabilities.false)
     return np.asarray(np.maximum(normal, exact))

@@ -39,6 +39,8 @@ _COST_OF_DOUBLING = 0.03
 # A level adds as many tokens as give about this many combinations.
 _MOST_ENDINGS = 25_000
 _MOST_POINTS = 1 << 23
+# With fewer cells, so many of the proposed texts would collide that their counts could not be separated.
+_LEAST_CELLS = 1000
 # Thresholds assume that about this many texts are found.
 _TYPICAL_FOUND = 20
 _LIST_LENGTH = 1_000_000
@@ -46,13 +48,13 @@ _LIST_LENGTH = 1_000_000
 
 def planned_views(domain: OpenDomain, epsilon: Fraction, *, list_only: bool, cells: int) -> tuple[PrefixView, ...]:
     """The views of a plan, with equal shares: two for every level of the search, and a quarter of all for counting."""
-    cells = whole_number("cells", cells, 64, _MOST_POINTS >> 1)
+    cells = whole_number("cells", cells, _LEAST_CELLS, _MOST_POINTS >> 1)
     response = BlockResponse(_design(max(cells, 2 * domain.end), epsilon), epsilon)
     depths = [domain.width] if list_only else levels(domain, cells)
     views = MODULI if len(depths) > 1 else 2 * MODULI
     counting = max(MODULI, round(MODULI * len(depths) / 3))
     needed = [(depth, True) for depth in depths for _ in range(views)] + [(domain.width, False)] * counting
-    moduli = list(islice(_primes(response.design.points, domain.end), len(needed)))
+    moduli = list(islice(_primes(response.design.points, 2 * domain.end), len(needed)))
     if len(moduli) < len(needed):
         raise ParameterError(f"{cells} cells have too few primes for {len(needed)} views; use more cells")
     made = zip(needed, moduli, strict=True)
@@ -108,7 +110,22 @@ def _view(domain: OpenDomain, response: BlockResponse, modulus: int, digits: int
     """A view with a deterministic base, so that the same terms always give the same plan."""
     seed = hashlib.sha256(f"sunzi prefixes {domain.end} {domain.longest} {modulus}".encode()).digest()
     base = domain.end + int.from_bytes(seed, "little") % (modulus - domain.end)
+    while _repeats(base, digits, modulus):
+        base = base + 1 if base + 1 < modulus else domain.end
     return PrefixView(modulus, 1, response, digits, base, "search" if is_search else "count")
+
+
+def _repeats(base: int, digits: int, modulus: int) -> bool:
+    """Whether two of the first powers of the base are equal: then texts with two digits swapped share their cell.
+
+    Half the largest order is enough: for a primitive root b, b or −b lies in the upper half, and both have it.
+    """
+    power = 1
+    for _ in range(min(digits - 1, (modulus - 1) // 2 - 1)):
+        power = power * base % modulus
+        if power == 1:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

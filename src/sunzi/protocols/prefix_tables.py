@@ -54,7 +54,7 @@ class ViewTable:
 
     def without(self, cells: Integers, frequencies: Floats) -> ViewTable:
         """The table with texts of known frequency subtracted."""
-        values = self.values.copy()
+        values = self.values + np.float32(frequencies.sum() / (self.view.cells - 1))  # none of them is spread evenly
         np.subtract.at(values, cells, frequencies.astype(np.float32))
         return ViewTable(self.view, self.reports, values)
 
@@ -68,8 +68,16 @@ def least_squares(tables: list[ViewTable], digits: Digits) -> Floats:
     """The frequencies of texts, from tables that see whole texts: weighted least squares over the cells, so that the
     other views separate texts that collide in one.
     """
-    from scipy.sparse import coo_array, diags_array, eye_array
     from scipy.sparse.linalg import cg
+
+    normal, right = normal_equations(tables, digits)
+    found, _ = cg(normal, right, x0=right / normal.diagonal(), rtol=1e-10)
+    return np.asarray(found)
+
+
+def normal_equations(tables: list[ViewTable], digits: Digits) -> tuple[Any, Floats]:
+    """The sparse matrix and the right side of the least squares; the inverse of the matrix has the variances."""
+    from scipy.sparse import coo_array, diags_array, eye_array
 
     count = len(digits)
     normal: Any = diags_array(np.zeros(count))
@@ -82,5 +90,4 @@ def least_squares(tables: list[ViewTable], digits: Digits) -> Floats:
         right += weight * (members.T @ table.at(cells).astype(np.float64))
         total += weight
     # Texts that share all their cells are not identifiable; a small multiple of the identity splits them evenly.
-    found, _ = cg(normal + 1e-9 * total * eye_array(count), right, x0=right / total, rtol=1e-10)
-    return np.asarray(found)
+    return normal + 1e-9 * total * eye_array(count), right

@@ -101,10 +101,17 @@ class CountUncertainty:
     frequencies: Floats
     variance: float
     """For a text that no user holds: the noise plus the effect of colliding texts."""
+    inflation: Floats
+    """For every text, the factor by which separating it from the texts that it collides with inflates that."""
     reports: int
     counting: int
     """The number of reports that count whole texts."""
     probabilities: SupportProbabilities
+
+    @property
+    def null_variances(self) -> Floats:
+        """For every text, the variance if no user holds it."""
+        return self.variance * self.inflation
 
     @property
     def _slope(self) -> float:
@@ -120,18 +127,23 @@ class CountUncertainty:
         """The variances at the estimated frequencies, clipped to [0, 1]."""
         plausible = np.clip(self.frequencies, 0.0, 1.0)
         sampling = plausible * (1 - plausible) * self._sampling(target)
-        return self.variance + self._slope * plausible + sampling
+        return self.null_variances + self._slope * plausible + sampling
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals; exact ones for few supports; normal ones on request."""
-        if method == "auto":
-            method = "exact" if intervals.has_few_counts(self.counting, self.probabilities, confidence) else "score"
-        if method == "exact":
-            return intervals.exact(self.supports, self.counting, self.probabilities, confidence, at_hand=False)
+        """Score intervals; for few supports exact ones, or the wider of both for texts told apart from others; normal
+        ones on request.
+        """
         if method == "normal":
             return intervals.normal(self.frequencies, intervals.standard_error(self.variances(target)), confidence)
         sampling, quantile = self._sampling(target), intervals.normal_quantile(confidence)
-        return intervals.score_of(self.frequencies, self.variance, self._slope + sampling, sampling, quantile)
+        score = intervals.score_of(self.frequencies, self.null_variances, self._slope + sampling, sampling, quantile)
+        if method == "auto":
+            method = "exact" if intervals.has_few_counts(self.counting, self.probabilities, confidence) else "score"
+        if method == "score":
+            return score
+        low, high = intervals.exact(self.supports, self.counting, self.probabilities, confidence, at_hand=False)
+        mixed = self.inflation > 1
+        return np.where(mixed, np.minimum(low, score[0]), low), np.where(mixed, np.maximum(high, score[1]), high)
 
     def query(self, rows: Floats) -> QueryErrors:  # noqa: ARG002 - there is no answer
         """Not supported: the texts do not cover the domain, so their frequencies do not add up to 1."""
