@@ -96,7 +96,7 @@ def test_texts_that_share_a_cell_are_told_apart(plan, tallies):
 def test_telling_texts_apart_has_its_price(plan, tallies):
     """Of two views, the texts share a cell in one: the variance is 4/3 of that with a cell each."""
     words, tally = DOMAIN.digits(WORDS), tallies[0][0]
-    tables = decoded(plan.protocol.with_role("count"), tally)
+    tables = view_tables(plan.protocol.with_role("count"), tally)
     assert len(tables) == 2
     candidates = DOMAIN.digits(["".join(letters) for letters in product(ascii_lowercase, repeat=4)])
     alike = candidates[tables[0].view.points(candidates) == tables[0].view.points(words[:1])[0]]
