@@ -124,6 +124,15 @@ def test_epochs_with_fresh_noise_add_up(collector):
     assert alone.guarantee.epsilon < found.guarantee.epsilon
 
 
+def test_a_single_epoch_of_memoised_reports_needs_no_cohort(collector):
+    found = learned(collector, collect(collector, {"": 1500}), cohort=5000)
+    assert found.guarantee == expected(1500)
+    conditions = " ".join(found.conditions)
+    assert "only published epoch so far" in conditions
+    assert "from the second one on the guarantee is for cohorts of at least 5,000 people" in conditions
+    assert "others who are in exactly the same" not in conditions
+
+
 def test_memoised_reports_need_a_cohort(collector):
     live, _ = [collect(collector, {"": reports}) for reports in (1500, 2000)]
     found = learned(collector, live, cohort=800)

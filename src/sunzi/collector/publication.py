@@ -202,9 +202,14 @@ class Publisher:
                 f"People may be in every published epoch of this collection ({guarantee.epochs:,} so far), with fresh "
                 "noise in each. Every further epoch makes epsilon larger."
             )
-        elif self._settings.cohort is not None:
+        elif self._settings.cohort is not None and guarantee.cohort is None:
             yield (
-                f"Devices repeat their reports, and each person has at least {self._settings.cohort - 1:,} others who "
+                "This is the only published epoch so far. Devices repeat their reports, so from the second one on the "
+                f"guarantee is for cohorts of at least {self._settings.cohort:,} people."
+            )
+        elif guarantee.cohort is not None:
+            yield (
+                f"Devices repeat their reports, and each person has at least {guarantee.cohort - 1:,} others who "
                 "are in exactly the same published epochs and groups. A person whose value changes is not covered."
             )
         else:
