@@ -78,7 +78,7 @@ def run_open(arguments: argparse.Namespace) -> int:
         {"tokens": found[0].tokens, **dict(zip(_COLUMNS, (each.frequency for each in found), strict=True))}
         for found in zip(*by_recall, strict=True)
     ]
-    deliver_plan(arguments, plan, users, {"thresholds": rows}, partial(_print, plan, users, rows))
+    deliver_plan(arguments, plan, users, "thresholds", rows, partial(_print, plan, users, rows))
     return 0
 
 

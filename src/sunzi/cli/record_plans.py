@@ -115,7 +115,7 @@ def run_records(arguments: argparse.Namespace) -> int:
     request = record_request(arguments, clamp=arguments.clamp, unit=arguments.unit or "")
     plan = request.make(arguments.epsilon).with_groups(read_group_lists(arguments.group))
     rows = _rows(plan, users, request.wanted)
-    deliver_plan(arguments, plan, users, {"errors": rows}, partial(_print, plan, users, rows))
+    deliver_plan(arguments, plan, users, "errors", rows, partial(_print, plan, users, rows))
     return 0
 
 
@@ -131,10 +131,11 @@ def deliver_plan(
     arguments: argparse.Namespace,
     plan: Plan,
     users: int,
-    answers: dict[str, list[dict[str, Any]]],
+    name: str,
+    rows: list[dict[str, Any]],
     table: Callable[[], None],
 ) -> None:
-    """Write the plan, and print what it answers: ``answers`` are rows under their name."""
+    """Write the plan, and print what to expect of it as a table, or as ``rows``, which JSON has under a name."""
     for path in arguments.output:
         plan.save(path)
         say_written(path, f"the plan {plan.fingerprint[:16]}…")
@@ -144,9 +145,8 @@ def deliver_plan(
         "users": users,
         "fingerprint": plan.fingerprint,
         "report_bits": plan.report_bits,
-        **answers,
+        name: rows,
     }
-    (rows,) = answers.values()
     print_result(arguments, Result(table=table, document=lambda: document, rows=lambda: rows))
 
 
