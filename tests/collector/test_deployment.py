@@ -1,4 +1,4 @@
-"""The files of docs/running.md, tried with the programs that use them: systemd, sunzi, promtool, Prometheus."""
+"""The files of docs/running.md, tried with the programs that use them; the dashboard with a library of Grafana."""
 
 import itertools
 import json
@@ -16,6 +16,9 @@ from pathlib import Path
 import numpy as np
 import packages
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from ports import free_port
 from running import running
 
@@ -208,6 +211,48 @@ def test_prometheus_answers_every_query_of_the_dashboard_about_a_real_collector(
             variables = [each["definition"] for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
             for metric, label in (re.match(r"label_values\((\w+).*, (\w+)\)$", each).groups() for each in variables):
                 assert ask(f"label/{label}/values", **{"match[]": metric})
+
+
+def unknown_fields(given, known, place=""):
+    """The places of everything in a JSON value that another one lacks or has differently."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for name, value in given.items():
+            yield from unknown_fields(value, known[name], f"{place}.{name}") if name in known else [f"{place}.{name}"]
+    elif isinstance(given, list) and isinstance(known, list) and len(given) == len(known):
+        for number, pair in enumerate(zip(given, known, strict=True)):
+            yield from unknown_fields(*pair, f"{place}[{number}]")
+    elif given != known:
+        yield place
+
+
+def read_by_grafana(dashboard):
+    """A dashboard as Grafana's own library reads and writes it, which knows the schemas of dashboards and panels."""
+    return json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
+
+
+def test_grafana_knows_every_field_of_the_dashboard():
+    register_default_plugins()
+    # Grafana writes the definition of a variable itself; the schema leaves it out.
+    left_out = {
+        f".templating.list[{number}].definition"
+        for number, variable in enumerate(DASHBOARD["templating"]["list"])
+        if variable["type"] == "query"
+    }
+    assert set(unknown_fields(DASHBOARD, read_by_grafana(DASHBOARD))) == left_out
+    for path in ("title", "panels[6].gridPos.h", "panels[6].targets[0].expr", "panels[6].options.legend.placement"):
+        wrong, renamed = renamed_field(path)
+        assert renamed in set(unknown_fields(wrong, read_by_grafana(wrong)))
+
+
+def renamed_field(path):
+    """The dashboard with one field misspelt, and the place of that field."""
+    wrong = json.loads(json.dumps(DASHBOARD))
+    *outer, name = re.findall(r"\w+", path)
+    place = wrong
+    for step in outer:
+        place = place[int(step) if step.isdecimal() else step]
+    place[f"{name}s"] = place.pop(name)
+    return wrong, f".{path}s"
 
 
 def test_the_dashboard_is_laid_out():
