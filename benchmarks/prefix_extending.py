@@ -3,6 +3,9 @@
 Users are divided into groups; group i reports the first bits of its value, more with every group. The server extends
 the best prefixes of one group by all endings and keeps the best by the reports of the next. It must keep all reports,
 and hashes every candidate for every report.
+
+pure-ldp 1.2 has this method too, but its server of local hashing allocates an array of all possible prefixes: 512 GiB
+for those of 36 bits.
 """
 
 from __future__ import annotations
