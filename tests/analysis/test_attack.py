@@ -8,7 +8,7 @@ from small_records import RECORD_PLANS
 
 import sunzi
 from sunzi.analysis import Attack, Prior, attack_growth, attackability, simulate_attack
-from sunzi.analysis.attack import default_trials, fresh_rounds, guess, replayed_rounds
+from sunzi.analysis.attack import attack_trials, fresh_rounds, guess, replayed_rounds
 from sunzi.analysis.evidence import decode, read_reports
 from sunzi.wire import payload_integers
 
@@ -35,7 +35,7 @@ def make(name, size, options, epsilon):
 
 def trials_for(plan):
     """Enough to detect a wrong formula, few enough for subsets of thousands of bits."""
-    return min(default_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
+    return min(attack_trials(plan), 60_000 if plan.protocol.report_layout.is_narrow else 4_000)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from sunzi.analysis import Audit, audit
 from sunzi.analysis.audit_enumeration import check_enumeration
 from sunzi.analysis.audit_sampling import Finding, bound_epsilon, tightest_event, trials_for
 from sunzi.analysis.audit_words import check_words
-from sunzi.analysis.privacy_audit import DEFAULT_CONFIDENCE, SHORTFALL, default_trials
+from sunzi.analysis.privacy_audit import DEFAULT_CONFIDENCE, SHORTFALL, audit_trials
 from sunzi.analysis.statistics import lower_limits
 
 LIKELY_EVENT = 0.1  # events at least this likely bound ε to within 4 % in a million reports
@@ -73,7 +73,7 @@ def test_long_reports_get_fewer_trials_and_a_wider_bound(name, options):
     assert found.passed, found.findings
     assert 2 * (1 - 0.04 * 20**0.5) <= found.lower_bound <= 2
     assert found.trials_needed > 50_000
-    assert default_trials(sunzi.make_plan("ss", 1024, 1)) < default_trials(plan) <= MILLION
+    assert audit_trials(sunzi.make_plan("ss", 1024, 1)) < audit_trials(plan) <= MILLION
 
 
 def test_private_clients_are_audited_by_default():

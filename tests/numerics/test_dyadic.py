@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sunzi.numerics.dyadic import Dyadic, best_shares, bin_energies, workload_energies
+from sunzi.numerics.dyadic import Dyadic, bin_energies, level_shares, workload_energies
 
 LEVELS = 5
 SIZE = 1 << LEVELS
@@ -77,7 +77,7 @@ def test_no_other_shares_are_better(costs):
         spectrum = np.cumsum((shares / costs)[::-1])[::-1]
         return (energies / spectrum).sum()
 
-    best = best_shares(costs, energies)
+    best = level_shares(costs, energies)
     assert best.sum() == pytest.approx(1)
     assert best.min() >= -1e-12
     generator = np.random.default_rng(4)

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sunzi.numerics.effects import Effects, best_shares, cell_variance, effect, subsets
+from sunzi.numerics.effects import Effects, cell_variance, effect, subsets, view_shares
 
 SIZES = (2, 3, 4)
 WEIGHTS = {(0, 1): 0.5, (1, 2): 1.5, (2,): 0.25}
@@ -78,7 +78,7 @@ def test_no_other_shares_are_better():
         effects = Effects(SIZES, {view: share / variances[view] for view, share in shares.items() if share})
         return sum(cell_variance(effects, table) for table in wanted)
 
-    best = best_shares(SIZES, wanted, variances)
+    best = view_shares(SIZES, wanted, variances)
     assert sum(best.values()) == pytest.approx(1)
     for other in np.random.default_rng(4).dirichlet(np.full(len(variances), 0.5), 300):
         mixed = {view: 0.9 * best.get(view, 0) + 0.1 * share for view, share in zip(variances, other, strict=True)}
@@ -88,5 +88,5 @@ def test_no_other_shares_are_better():
 def test_a_view_that_alone_has_some_effect_is_kept_however_rare():
     # A table of two times a thousand cells outweighs the one of two cells by far.
     sizes = (2, 1000, 2)
-    found = best_shares(sizes, [(0, 1), (2,)], {(0, 1): 1e12, (2,): 1e-9})
+    found = view_shares(sizes, [(0, 1), (2,)], {(0, 1): 1e12, (2,): 1e-9})
     assert set(found) == {(0, 1), (2,)}

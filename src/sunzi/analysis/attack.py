@@ -106,7 +106,7 @@ class Attack:
         }
 
 
-def default_trials(plan: Plan) -> int:
+def attack_trials(plan: Plan) -> int:
     """A number that takes a few seconds: 100,000 for short reports, fewer for reports of hundreds of bits."""
     return max(1000, min(_TRIALS, int(_WIDE_BITS / plan.report_bits)))
 
@@ -140,7 +140,7 @@ def simulate_attack(
     >>> attack.agrees
     True
     """
-    number = default_trials(plan) if trials is None else trials
+    number = attack_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)
     check_channels(plan.protocol)

@@ -117,7 +117,7 @@ class Audit:
         )
 
 
-def default_trials(plan: Plan) -> int:
+def audit_trials(plan: Plan) -> int:
     """A million for short reports, fewer for reports of hundreds of bits, which would take minutes."""
     if plan.protocol.report_layout.is_narrow:
         return _TRIALS
@@ -155,7 +155,7 @@ def audit(
     """
     check_confidence(confidence)
     check_channels(plan.protocol)
-    number = default_trials(plan) if trials is None else trials
+    number = audit_trials(plan) if trials is None else trials
     check_amount("trials", number)
     check_seed(seed)
     generator = np.random.default_rng(seed)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,6 +16,7 @@ from typing import Literal
 
 from sunzi.collector.addresses import DEFAULT_COLLECTION
 from sunzi.collector.epochs import ID_BYTES, TOKEN_BYTES, Deposit, Epoch
+from sunzi.collector.recently_used import RecentlyUsed
 from sunzi.collector.settings import UploadKey
 from sunzi.collector.store import Store
 from sunzi.collector.stores import find_epoch, stored_plan, stored_tally
@@ -32,10 +32,10 @@ OldPlan = Literal["close", "keep"]
 """What to do with an open epoch of another plan: close it, or keep it open for late reports."""
 
 _KEPT_PLANS = 16
-_KEPT_ESTIMATES = 4
-# A page asks for many groups at once.
-_KEPT_SMALL_ESTIMATES = 64
+# A page asks for many groups at once, most of them with few values.
+_KEPT_ESTIMATES = 64
 _SMALL_DOMAIN = 1000
+_LARGE_ESTIMATE = 16
 _SHOWN_LABELS = 3
 
 
@@ -130,10 +130,11 @@ class Collector:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._epochs: dict[tuple[str, int], Epoch] = {}
-        self._plans: OrderedDict[int, Plan] = OrderedDict()  # by the epoch's key, the one used last at the end
+        self._plans: RecentlyUsed[int, Plan] = RecentlyUsed(_KEPT_PLANS)  # by the epoch's key
         self._with_own_labels: dict[int, Plan] = {}
         self._lock = threading.Lock()
-        self._estimates: OrderedDict[tuple[int, str], tuple[Tally, Estimate]] = OrderedDict()
+        self._estimates: RecentlyUsed[tuple[int, str], tuple[Tally, Estimate]]
+        self._estimates = RecentlyUsed(_KEPT_ESTIMATES, _size)
         self._estimating = threading.Lock()
         self.refresh()
 
@@ -185,8 +186,6 @@ class Collector:
 
     def _known_plan(self, key: int) -> Plan | None:
         with self._lock:
-            if key in self._plans:
-                self._plans.move_to_end(key)
             return self._with_own_labels.get(key) or self._plans.get(key)
 
     def _loaded(self, epoch: Epoch) -> LiveEpoch:
@@ -197,15 +196,9 @@ class Collector:
                 known = chain(self._with_own_labels.values(), self._plans.values())
                 plan = next((each for each in known if each.contract.canonical == data), None)
             plan = plan or stored_plan(self.store, epoch)
-            self._keep(epoch.key, plan)
+            with self._lock:
+                self._plans[epoch.key] = plan
         return LiveEpoch(epoch, plan)
-
-    def _keep(self, key: int, plan: Plan) -> None:
-        """Keep a plan in memory, and let go of the one that was not used for the longest time."""
-        with self._lock:
-            self._plans[key] = plan
-            while len(self._plans) > _KEPT_PLANS:
-                self._plans.popitem(last=False)
 
     def unnamed(self) -> str:
         """The collection of a plan without a name: the only one, or ``default`` if there are none or it is there."""
@@ -240,7 +233,8 @@ class Collector:
             self.refresh()
         for live in opened:
             self._epochs[live.epoch.collection, live.epoch.number] = live.epoch
-            self._keep(live.epoch.key, live.plan)
+            with self._lock:
+                self._plans[live.epoch.key] = live.plan
             if live.plan.domain.labels is not None and live.plan.domain.labels_sha256 is not None:
                 self._with_own_labels[live.epoch.key] = live.plan
         return opened
@@ -355,11 +349,11 @@ class Collector:
             if kept is None or kept[0].reports != self.reports(live, group):
                 tally = self.tally(live, group)
                 kept = self._estimates[key] = (tally, live.plan.estimate(tally))
-                most = _KEPT_ESTIMATES if live.plan.domain.size > _SMALL_DOMAIN else _KEPT_SMALL_ESTIMATES
-                while len(self._estimates) > most:
-                    self._estimates.popitem(last=False)
-            self._estimates.move_to_end(key)
             return kept
+
+
+def _size(kept: tuple[Tally, Estimate]) -> int:
+    return _LARGE_ESTIMATE if kept[1].domain.size > _SMALL_DOMAIN else 1
 
 
 def _most_counters(plan: Plan) -> int:

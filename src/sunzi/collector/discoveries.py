@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
+from sunzi.collector.recently_used import RecentlyUsed
 from sunzi.errors import ParameterError
 from sunzi.plan import Plan
 from sunzi.results.discovery import Discovery
@@ -59,7 +59,7 @@ class DiscoveryCache:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[bytes, float, Use | None, bytes], Discovery | Estimate] = OrderedDict()
+        self._kept: RecentlyUsed[tuple[bytes, float, Use | None, bytes], Discovery | Estimate] = RecentlyUsed(_KEPT)
         self._searching = threading.Lock()
 
     def find(self, plan: Plan, tally: Tally, false_share: float, given: GivenTexts | None = None) -> Discovery:
@@ -88,9 +88,6 @@ class DiscoveryCache:
         with self._searching:  # concurrent readers share one computation
             if key not in self._kept:
                 self._kept[key] = _computed(plan, tally, false_share, given)
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
             return self._kept[key]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from sunzi.collector.collector import Collector
 from sunzi.collector.epochs import Epoch
+from sunzi.collector.recently_used import RecentlyUsed
 from sunzi.collector.stores import stored_plan, stored_tally
 from sunzi.domains.labels import Domain
 from sunzi.errors import EstimateError
@@ -73,8 +73,9 @@ class TrendCache:
 
     def __init__(self, collector: Collector, largest_bytes: int = LARGEST_BYTES) -> None:
         self._collector, self._largest_bytes = collector, largest_bytes
-        # Of closed epochs, the one used last at the end; None if its tally determines no estimate.
-        self._rows: OrderedDict[_Key, _Row | None] = OrderedDict()
+        # Of closed epochs; None if its tally determines no estimate.
+        self._rows: RecentlyUsed[_Key, _Row | None]
+        self._rows = RecentlyUsed(largest_bytes, lambda row: 0 if row is None else row.size)
         self._plan_used_last: tuple[bytes, Plan] | None = None
         self._newest: tuple[tuple[tuple[_Key, bool], ...], Trend] | None = None
         self._alarms: dict[str, tuple[tuple[_Key, ...], list[Alarm]]] = {}
@@ -172,7 +173,6 @@ class TrendCache:
         """An epoch's frequencies and variances, if its tally determines them; those of a closed one are kept."""
         key = self._key(epoch)
         if key in self._rows:
-            self._rows.move_to_end(key)
             return self._rows[key]
         try:
             estimate = self._estimate(epoch)
@@ -184,13 +184,7 @@ class TrendCache:
             row = None
         if not epoch.is_open:
             self._rows[key] = row
-            while len(self._rows) > 1 and self._size > self._largest_bytes:
-                self._rows.popitem(last=False)
         return row
-
-    @property
-    def _size(self) -> int:
-        return sum(row.size for row in self._rows.values() if row is not None)
 
     def _estimate(self, epoch: Epoch) -> Estimate:
         if epoch.is_open:

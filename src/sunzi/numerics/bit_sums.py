@@ -52,7 +52,7 @@ class BitSums:
         hidden = self.false + 1 - self.true
         mean = (users - 1) * hidden
         cells = count_cells(np.array(users - 1.0), hidden, max(sqrt(mean) / 4, 2e-3 * mean))
-        column = Column(
+        column = BitCounts(
             (self.true / self.false, 1.0),
             (1.0, (1 - self.false) / (1 - self.true)),
             self.false / hidden,
@@ -83,7 +83,7 @@ class BitSums:
 
 
 @dataclass(frozen=True)
-class Column:
+class BitCounts:
     """A count N1 of ones and N0 of zeros, the victim's bit among them, with likelihood N1·a + N0·b under x and
     N1·c + N0·d under x', where (a, b) is ``held`` and (c, d) is ``missed``.
 

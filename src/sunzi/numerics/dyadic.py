@@ -123,7 +123,7 @@ class Dyadic:
         )
 
 
-def best_shares(costs: Floats, energies: Floats) -> Floats:
+def level_shares(costs: Floats, energies: Floats) -> Floats:
     """How often to ask each level, for the least mean variance of a workload; sums to 1.
 
     Minimises Σ_i 𝓔_i/t_i under Σ_i t_i·δ_i = 1 and falling t, δ_i = c_i − c_{i−1}: t_i = √(𝓔_i/δ_i), pooled with its

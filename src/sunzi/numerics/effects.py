@@ -125,7 +125,7 @@ def _coefficients(sizes: Sequence[int], wanted: Attributes) -> dict[Attributes, 
     return {part: prod(sizes[attribute] - 1 for attribute in part) / cells**2 for part in subsets(wanted)}
 
 
-def best_shares(
+def view_shares(
     sizes: Sequence[int], wanted: Sequence[Attributes], variances: Mapping[Attributes, float]
 ) -> dict[Attributes, float]:
     """How often to ask for each view, for the least sum over the wanted tables of their mean variances; sums to 1.

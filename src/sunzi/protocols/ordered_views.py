@@ -65,7 +65,7 @@ class OrderedViews(ViewsProtocol):
             raise ParameterError(f"an ordered plan has at most 2^24 bins, got {domain_size:,}; use fewer")
         made = [View(1 << level, 1, best_response(1 << level, epsilon)) for level in range(1, height + 1)]
         costs = np.array([view.variance * view.cells / domain_size for view in made])
-        shares = dyadic.best_shares(costs, dyadic.workload_energies(height))
+        shares = dyadic.level_shares(costs, dyadic.workload_energies(height))
         kept = [place for place, share in enumerate(shares) if share >= _LEAST_SHARE or place == height - 1]
         rounded = integer_shares([float(shares[place] / shares[kept].sum()) for place in kept])
         views = [

@@ -71,7 +71,7 @@ class TableViews(ViewsProtocol):
         cells = {part: prod(sizes[attribute] for attribute in part) for part in candidates}
         responses = {number: best_response(number, epsilon) for number in set(cells.values())}
         made = {part: View(cells[part], 1, responses[cells[part]]) for part in candidates}
-        shares = effects.best_shares(sizes, wanted, {part: view.variance for part, view in made.items()})
+        shares = effects.view_shares(sizes, wanted, {part: view.variance for part, view in made.items()})
         rounded = zip(shares, integer_shares(list(shares.values())), strict=True)
         views = [replace(made[part], share=share) for part, share in rounded]
         return cls(domain_size, tuple(views), tuple(sizes), tuple(shares))
