@@ -37,7 +37,8 @@ from sunzi.plan import Plan
 from sunzi.protocols.ordered_views import OrderedViews
 from sunzi.record_plans import make_number, make_ordered, make_tables
 from sunzi.results.cross_tables import TableEstimate
-from sunzi.results.ordered import MeanEstimate, OrderedEstimate
+from sunzi.results.means import MeanEstimate
+from sunzi.results.ordered import OrderedEstimate
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "records.md"
 BEGIN = "<!-- measured: written by python -m benchmarks.record_errors, do not edit by hand -->"

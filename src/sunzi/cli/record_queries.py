@@ -115,7 +115,7 @@ def answers_result(arguments: argparse.Namespace, estimate: Estimate) -> Result:
 
 def is_mean(estimate: Estimate) -> bool:
     """Whether the estimate is of a mean, so that its histogram of rounded numbers is of little use."""
-    from sunzi.results.ordered import MeanEstimate
+    from sunzi.results.means import MeanEstimate
 
     return isinstance(estimate, MeanEstimate)
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from sunzi.domains.ranges import OrderedDomain
     from sunzi.results.cross_tables import TableEstimate
-    from sunzi.results.ordered import MeanEstimate, OrderedEstimate
+    from sunzi.results.means import MeanEstimate
+    from sunzi.results.ordered import OrderedEstimate
     from sunzi.results.uncertainty import Target
 
 _BINS = 32

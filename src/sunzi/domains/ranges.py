@@ -349,3 +349,14 @@ def _decimal(number: float) -> str:
     """The shortest decimal form of a number, without an exponent."""
     text = np.format_float_positional(number, trim="-")
     return "0" if text == "-0" else text
+
+
+def numbered_labels(labels: Sequence[str]) -> list[str]:
+    """The labels, numbered if some are equal, as labels of tiny bins may be.
+
+    >>> numbered_labels(["1", "1"])
+    ['1 (1)', '1 (2)']
+    """
+    if len(set(labels)) == len(labels):
+        return list(labels)
+    return [f"{label} ({number})" for number, label in enumerate(labels, start=1)]

@@ -16,7 +16,7 @@ from sunzi.designs.base import only_parameters
 from sunzi.designs.response import BlockResponse
 from sunzi.designs.singletons import Singletons
 from sunzi.domains.labels import Domain
-from sunzi.domains.ranges import OrderedDomain
+from sunzi.domains.ranges import OrderedDomain, numbered_labels
 from sunzi.errors import ParameterError, PlanError
 from sunzi.numerics.blanket import Blanket
 from sunzi.numerics.counters import Counters
@@ -25,7 +25,7 @@ from sunzi.protocols.alternatives import mean_alternatives
 from sunzi.protocols.base import PlannedError, Protocol, check_users
 from sunzi.protocols.block_protocols import GeneralizedRandomizedResponse
 from sunzi.protocols.channel import FirstWord
-from sunzi.results.ordered import MeanEstimate, numbered_labels
+from sunzi.results.means import MeanEstimate
 from sunzi.tally import Tally, TallyLayout
 from sunzi.wire import EncodedReports, ReportLayout
 

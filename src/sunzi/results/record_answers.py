@@ -11,7 +11,8 @@ from typing import Any
 from sunzi.errors import ParameterError
 from sunzi.results.cross_tables import ConditionalShare, TableEstimate
 from sunzi.results.estimate import Estimate
-from sunzi.results.ordered import MeanEstimate, OrderedEstimate
+from sunzi.results.means import MeanEstimate
+from sunzi.results.ordered import OrderedEstimate
 from sunzi.results.uncertainty import Target
 
 _OR_NUMBER = " or one of a number (sunzi plan --number, or sunzi.make_number)"

@@ -140,7 +140,7 @@ class GroupEstimates:
         top: the number of values, the same in all charts: the most frequent in all groups together.
         confidence, target: of the intervals.
         """
-        from sunzi.tables.group_page import GroupPage
+        from sunzi.display.group_page import GroupPage
 
         return GroupPage(self, top, confidence, target).page(title)
 
@@ -161,7 +161,7 @@ class GroupEstimates:
         confidence, target: of the intervals.
         """
         with needing_matplotlib():
-            from sunzi.tables.group_plots import plot_groups
+            from sunzi.display.group_plots import plot_groups
         return plot_groups(self, path, top=top, confidence=confidence, target=target)
 
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import sunzi
+from sunzi.display.group_page import GroupPage
 from sunzi.tables import estimate_groups
-from sunzi.tables.group_page import GroupPage
 
 HOSTILE = "<b>&"
 PLAN = sunzi.make_plan("grr", [HOSTILE, "b", "c"], 2)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import sunzi
+from sunzi.display.group_plots import plot_groups
 from sunzi.errors import ParameterError
 from sunzi.tables import estimate_groups
-from sunzi.tables.group_plots import plot_groups
 
 PLAN = sunzi.make_plan("grr", 12, 2)
 
