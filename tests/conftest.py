@@ -23,6 +23,24 @@ settings.register_profile("quick", settings.get_profile("sunzi"), max_examples=2
 settings.load_profile("sunzi")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def fixed_words_of_a_file():
+    """What fixtures of a file report is the same in every run; see ``fixed_words``."""
+    from repeatable import fixed_words
+
+    with fixed_words():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def fixed_words_of_a_test():
+    """What clients without a seed report is the same in every run of a test, whichever tests ran before."""
+    from repeatable import fixed_words
+
+    with fixed_words():
+        yield
+
+
 @pytest.fixture(scope="session")
 def programs():
     """A directory with the programs ``python`` and ``sunzi``, which start without importing anything."""

@@ -19,6 +19,16 @@ from sunzi.plan import make_plan
 POOL = randomness._POOL_WORDS
 
 
+@pytest.fixture(autouse=True, scope="module")
+def fixed_words_of_a_file():
+    """This file is about the system's own words."""
+
+
+@pytest.fixture(autouse=True)
+def fixed_words_of_a_test():
+    """As above."""
+
+
 @pytest.fixture
 def requests(monkeypatch):
     """The sizes, in bytes, of all requests to the operating system."""

@@ -1,6 +1,7 @@
 """Python processes that start at once, forked from one that has imported the library.
 
-Each has its own streams, directory, environment and exit status, as any process; only its imports are done already.
+Each has its own streams, directory, environment and exit status, as any process; only its imports are done already,
+and what should be random is the same in every run.
 tests/cli/test_startup.py and tests/test_no_extras.py start theirs from nothing.
 
 python preloaded.py ADDRESS
@@ -11,6 +12,7 @@ import gc
 import importlib
 import marshal
 import os
+import random
 import runpy
 import socket
 import subprocess
@@ -19,6 +21,8 @@ import tempfile
 import types
 from collections.abc import Iterator
 from pathlib import Path
+
+from repeatable import fixed_words
 
 import sunzi
 
@@ -100,6 +104,13 @@ def main(address: str) -> None:
 
 def run(kind: str, *arguments: str) -> None:
     """What ``python`` does with these arguments: ``-c CODE``, ``-m MODULE …`` or ``FILE …``."""
+    random.seed(1)
+    with fixed_words():
+        start(kind, *arguments)
+
+
+def start(kind: str, *arguments: str) -> None:
+    """Run the code, module or file."""
     if kind == "-c":
         sys.argv = ["-c", *arguments[1:]]
         sys.path[0] = ""
