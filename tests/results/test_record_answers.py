@@ -105,17 +105,37 @@ def test_an_attribute_alone_asks_for_the_shares_within_each_of_its_values(table)
     [
         (Questions(ranges=["16"]), "LOW:HIGH"),
         (Questions(shares=["a=x"]), "a share needs a condition"),
-        (Questions(given="a=x"), "give a share with the condition a=x"),
         (Questions(given="a"), "needs a plan of tables"),
         (Questions(shares=["a=x"], given="b=1"), "needs a plan of tables"),
         (Questions(independence=True), "needs a plan of tables"),
-        (Questions(shares=["a\rb"], given="b=1"), "with commas between them"),
-        (Questions(shares=[""], given="b=1"), "got none"),
     ],
 )
-def test_wrong_questions_are_refused(ordered, asked, message):
+def test_questions_of_other_plans_are_refused(ordered, asked, message):
     with pytest.raises(ParameterError, match=message):
         asked.ask(ordered)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Questions(given="a=x"), "give a share with the condition a=x"),
+        (Questions(shares=["a\rb"], given="b=1"), "with commas between them"),
+        (Questions(shares=[""], given="b=1"), "got none"),
+        (Questions(shares=["a"], given="b=1"), "values must be ATTRIBUTE=VALUE such as crashed=yes, got 'a'"),
+        (Questions(shares=["a==x"], given="b=1"), "'=x'"),
+    ],
+)
+def test_wrong_questions_about_tables_are_refused(table, asked, message):
+    with pytest.raises(SunziError, match=message):
+        asked.ask(table)
+
+
+def test_names_of_attributes_and_values_may_contain_the_sign():
+    plan = sunzi.make_tables({"x=1": ["a=b", "c"], "=": ["0", "1"]}, [("x=1", "=")], epsilon=4)
+    estimate = plan.estimate(plan.simulate({"x=1": ["a=b", "c"] * 400, "=": ["0", "1", "1", "0"] * 200}, seed=1))
+    (found,) = Questions(shares=["x=1=a=b"], given="==1").ask(estimate)
+    assert found.value == estimate.share({"x=1": "a=b"}, {"=": "1"}).value
+    assert len(Questions(given="x=1").ask(estimate)) == 4
 
 
 @pytest.mark.parametrize(("share", "given"), [("a=x", "b=0,b=1"), ("a=x,a=x", "b=0"), ('a=x,"a=y, z"', "b=0")])

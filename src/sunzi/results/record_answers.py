@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -67,16 +67,6 @@ class Questions:
         """Whether there is any question."""
         return bool(self.ranges or self.quantiles or self.mean or self.shares or self.given or self.independence)
 
-    def check(self) -> None:
-        """Raise ParameterError for shares without a condition, and the reverse."""
-        if self.shares and not self.given:
-            raise ParameterError("a share needs a condition: share crashed=yes, given version=2")
-        if self.given and "=" in self.given and not self.shares:
-            raise ParameterError(
-                f"give a share with the condition {self.given}, such as crashed=yes; or only an attribute, for the "
-                "shares of all cells"
-            )
-
     def ask(self, estimate: Estimate, confidence: float = 0.95, target: Target = "reporters") -> list[Answer]:
         """All answers, in the order of the fields.
 
@@ -85,7 +75,6 @@ class Questions:
         estimate: of an ordered plan, of a number, or of a table.
         confidence, target: as in :meth:`Estimate.interval`.
         """
-        self.check()
         return [*self._about_numbers(estimate, confidence, target), *self._about_tables(estimate, confidence, target)]
 
     def _about_numbers(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
@@ -104,12 +93,20 @@ class Questions:
             yield Answer("mean", mean.value, mean.low, mean.high, mean.standard_error, unit=bins.unit, note=note)
 
     def _about_tables(self, estimate: Estimate, confidence: float, target: Target) -> Iterator[Answer]:
+        if self.shares and not self.given:
+            raise ParameterError("a share needs a condition: share crashed=yes, given version=2")
         for text in self.shares:
-            values, given = _pairs(text), _pairs(self.given or "")
-            share = _table(estimate, "a share").share(values, given, confidence, target=target)
-            yield _share(f"{text} among {self.given}", share)
+            table = _table(estimate, "a share")
+            values, given = _pairs(text, table.attributes), _pairs(self.given or "", table.attributes)
+            yield _share(f"{text} among {self.given}", table.share(values, given, confidence, target=target))
         if self.given and not self.shares:
-            yield from _every_share(_table(estimate, "a share"), comma_list(self.given), confidence, target)
+            table, attributes = _table(estimate, "a share"), comma_list(self.given)
+            if any("=" in name and name not in table.attributes for name in attributes):
+                raise ParameterError(
+                    f"give a share with the condition {self.given}, such as crashed=yes; or only an attribute, for the "
+                    "shares of all cells"
+                )
+            yield from _every_share(table, attributes, confidence, target)
         if self.independence:
             test = _table(estimate, "independence").independence()
             yield Answer(f"χ² of independence, {test.degrees} degrees of freedom", test.statistic)
@@ -194,12 +191,16 @@ def _end(text: str) -> object:
         return text
 
 
-def _pairs(text: str) -> dict[str, object]:
+def _pairs(text: str, attributes: Collection[str]) -> dict[str, object]:
+    """The values of ``ATTRIBUTE=VALUE,…``. The shortest name that is an attribute counts; it may contain "="."""
     found: dict[str, object] = {}
     for part in comma_list(text):
-        name, separator, value = part.partition("=")
-        if not separator:
+        words = part.split("=")
+        if len(words) == 1:
             raise ParameterError(f"values must be ATTRIBUTE=VALUE such as crashed=yes, got {part!r}")
+        names = ["=".join(words[:number]) for number in range(1, len(words))]
+        name = next((name for name in names if name in attributes), words[0])
+        value = part.removeprefix(f"{name}=")
         if name in found:
             raise ParameterError(f"{text!r} names the attribute {name!r} twice; ask about one of its values at a time")
         found[name] = value
