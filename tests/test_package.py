@@ -152,7 +152,7 @@ def skipping_suite(directory: Path, require_all: str, *arguments: str) -> subpro
     (directory / "test_some.py").write_text(
         "import pytest\n\ndef test_passes():\n    assert True\n\ndef test_skips():\n    pytest.skip('no such part')\n"
     )
-    environment = os.environ | {"SUNZI_REQUIRE_ALL": require_all}
+    environment = os.environ | {"SUNZI_REQUIRE_ALL": require_all, "PYTHONPATH": str(ROOT / "tests" / "support")}
     command = [
         sys.executable,
         "-m",
