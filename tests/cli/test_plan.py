@@ -200,6 +200,8 @@ def test_the_page_about_planning_shows_what_the_commands_print(tmp_path, monkeyp
     for block in (blocks[0], blocks[2]):
         command, table = block.split("\n", 1)
         assert printed[commands.index(command.removeprefix("$ sunzi "))].startswith(table)
+    assert "3,680,194 users" in printed[1]
+    assert "epsilon 3.72" in re.sub(r"\s+", " ", printed[2])
     made = {path.name for path in tmp_path.iterdir()}
     assert made == {"plan.json", "sweep.csv", "sweep.png", "sizes.csv", "measured.csv"}
 

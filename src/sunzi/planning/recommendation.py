@@ -343,8 +343,11 @@ def choose_among(options: Sequence[Option], objective: Objective) -> Recommendat
         raise ParameterError(_nothing_fits(options))
     weights = [_weight_of(option) for option in usable]
     index = _best(weights, objective)
-    reason = _reason(usable[index].protocol, weights[index], weights, objective)
-    return Recommendation(objective, tuple(options), usable[index].protocol, reason)
+    name = usable[index].protocol
+    reason = f"{name} is the only candidate."
+    if len(options) > 1:
+        reason = _reason(name, weights[index], weights, objective)
+    return Recommendation(objective, tuple(options), name, reason)
 
 
 def _nothing_fits(options: Sequence[Option]) -> str:
