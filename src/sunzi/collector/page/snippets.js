@@ -163,7 +163,7 @@ function javascriptLines({ collection, plan }, example) {
     ? [['const labelFile = await (await fetch("labels.txt")).text();', "the label file of this plan"]]
     : [];
   return [
-    ["", "npm install PATH/TO/clients/javascript"],
+    ["", "npm install sunzi"],
     ['import { fetchEpoch } from "sunzi";'],
     ['import { Device } from "sunzi/device";'],
     ...imports,
