@@ -246,7 +246,7 @@ class Collector:
         ----------
         collection: a name of a-z, 0-9, - and _.
         plan: the plan; None takes that of the newest epoch.
-        old: "close" all older epochs, or "keep" those that are open open for late reports.
+        old: "close" the older epochs that are open, or "keep" them open for late reports.
         """
         with self.store.transaction():
             self.store.lock_epochs()
