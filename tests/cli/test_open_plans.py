@@ -24,7 +24,7 @@ def test_plans_are_those_of_the_library(tmp_path, capsys):
 
 def test_texts_are_bytes_unless_something_else_is_said(tmp_path):
     path = str(tmp_path / "plan.json")
-    assert main(["plan", "--open", "--epsilon", "2", "--users", "1e6", "--longest", "16", "-o", path]) == 0
+    assert main(["plan", "--open", "--epsilon", "2", "--users", "1e6", "--length", "16", "-o", path]) == 0
     assert sunzi.load_plan(path) == sunzi.make_plan("prefixes", sunzi.OpenDomain("bytes", 16), 2)
 
 
@@ -61,7 +61,7 @@ def test_on_a_terminal_it_says_what_will_be_found(shown):
     assert "of up to 3 tokens" in text
     assert "from a list of candidates" in text
     assert "found with this probability" in text
-    assert "never" in shown("plan", "--open", "--longest", "64", "--epsilon", "1", "--users", "1000")
+    assert "never" in shown("plan", "--open", "--length", "64", "--epsilon", "1", "--users", "1000")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_on_a_terminal_it_says_what_will_be_found(shown):
         (["--open", "letters", "--size", "3"], "exactly one of"),
         (["--size", "3", "--epsilon", "2", "--users", "9", "--longest", "3"], "--longest needs --open"),
         (["--size", "3", "--epsilon", "2", "--users", "9", "--note", "NFC"], "--note needs --open"),
-        (["--open", "--longest", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note must be printable text"),
+        (["--open", "--length", "3", "--epsilon", "2", "--note", "a\x1b[2J"], "a note must be printable text"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "--protocol", "grr"], "--protocol is for plans"),
         (["--open", "letters", "--longest", "3", "--epsilon", "2", "-o", "x.html"], "there is no comparison page"),
     ],

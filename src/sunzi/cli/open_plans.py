@@ -34,6 +34,7 @@ def add_open(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--longest",
+        "--length",
         metavar="N",
         help="with --open: maximum length of a text in tokens; longer texts are truncated and counted as such",
     )
