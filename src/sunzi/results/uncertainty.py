@@ -63,6 +63,14 @@ class QueryErrors:
         sampling = (self.rows * self.plausible) @ self.rows.T - np.outer(means, means)
         return self.population - sampling / self.reports
 
+    def unseen_spread(self) -> Floats:
+        """What to add to each query's variance about a population, since few reports may all have the same weight, as
+        if there were no spread: it is averaged with that of four more reports of the most spread.
+        """
+        spread = (self.population - self.covariance("reporters")).diagonal()
+        most = np.ptp(self.rows, axis=1) ** 2 / 4 / self.reports
+        return 4 * (most - spread) / (self.reports + 4)
+
     def slopes(self) -> Floats:
         """For a sum of some values, how fast its variance about a population grows with the sum; 0 for other queries.
 
@@ -212,10 +220,11 @@ class QueryUncertainty:
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
         """Score intervals for sums of values, normal ones for other queries."""
-        errors = self._errors
-        return sum_intervals(
-            self.values, self.variances(target), errors.slopes(), errors.reports, confidence, target, method
-        )
+        errors, slopes = self._errors, self._errors.slopes()
+        variances = self.variances(target)
+        if target == "population":
+            variances = variances + np.where(slopes == 0, errors.unseen_spread(), 0.0)
+        return sum_intervals(self.values, variances, slopes, errors.reports, confidence, target, method)
 
 
 def sum_intervals(
