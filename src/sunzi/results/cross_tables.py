@@ -380,7 +380,10 @@ class TableEstimate(Estimate):
         wholes, errors = (known.spread(each, margin) for each in (margin.frequencies, margin.variances("reporters")))
         columns = (known.frequencies, wholes, known.variances("reporters"), errors, known.covariances(margin))
         sampled = self.reports if target == "population" else inf
-        return [_fieller(*row, sampled, confidence) for row in np.column_stack(columns).tolist()]
+        return [
+            _fieller(part, whole, part_variance, whole_variance, covariance, sampled, confidence)
+            for part, whole, part_variance, whole_variance, covariance in np.column_stack(columns).tolist()
+        ]
 
     def independence(self) -> IndependenceTest:
         """Whether the two attributes of this table are independent in the population: a χ² test.

@@ -198,9 +198,9 @@ class OrderedEstimate(Estimate):
         check_target(target)
         places = np.array(ends[:1]), np.array(ends[1:])
         error = float(intervals.standard_error(self._tree.ranges(*places, target))[0])
-        found = (float(each[0]) for each in self._tree.range_intervals(*places, confidence, target))
+        first, last = self._tree.range_intervals(*places, confidence, target)
         value = float(self._tree.cumulative[ends[1]] - self._tree.cumulative[ends[0]])
-        return QueryResult(value, error, *found, confidence)
+        return QueryResult(value, error, float(first[0]), float(last[0]), confidence)
 
     def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
         """The cumulative distribution at all edges of bins.
