@@ -154,7 +154,7 @@ class TableUncertainty:
         return self._of_cells[0] - self.frequencies * (1 - self.frequencies) / self.reports
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals of every cell; normal ones on request."""
+        """Intervals of every cell."""
         return sum_intervals(
             self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
         )

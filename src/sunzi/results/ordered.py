@@ -84,7 +84,7 @@ class TreeUncertainty:
     def range_intervals(
         self, low: Integers, high: Integers, confidence: float, target: Target, method: Method = "auto"
     ) -> tuple[Floats, Floats]:
-        """Score intervals of the frequencies of ranges of bins [low, high); normal ones on request."""
+        """Intervals of the frequencies of ranges of bins [low, high)."""
         shares, (variances, slopes) = self.cumulative[high] - self.cumulative[low], self._moments(low, high)
         variances = self._about(target, variances, shares)
         return sum_intervals(shares, variances, slopes, self.reports, confidence, target, method)
@@ -111,7 +111,7 @@ class TreeUncertainty:
         return self.ranges(bins, bins + 1, target)
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals of every bin; normal ones on request."""
+        """Intervals of every bin."""
         if method == "exact":
             raise EstimateError("method 'exact' is for protocols that count each value; omit it")
         bins = np.arange(self.tree.size)

@@ -219,7 +219,7 @@ class QueryUncertainty:
         return self.base.query(rows @ self.rows)
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals for sums of values, normal ones for other queries."""
+        """Intervals for sums of values (:func:`sum_intervals`), normal ones for other queries."""
         errors, slopes = self._errors, self._errors.slopes()
         variances = self.variances(target)
         if target == "population":
@@ -236,7 +236,9 @@ def sum_intervals(
     target: Target,
     method: Method,
 ) -> tuple[Floats, Floats]:
-    """Score intervals for sums of values, whose variance grows with the sum; normal ones for queries of slope 0.
+    """Intervals for sums of values, whose variance grows with the sum: the farther end of a normal and a score interval,
+    since the normal one misses sums that few reports happen not to support, and the score one those that happen to be
+    supported by several lies. For queries of slope 0 both are the same.
 
     Parameters
     ----------
@@ -247,11 +249,13 @@ def sum_intervals(
     """
     if method == "exact":
         raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
+    normal = intervals.normal(values, intervals.standard_error(variances), confidence)
     if method == "normal":
-        return intervals.normal(values, intervals.standard_error(variances), confidence)
+        return normal
     quantile = intervals.normal_quantile(confidence)
     is_sum, sampling = slopes != 0, 1 / reports
     square = is_sum * (sampling if target == "population" else 0.0)
     slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
     base = variances - slopes * values + square * values**2
-    return intervals.score_of(values, base, slopes, square, quantile)
+    score = intervals.score_of(values, base, slopes, square, quantile)
+    return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))
