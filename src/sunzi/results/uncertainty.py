@@ -236,9 +236,9 @@ def sum_intervals(
     target: Target,
     method: Method,
 ) -> tuple[Floats, Floats]:
-    """Intervals for sums of values, whose variance grows with the sum: the farther end of a normal and a score interval,
-    since the normal one misses sums that few reports happen not to support, and the score one those that happen to be
-    supported by several lies. For queries of slope 0 both are the same.
+    """Intervals for sums of values, whose variance grows with the sum: the farther end of a normal and a score
+    interval. The normal one misses sums that no report happens to support, the score one those that several lies
+    support. For queries of slope 0 both are the same.
 
     Parameters
     ----------
