@@ -59,6 +59,11 @@ def test_sums_over_ranges_are_those_of_the_solved_rows(tree):
         np.testing.assert_allclose(sums.squares[:, level - 1], (means**2).sum(axis=1), atol=1e-12)
         np.testing.assert_allclose(sums.weighted[:, level - 1], means**2 @ nodes, atol=1e-12)
         np.testing.assert_allclose(sums.means[:, level - 1], means @ nodes, atol=1e-12)
+        squares = np.repeat(means**2, SIZE >> level, axis=1)
+        for row, start, stop, found in zip(squares, low, high, sums.contrasts[:, level - 1], strict=True):
+            inside = indicator(start, stop) == 1
+            rest = row[~inside].mean() if not inside.all() else 0.0
+            assert found == pytest.approx(row[inside].mean() - rest, abs=1e-12)
 
 
 def test_the_workload_is_all_ranges_and_all_prefixes():

@@ -28,6 +28,8 @@ class RangeSums:
     """Σ_b g(b)·Z(b)², g the frequencies of the nodes."""
     means: Floats
     """Σ_b g(b)·Z(b)."""
+    contrasts: Floats
+    """The mean of Z(b)² over the bins of the range less that over the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +111,21 @@ class Dyadic:
         covered = np.concatenate([root, shares(paths)], axis=2)
         steps = np.concatenate([0 * root, np.cumsum(np.diff(covered) / self.spectrum, axis=2)], axis=2)
         on = np.where(is_counted, steps[..., 1:], 0.0)
-        beside = steps[..., :-1] + (shares(siblings) - covered[..., :-1]) / self.spectrum
+        beside_shares = shares(siblings)
+        beside = steps[..., :-1] + (beside_shares - covered[..., :-1]) / self.spectrum
         beside = np.where(is_counted & (siblings != paths[::-1]), beside, 0.0)
         on_mass, beside_mass = masses(paths), masses(siblings)
 
         def total(on_paths: Floats, besides: Floats) -> Floats:
             return np.asarray((on_paths + np.cumsum(besides, axis=2)).sum(axis=0))
 
+        squares = total(on**2 * self.widths, beside**2 * self.widths)
+        inside = total(on**2 * covered[..., 1:] * self.widths, beside**2 * beside_shares * self.widths)
         return RangeSums(
-            total(on**2 * self.widths, beside**2 * self.widths) / self.widths,
+            squares / self.widths,
             total(on**2 * on_mass, beside**2 * beside_mass),
             total(on * on_mass, beside * beside_mass),
+            inside / (high - low) - (squares - inside) / np.maximum(self.size - (high - low), 1),
         )
 
 

@@ -79,14 +79,15 @@ def _averages(tables: list[ViewTable], digits: Digits) -> Floats:
 
 
 def _mean_rates(tables: list[ViewTable]) -> SupportProbabilities:
-    reports = sum(table.reports for table in tables)
+    """How often a report supports the cell of its own text, and that of another text, which is its own by chance."""
+    shares = np.array([table.reports for table in tables]) / sum(table.reports for table in tables)
     rates = [table.view.response.probabilities for table in tables]
-    pairs = list(zip(tables, rates, strict=True))
-    true, false, gap = (
-        sum(table.reports * float(getattr(rate, name)) for table, rate in pairs) / reports
-        for name in ("true", "false", "gap")
-    )
-    return SupportProbabilities(true, false, gap)
+    chances = 1 / np.array([table.view.cells for table in tables])
+    columns = [
+        (rate.true, rate.false + rate.gap * chance, rate.gap * (1 - chance))
+        for rate, chance in zip(rates, chances.tolist(), strict=True)
+    ]
+    return SupportProbabilities(*(shares @ np.array(columns)).tolist())
 
 
 def accepted(estimate: TextEstimate, false_share: float) -> Discovery:

@@ -122,8 +122,8 @@ class TableUncertainty:
         table = self.frequencies.reshape([self.effects.sizes[attribute] for attribute in self.wanted])
         return replace(self, wanted=wanted, frequencies=table.sum(axis=places).reshape(-1))
 
-    def covariances(self, margin: TableUncertainty, target: Target) -> Floats:
-        """The covariance of every cell with the cell of a margin that it is part of."""
+    def covariances(self, margin: TableUncertainty) -> Floats:
+        """The covariance of every cell with the cell of a margin that it is part of, about the reporters."""
         shape = [self.effects.sizes[attribute] for attribute in self.wanted]
         found = np.zeros(shape)
         for patterns in self._patterns:
@@ -140,10 +140,8 @@ class TableUncertainty:
             means = patterns.mean(patterns.entries) * patterns.mean(of_sums)
             added = (errors.light * patterns.sum(products) + errors.heavy * patterns.mean(products) - means) / reports
             found = found + spread(np.asarray(added), patterns.shared, self.wanted)
-        if target == "reporters":
-            sums = self.spread(margin.frequencies, margin)
-            found = found - (self.frequencies * (1 - sums)).reshape(shape) / self.reports
-        return found.reshape(-1)
+        sums = self.spread(margin.frequencies, margin)
+        return found.reshape(-1) - self.frequencies * (1 - sums) / self.reports
 
     def spread(self, values: Floats, margin: TableUncertainty) -> Floats:
         """Numbers of the cells of a margin, for every cell of the table."""
@@ -156,7 +154,7 @@ class TableUncertainty:
         return self._of_cells[0] - self.frequencies * (1 - self.frequencies) / self.reports
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals of every cell; normal ones on request."""
+        """Intervals of every cell."""
         return sum_intervals(
             self.frequencies, self.variances(target), self._of_cells[1], self.reports, confidence, target, method
         )
@@ -228,8 +226,8 @@ class ViewErrors(JointErrors, Protocol):
 
 @dataclass(frozen=True)
 class ConditionalShare:
-    """The share of some values among the records with others. Unless ``is_bounded``, the frequency of those records is
-    not significantly above 0, so the interval is unbounded.
+    """The share of some values among the records with others. Unless ``is_bounded``, the frequency of those records
+    among the reporters is not significantly above 0, so the interval is unbounded.
     """
 
     value: float
@@ -351,8 +349,9 @@ class TableEstimate(Estimate):
         if both is not None:
             raise ParameterError(f"{both!r} is in both values and given")
         found = self._query(rows)
-        (part, whole), covariance = found.values.tolist(), found.covariance(target).tolist()
-        return _fieller(part, whole, covariance[0][0], covariance[1][1], covariance[0][1], confidence)
+        (part, whole), covariance = found.values.tolist(), found.covariance("reporters").tolist()
+        sampled = self.reports if target == "population" else inf
+        return _fieller(part, whole, covariance[0][0], covariance[1][1], covariance[0][1], sampled, confidence)
 
     def shares(
         self, given: str | Sequence[str], confidence: float = 0.95, *, target: Target = "reporters"
@@ -378,10 +377,11 @@ class TableEstimate(Estimate):
         check_target(target)
         known = self._table_uncertainty
         margin = known.margin(tuple(known.wanted[number] for number in numbers))
-        wholes, errors = (known.spread(each, margin) for each in (margin.frequencies, margin.variances(target)))
-        columns = (known.frequencies, wholes, known.variances(target), errors, known.covariances(margin, target))
+        wholes, errors = (known.spread(each, margin) for each in (margin.frequencies, margin.variances("reporters")))
+        columns = (known.frequencies, wholes, known.variances("reporters"), errors, known.covariances(margin))
+        sampled = self.reports if target == "population" else inf
         return [
-            _fieller(part, whole, part_variance, whole_variance, covariance, confidence)
+            _fieller(part, whole, part_variance, whole_variance, covariance, sampled, confidence)
             for part, whole, part_variance, whole_variance, covariance in np.column_stack(columns).tolist()
         ]
 
@@ -389,7 +389,7 @@ class TableEstimate(Estimate):
         """Whether the two attributes of this table are independent in the population: a χ² test.
 
         The covariance of all cells accounts for the noise. Pearson's test on an estimated table does not, and rejects
-        far too often.
+        far too often. Where noise is small, very small p-values need expected counts of about 5, as Pearson's do.
 
         >>> import sunzi
         >>> plan = sunzi.make_tables({"a": ["0", "1"], "b": ["0", "1"]}, [("a", "b")], epsilon=3)
@@ -455,13 +455,22 @@ class TableEstimate(Estimate):
 
 
 def _fieller(
-    part: float, whole: float, part_variance: float, whole_variance: float, covariance: float, confidence: float
+    part: float,
+    whole: float,
+    part_variance: float,
+    whole_variance: float,
+    covariance: float,
+    sampled: float,
+    confidence: float,
 ) -> ConditionalShare:
-    """Fieller's interval for the ratio of two estimates (docs/mathematics.md §14)."""
+    """Fieller's interval for the ratio of two estimates (docs/mathematics.md §14), from their errors about the
+    reporters, who are ``sampled`` users of a population.
+    """
     factor = intervals.normal_quantile(confidence) ** 2
+    sampling = max(whole, 0.0) / sampled
     constant = part**2 - factor * part_variance
-    middle = part * whole - factor * covariance
-    square = whole**2 - factor * whole_variance
+    middle = part * whole - factor * (covariance - sampling / 2)
+    square = whole**2 - factor * (whole_variance - sampling)
     value = part / whole if whole else inf
     if square <= 0:
         return ConditionalShare(value, -inf, inf, confidence, False)

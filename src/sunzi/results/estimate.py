@@ -110,8 +110,9 @@ class Estimate(Histogram):
         confidence: the coverage probability of each interval.
         target: "reporters" or "population".
         simultaneous: whether all intervals together cover with this probability.
-        method: "normal", "score" or "exact"; "auto" chooses score intervals, exact ones where counts are small, and for
-            modular protocols intervals whose tails account for errors that come in few large steps.
+        method: "normal", "score" or "exact"; "auto" chooses score intervals, exact ones where counts are small; for
+            sums, ordered values and tables the farther end of a normal and a score interval; and for modular protocols
+            intervals whose tails account for errors that come in few large steps.
         """
         confidence = intervals.check_confidence(confidence)
         check_target(target)

@@ -23,7 +23,7 @@ from sunzi.numerics.dyadic import Dyadic
 from sunzi.results.estimate import Estimate
 from sunzi.results.histogram import PostprocessedHistogram, Postprocessing
 from sunzi.results.queries import QueryResult
-from sunzi.results.uncertainty import Method, QueryErrors, Target, check_target
+from sunzi.results.uncertainty import Method, QueryErrors, Target, check_target, sum_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,9 +53,11 @@ class TreeUncertainty:
         """The frequency of all bins before each end of a bin."""
         return np.concatenate([[0.0], np.cumsum(self.plausible)])
 
-    def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
-        """The variances of the frequencies of ranges of bins [low, high)."""
-        parts = [np.zeros(0)]
+    def _moments(self, low: Integers, high: Integers) -> Floats:
+        """For ranges of bins [low, high): the variance of their frequency about a population, and its slope in that
+        frequency if all bins inside are equally frequent, and all outside.
+        """
+        parts, scales = [np.zeros((2, 0))], (self.tree.weights * self.tree.widths) ** 2
         for start in range(0, low.size, _RANGES_AT_ONCE):
             place = slice(start, start + _RANGES_AT_ONCE)
             sums = self.tree.range_sums(low[place], high[place], self.cumulative)
@@ -63,24 +65,45 @@ class TreeUncertainty:
             weighted = np.maximum(sums.weighted, 0.0)
             squared_means = np.minimum(sums.means**2, weighted)
             level = self.light * sums.squares + self.heavy * weighted - self.inverse * squared_means
-            parts.append(level @ (self.tree.weights * self.tree.widths) ** 2)
-        variances = np.concatenate(parts)
+            parts.append(np.stack([level @ scales, sums.contrasts @ (self.heavy * scales)]))
+        variances, slopes = np.concatenate(parts, axis=1)
+        width = (high - low) / self.tree.size
+        return np.stack([variances, np.where(width < 1, slopes + 2 * width / self.reports, 0.0)])
+
+    def _about(self, target: Target, variances: Floats, shares: Floats) -> Floats:
+        """Variances of shares about the target, from those about a population."""
         if target == "population":
             return variances
-        share = np.clip(self.cumulative[high] - self.cumulative[low], 0.0, 1.0)
-        return variances - share * (1 - share) / self.reports
+        shares = np.clip(shares, 0.0, 1.0)
+        return variances - shares * (1 - shares) / self.reports
+
+    def ranges(self, low: Integers, high: Integers, target: Target) -> Floats:
+        """The variances of the frequencies of ranges of bins [low, high)."""
+        return self._about(target, self._moments(low, high)[0], self.cumulative[high] - self.cumulative[low])
+
+    def range_intervals(
+        self, low: Integers, high: Integers, confidence: float, target: Target, method: Method = "auto"
+    ) -> tuple[Floats, Floats]:
+        """Intervals of the frequencies of ranges of bins [low, high)."""
+        shares, (variances, slopes) = self.cumulative[high] - self.cumulative[low], self._moments(low, high)
+        variances = self._about(target, variances, shares)
+        return sum_intervals(shares, variances, slopes, self.reports, confidence, target, method)
 
     @cached_property
-    def _prefix_errors(self) -> dict[Target, Floats]:
-        return {}
+    def _prefixes(self) -> Floats:
+        """The moments of the shares below all inner edges; cached, since all quantiles need them."""
+        ends = np.arange(1, self.tree.size)
+        return self._moments(np.zeros_like(ends), ends)
 
-    def prefix_errors(self, target: Target) -> Floats:
-        """The standard errors of the cumulative distribution at all edges; cached, since all quantiles need them."""
-        if target not in self._prefix_errors:
-            ends = np.arange(1, self.tree.size)
-            inner = intervals.standard_error(self.ranges(np.zeros_like(ends), ends, target))
-            self._prefix_errors[target] = np.concatenate([[0.0], inner, [0.0]])
-        return self._prefix_errors[target]
+    def prefixes(self, confidence: float, target: Target) -> tuple[Floats, Floats, Floats]:
+        """The standard errors of the cumulative distribution at all edges, and the ends of its intervals."""
+        shares, (variances, slopes) = self.cumulative[1:-1], self._prefixes
+        variances = self._about(target, variances, shares)
+        low, high = sum_intervals(shares, variances, slopes, self.reports, confidence, target, "auto")
+        ends = self.cumulative[[0, -1]]
+        columns = (intervals.standard_error(variances), (0.0, 0.0)), (low, ends), (high, ends)
+        errors, low, high = (np.concatenate([[first], inner, [last]]) for inner, (first, last) in columns)
+        return errors, low, high
 
     def variances(self, target: Target) -> Floats:
         """The variance of every bin."""
@@ -88,10 +111,11 @@ class TreeUncertainty:
         return self.ranges(bins, bins + 1, target)
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Normal intervals of every bin."""
+        """Intervals of every bin."""
         if method == "exact":
             raise EstimateError("method 'exact' is for protocols that count each value; omit it")
-        return intervals.normal(self.plausible, intervals.standard_error(self.variances(target)), confidence)
+        bins = np.arange(self.tree.size)
+        return self.range_intervals(bins, bins + 1, confidence, target, method)
 
     def query(self, rows: Floats) -> QueryErrors:
         """The errors of any linear queries, in O(D) each."""
@@ -172,10 +196,11 @@ class OrderedEstimate(Estimate):
             raise ParameterError(f"low must be below high, got {low} and {high}")
         confidence = intervals.check_confidence(confidence)
         check_target(target)
-        variance = self._tree.ranges(np.array(ends[:1]), np.array(ends[1:]), target)
+        places = np.array(ends[:1]), np.array(ends[1:])
+        error = float(intervals.standard_error(self._tree.ranges(*places, target))[0])
+        first, last = self._tree.range_intervals(*places, confidence, target)
         value = float(self._tree.cumulative[ends[1]] - self._tree.cumulative[ends[0]])
-        error = float(intervals.standard_error(variance)[0])
-        return QueryResult(value, error, *intervals.normal(value, error, confidence), confidence)
+        return QueryResult(value, error, float(first[0]), float(last[0]), confidence)
 
     def cdf(self, confidence: float = 0.95, *, target: Target = "reporters") -> CumulativeDistribution:
         """The cumulative distribution at all edges of bins.
@@ -186,9 +211,8 @@ class OrderedEstimate(Estimate):
         """
         confidence = intervals.check_confidence(confidence)
         check_target(target)
-        errors, values = self._tree.prefix_errors(target), self._tree.cumulative
-        ends = intervals.normal(values, errors, confidence)
-        return CumulativeDistribution(self.bins.edges, values, errors, *ends, confidence)
+        errors, low, high = self._tree.prefixes(confidence, target)
+        return CumulativeDistribution(self.bins.edges, self._tree.cumulative, errors, low, high, confidence)
 
     def quantile(self, probability: float, confidence: float = 0.95, *, target: Target = "reporters") -> Quantile:
         """A quantile, such as the median for ½, with its interval.
@@ -212,8 +236,8 @@ class OrderedEstimate(Estimate):
         inner = slice(1, -1)
         weights = 1 / np.maximum(found.standard_errors[inner], 1e-12) ** 2
         rising = _made_to_rise(found.values[inner], weights)
-        half = found.high[inner] - found.values[inner]
-        curves = [np.concatenate([[0.0], curve, [1.0]]) for curve in (rising, rising + half, rising - half)]
+        above, below = (found.high - found.values)[inner], (found.values - found.low)[inner]
+        curves = [np.concatenate([[0.0], curve, [1.0]]) for curve in (rising, rising + above, rising - below)]
         middle, first, last = (int(np.argmax(curve[1:] >= share)) for curve in curves)
         step = curves[0][middle + 1] - curves[0][middle]
         within = float((share - curves[0][middle]) / step) if step > 0 else 0.5

@@ -63,6 +63,14 @@ class QueryErrors:
         sampling = (self.rows * self.plausible) @ self.rows.T - np.outer(means, means)
         return self.population - sampling / self.reports
 
+    def unseen_spread(self) -> Floats:
+        """What to add to each query's variance about a population, since few reports may all have the same weight, as
+        if there were no spread: it is averaged with that of four more reports of the most spread.
+        """
+        spread = (self.population - self.covariance("reporters")).diagonal()
+        most = np.ptp(self.rows, axis=1) ** 2 / 4 / self.reports
+        return 4 * (most - spread) / (self.reports + 4)
+
     def slopes(self) -> Floats:
         """For a sum of some values, how fast its variance about a population grows with the sum; 0 for other queries.
 
@@ -211,11 +219,12 @@ class QueryUncertainty:
         return self.base.query(rows @ self.rows)
 
     def interval(self, confidence: float, target: Target, method: Method) -> tuple[Floats, Floats]:
-        """Score intervals for sums of values, normal ones for other queries."""
-        errors = self._errors
-        return sum_intervals(
-            self.values, self.variances(target), errors.slopes(), errors.reports, confidence, target, method
-        )
+        """Intervals for sums of values (:func:`sum_intervals`), normal ones for other queries."""
+        errors, slopes = self._errors, self._errors.slopes()
+        variances = self.variances(target)
+        if target == "population":
+            variances = variances + np.where(slopes == 0, errors.unseen_spread(), 0.0)
+        return sum_intervals(self.values, variances, slopes, errors.reports, confidence, target, method)
 
 
 def sum_intervals(
@@ -227,7 +236,9 @@ def sum_intervals(
     target: Target,
     method: Method,
 ) -> tuple[Floats, Floats]:
-    """Score intervals for sums of values, whose variance grows with the sum; normal ones for queries of slope 0.
+    """Intervals for sums of values, whose variance grows with the sum: the farther end of a normal and a score
+    interval. The normal one misses sums that no report happens to support, the score one those that several lies
+    support. For queries of slope 0 both are the same.
 
     Parameters
     ----------
@@ -238,11 +249,13 @@ def sum_intervals(
     """
     if method == "exact":
         raise EstimateError("method 'exact' is for single values; a sum has score and normal intervals")
+    normal = intervals.normal(values, intervals.standard_error(variances), confidence)
     if method == "normal":
-        return intervals.normal(values, intervals.standard_error(variances), confidence)
+        return normal
     quantile = intervals.normal_quantile(confidence)
     is_sum, sampling = slopes != 0, 1 / reports
     square = is_sum * (sampling if target == "population" else 0.0)
     slopes = slopes - is_sum * (0.0 if target == "population" else sampling)
     base = variances - slopes * values + square * values**2
-    return intervals.score_of(values, base, slopes, square, quantile)
+    score = intervals.score_of(values, base, slopes, square, quantile)
+    return score if method == "score" else (np.minimum(normal[0], score[0]), np.maximum(normal[1], score[1]))
